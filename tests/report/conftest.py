@@ -20,6 +20,16 @@ CATEGORIES = {
 WORDS = {"up:down": 30, "morning:afternoon": 12, "appropriate:not appropriate": 26}
 DOMAINS = {"Life": 585, "Art": 85, "Society": 461, "Psychology": 152, "Environment": 51, "Others": 65}
 
+LABELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "rephrasing": {},
+    "restyling": {"style": ("candy", "mosaic", "udnie", "grayscale")},
+    "context": {
+        "colour": ("blue", "red", "green", "yellow", "white", "black"),
+        "lines": ("1", "3", "5", "7"),
+        "shape": ("rectangle", "ellipse"),
+    },
+}
+
 Make = Callable[..., Result]
 
 
@@ -38,10 +48,45 @@ def iibench() -> Make:
     )
 
 
+@pytest.fixture(scope="session")
+def mmr3() -> Make:
+    """An MM-R3 result of one task (default: restyling); keyword arguments replace fields of it.
+
+    `chosen` replaces options.
+    """
+    return _mmr3
+
+
 def estimate(metric: str, subset: str, value: float, n: int, clusters: int, **more: Any) -> MetricValue:
-    """A percentage with a bootstrap interval of 4 points to either side."""
-    low, high = max(0.0, value - 4), min(100.0, value + 4)
+    """A percentage, or a difference of two, with a bootstrap interval of 4 points to either side."""
+    low, high = max(0.0 if value >= 0 else -100.0, value - 4), min(100.0, value + 4)
     return MetricValue(metric, subset, value, n, clusters, low, high, "bootstrap", **more)
+
+
+def _mmr3(task: str = "restyling", *, chosen: dict[str, Any] | None = None, **changes: Any) -> Result:
+    groups, probes = {"rephrasing": (1172, 3516), "restyling": (1332, 5328), "context": (1500, 4500)}[task]
+    labels = LABELS[task]
+    metrics = []
+    for name, value in (("acc", 12.25), ("s_gt", 16.75), ("con", 51.25), ("s_c", 68.25)):
+        n = groups * 6 if task == "restyling" and name in ("con", "s_c") else probes
+        metrics.append(estimate(name, "all", value, n, groups))
+        metrics += [
+            estimate(name, f"{label}={held}", value - shift, probes // len(values), groups)
+            for label, values in labels.items()
+            for shift, held in enumerate(values)
+        ]
+        metrics.append(estimate(f"{name}_minus_sampling", "all", -value / 2, n, groups))
+    metrics += [estimate(f"{name}_failures", "all", 40.25, 900, 300) for name in ("s_gt", "con", "s_c")]
+    options = {
+        "task": task,
+        "unchanged": False,
+        "size": None,
+        "empty": "count",
+        "embedder": "all-MiniLM-L6-v2",
+        "sampling": {"temperature": 0, "max_tokens": 512},
+        **(chosen or {}),
+    }
+    return _result("mmr3", task, groups, probes, metrics, {"options": options, "undecided": 0, **changes})
 
 
 def _result(

@@ -64,6 +64,80 @@ def test_options_can_make_another_setting_of_the_paper(codis: Make) -> None:
     assert figures(attach(codis(options={**options, "context": False}), "GPT-4V"), "acc_p") == []
 
 
+@pytest.mark.parametrize(
+    ("task", "chosen", "printed"),
+    [
+        ("rephrasing", {}, (31.01, "Table 2")),
+        ("restyling", {}, (10.47, "Table 3")),
+        ("context", {}, (28.67, "Table 4")),
+        ("context", {"unchanged": True}, (28.34, "Table 4")),
+        ("restyling", {"size": 640}, (12.6, "Table 8")),
+        ("restyling", {"size": "640"}, (12.6, "Table 8")),
+        ("context", {"sampling": {"temperature": 0.7}}, (20.1, "Table 9")),
+        ("context", {"sampling": {"temperature": 1.0}}, (22.9, "Table 9")),
+        ("context", {"sampling": {"temperature": None}}, (28.67, "Table 4")),
+        ("context", {"sampling": None}, (28.67, "Table 4")),
+    ],
+)
+def test_the_figure_beside_is_that_of_the_size_temperature_or_sampling_that_was_run(
+    mmr3: Make, task: str, chosen: dict[str, Any], printed: tuple[float, str]
+) -> None:
+    samples = {"samples": 4500} if chosen.get("unchanged") else {}
+    (value,) = figures(attach(mmr3(task, chosen=chosen, **samples), "LLaVa 1.5M"), "acc")
+    assert (value.value, value.table, value.comparable) == (*printed, True)
+
+
+def test_no_figure_stands_beside_what_the_paper_did_not_run(mmr3: Make) -> None:
+    for chosen in ({"size": 512}, {"size": 224, "unchanged": True}):
+        assert figures(attach(mmr3(chosen=chosen), "BLIP-2"), "acc") == []
+
+
+def test_where_the_temperature_has_no_figure_of_its_own_the_row_is_at_another_and_says_so(
+    mmr3: Make,
+) -> None:
+    result = attach(mmr3(chosen={"sampling": {"temperature": 0.2}}), "mPLUG-Owl2")
+    (overall,) = figures(result, "acc")
+    (candy,) = figures(result, "acc", "style=candy")
+    assert (overall.value, overall.table, overall.comparable) == (9.6, "Table 9", True)
+    assert (candy.value, candy.comparable) == (8.33, False)
+    assert candy.note == "temperature 0.2 here, 0.7 in the paper"
+
+
+def test_another_embedding_model_leaves_only_accuracy_comparable(mmr3: Make) -> None:
+    result = attach(mmr3(chosen={"embedder": "all-mpnet-base-v2"}), "GPT-4o")
+    assert [v.comparable for v in figures(result, "acc")] == [True]
+    assert [v.comparable for v in figures(result, "acc_minus_sampling")] == [True]
+    for metric in ("s_gt", "con", "s_c", "con_minus_sampling", "s_gt_failures"):
+        (value,) = figures(result, metric)
+        assert not value.comparable
+        assert value.note == "embedder all-mpnet-base-v2 here, all-MiniLM-L6-v2 in the paper"
+
+
+def test_the_starred_figures_compare_only_where_empty_answers_are_left_out_and_the_others_where_not(
+    mmr3: Make,
+) -> None:
+    for empty, comparable in (("count", [False, True]), ("ignore", [True, False])):
+        restyled = mmr3("restyling", chosen={"empty": empty, "sampling": None})
+        masked = mmr3("context", chosen={"empty": empty, "sampling": None})
+        (starred,) = figures(attach(restyled, "blip 2 opt2.7b"), "con")
+        (plain,) = figures(attach(masked, "blip 2 opt2.7b"), "con")
+        assert [starred.comparable, plain.comparable] == comparable
+        assert "empty responses left out in the paper" in (starred.note or "")
+
+
+@pytest.mark.parametrize("task", ["rephrasing", "restyling", "context"])
+def test_a_task_compares_with_the_groups_of_its_own_test_set(mmr3: Make, task: str) -> None:
+    whole, part = attach(mmr3(task), "BLIP-2"), attach(mmr3(task, samples=40), "BLIP-2")
+    assert figures(whole, "con")[0].comparable
+    (value,) = figures(part, "con")
+    assert f"40 groups here, {whole.samples:,} in the paper" in (value.note or "")
+
+
+def test_a_paper_without_people_sets_only_the_row_asked_for_beside_a_run(mmr3: Make) -> None:
+    assert figures(attach(mmr3()), "acc") == []
+    assert [v.row for v in figures(attach(mmr3(), "GPT-4o"), "acc")] == ["GPT-4o"]
+
+
 def test_a_row_without_figures_for_what_was_run_is_said(iibench: Make) -> None:
     result = attach(iibench(setting="2-shot", options={}), "GPT-4o")
     assert result.notes == [

@@ -213,6 +213,53 @@ def test_a_note_on_some_of_the_figures_names_them(iibench: Make) -> None:
     assert by_domain.notes == ("* Table 3, Human_avg, Life: may be misread",)
 
 
+def test_a_note_on_all_values_of_a_metric_names_the_metric_alone(mmr3: Make) -> None:
+    (by_colour,) = summary([attach(mmr3("context"), "BLIP-3")], "colour")
+    assert "* Table 11, BLIP-3, con, s_c: from one pair a response in the paper, which one is not known" in (
+        by_colour.notes
+    )
+
+
+def test_a_note_on_some_values_of_a_metric_names_these(mmr3: Make) -> None:
+    result = attach(mmr3("context"), "LLaVa 1.5M")
+    kept = [
+        m for m in result.metrics if not (m.metric == "con" and m.subset in ("colour=red", "colour=blue"))
+    ]
+    plain = [
+        replace(m, published=[replace(m.published[0], comparable=True, note=None)])
+        for m in result.metrics
+        if m not in kept and m.published
+    ]
+    (by_colour,) = summary([replace(result, metrics=[*kept, *plain])], "colour")
+    assert any(
+        note.startswith("* Table 11, LLaVa 1.5M, con colour=green, con colour=yellow")
+        for note in by_colour.notes
+    )
+
+
+def test_the_tables_by_label_of_mmr3_show_its_four_metrics_and_the_row_asked_for(mmr3: Make) -> None:
+    whole, *by_label = summary([attach(mmr3("context"), "Qwen-VL-Chat")])
+    assert [table.columns[0].key for table in by_label] == ["colour", "lines", "shape"]
+    for compact in by_label:
+        assert [column.key for column in compact.columns][3:] == [
+            "acc",
+            "s_gt",
+            "con",
+            "s_c",
+            "acc Qwen-VL-Chat",
+        ]
+    assert [column.key for column in whole.columns if column.kind == "printed"] == [
+        "Qwen-VL-Chat (Tables 4, 7)"
+    ]
+    assert all(column.kind != "printed" for column in summary([attach(mmr3("context"))])[0].columns)
+
+
+def test_an_interval_below_zero_is_no_row_of_dashes() -> None:
+    column = Column("value", "value", "")
+    assert parts(Value(-6.1, -10.1, -2.1), column) == ("-6.1", "-10.1 to -2.1")
+    assert parts(Value(6.1, 2.1, 10.1), column) == ("6.1", "2.1-10.1")
+
+
 def test_readers_see_one_decimal_of_a_percentage_and_three_of_a_number() -> None:
     column = Column("value", "value", "")
     assert parts(Value(32.25, 27.55, 37.18), column) == ("32.2", "27.6-37.2")

@@ -125,6 +125,26 @@ def correlation(first: Sequence[float], second: Sequence[float]) -> float | None
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
 
 
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's correlation, -1 to 1, of two equally long series: Pearson's of their ranks.
+
+    Equal values share the mean of their ranks. None where `correlation` is.
+
+    >>> rank_correlation([1, 2, 3], [1, 10, 100])
+    1.0
+    """
+    return correlation(_ranks(first), _ranks(second))
+
+
+def _ranks(series: Sequence[float]) -> list[float]:
+    """1 for the least value; equal ones share the mean of their places."""
+    _, place, counts = np.unique(
+        np.asarray(series, dtype=np.float64), return_inverse=True, return_counts=True
+    )
+    ranks: list[float] = (np.cumsum(counts) - (counts - 1) / 2)[place].tolist()
+    return ranks
+
+
 def _is_0_or_1(amounts: Floats) -> NDArray[np.bool_]:
     return np.isin(amounts, (0, 1))
 

@@ -1,47 +1,88 @@
-"""What only several models show: correlations of two metrics over them."""
+"""What only several models show: correlations of two metrics over them, and how far they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import stdev
 
-from sightline.metrics.statistics import correlation
-from sightline.report.grid import Column, Table, Value
-from sightline.types import Result
+from sightline.metrics.statistics import correlation, rank_correlation
+from sightline.registry import facts
+from sightline.report.grid import Cell, Column, Table, Value
+from sightline.types import MetricValue, Result
 
-PAIRS = {
-    "codis": (("context_awareness", "acc_p"), ("context_awareness", "acc_q")),
+Coefficient = Callable[[Sequence[float], Sequence[float]], float | None]
+
+COEFFICIENTS: Mapping[str, tuple[str, Coefficient]] = {
+    "pearson": ("Pearson", correlation),
+    "spearman": ("Spearman", rank_correlation),
 }
-"""Benchmark -> the metrics whose correlation over models its paper speaks of (CODIS, section 4.2)."""
+"""`Facts.coefficient` -> its name for a reader, and how it is computed."""
 
 FEWEST_MODELS = 3
 
 
-def correlations(results: Sequence[Result]) -> Table | None:
-    """Pearson's correlation of each pair of metrics over the results of one benchmark and setting.
+def over_models(results: Sequence[Result]) -> list[Table]:
+    """The correlations and the spread that the benchmark's paper speaks of, as far as there are any.
 
-    None where they are of several, or fewer than three have both values.
+    Nothing where the results are of several benchmarks or settings, or where a model was run with several
+    options: it would count as several models.
     """
     kinds = {(result.benchmark, result.setting) for result in results}
-    if len(kinds) != 1:
-        return None
-    benchmark, setting = kinds.pop()
+    models = {result.model_identity for result in results}
+    swept = len({(result.model_identity, repr(result.options)) for result in results}) > len(models)
+    if len(kinds) != 1 or swept:
+        return []
+    return [table for table in (_correlations(results), _spread(results)) if table is not None]
+
+
+def _correlations(results: Sequence[Result]) -> Table | None:
+    """The correlation of each pair of metrics over the models that have both values, three at least."""
+    known = facts(results[0].benchmark)
+    name, coefficient = COEFFICIENTS[known.coefficient]
     rows = []
-    for first, second in PAIRS.get(benchmark, ()):
+    for first, second in known.correlated:
         points = [(_value(result, first), _value(result, second)) for result in results]
         both = [(x, y) for x, y in points if x is not None and y is not None]
         if len(both) >= FEWEST_MODELS:
-            value = correlation([x for x, _ in both], [y for _, y in both])
+            value = coefficient([x for x, _ in both], [y for _, y in both])
             rows.append((first, second, Value(value, unit="number"), len(both)))
-    if not rows:
-        return None
     columns = (
         Column("text", "metric", "first"),
         Column("text", "with", "second"),
-        Column("value", "Pearson", "pearson"),
+        Column("value", name, known.coefficient),
         Column("count", "models", "models"),
     )
-    return Table(f"{benchmark}:{setting}, over models", columns, tuple(rows))
+    return Table(f"{_kind(results)}, over models", columns, tuple(rows)) if rows else None
 
 
-def _value(result: Result, metric: str) -> float | None:
-    return next((m.value for m in result.metrics if m.metric == metric and m.subset == "all"), None)
+def _spread(results: Sequence[Result]) -> Table | None:
+    """How far each metric differs over the models that have it, three at least: standard deviation
+    (of a sample), least, most."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in facts(results[0].benchmark).spread:
+        found = [m for m in (_metric(result, name) for result in results) if m is not None]
+        values = [m.value for m in found if m.value is not None]
+        if len(values) >= FEWEST_MODELS:
+            numbers = (stdev(values), min(values), max(values))
+            rows.append((name, *(Value(number, unit=found[0].unit) for number in numbers), len(values)))
+    columns = (
+        Column("text", "metric", "metric"),
+        Column("value", "standard\ndeviation", "deviation"),
+        Column("value", "least", "least"),
+        Column("value", "most", "most"),
+        Column("count", "models", "models"),
+    )
+    return Table(f"{_kind(results)}, spread over models", columns, tuple(rows)) if rows else None
+
+
+def _kind(results: Sequence[Result]) -> str:
+    return f"{results[0].benchmark}:{results[0].setting}"
+
+
+def _value(result: Result, name: str) -> float | None:
+    metric = _metric(result, name)
+    return None if metric is None else metric.value
+
+
+def _metric(result: Result, name: str) -> MetricValue | None:
+    return next((m for m in result.metrics if m.metric == name and m.subset == "all"), None)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from sightline.registry import facts
 from sightline.report.grid import (
     Column,
     Field,
@@ -19,13 +20,11 @@ from sightline.report.grid import (
 from sightline.report.notes import published_notes, value_notes
 from sightline.types import MetricValue, PublishedValue, Result
 
-LEADING: Mapping[str, tuple[str, ...]] = {"codis": ("acc_p", "acc_q"), "iibench": ("accuracy",)}
-"""Benchmark -> the metrics that its compact tables show; where a label has none of them, its first three."""
-
 
 def breakdown(result: Result, label: str) -> Table | None:
     """The leading metrics under each value of `label`; None where none of them has a value there.
 
+    Those that its benchmark names (`Facts.leading`); where a label has none of them, its first three.
     n, clusters and the published figures are those of the first metric; where another averages over
     other numbers, a note says over which.
     """
@@ -77,7 +76,7 @@ def _lines(result: Result, label: str) -> list[_Line]:
 
 def _leading(benchmark: str, lines: Sequence[_Line]) -> list[str]:
     carried = list(dict.fromkeys(name for line in lines for name in line.metrics))
-    leading = [name for name in LEADING.get(benchmark, ()) if name in carried] or carried[:3]
+    leading = [name for name in facts(benchmark).leading if name in carried] or carried[:3]
     defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
     return [name for name in leading if name in defined]
 

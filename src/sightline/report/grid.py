@@ -28,17 +28,32 @@ class Printed(Struct, frozen=True):
     unit: Unit = "percent"
 
 
-Cell = str | int | float | Value | Printed | None
+class Spread(Struct, frozen=True):
+    """A number of one run among several, kept short for a wide table.
+
+    A reader sees of its interval how far the farther bound is from it: no bound lies beyond that.
+    `difference` is how far it is from the number that it stands beside, None where it stands alone.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    unit: Unit = "percent"
+    difference: float | None = None
+
+
+Cell = str | int | float | Value | Printed | Spread | None
 """A bare number is a count, None an empty cell."""
 
 
 class Column(Struct, frozen=True):
     """A column of cells of one kind: its `head` for a reader (lines), its `key` in CSV and JSON.
 
-    `differences`: whether a reader of its published figures sees the differences too.
+    `differences`: whether a reader of its published figures sees the differences too, and whether its
+    spreads have any.
     """
 
-    kind: Literal["text", "count", "value", "printed"]
+    kind: Literal["text", "count", "value", "printed", "spread"]
     head: str
     key: str
     differences: bool = True

@@ -6,16 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from sightline.registry import facts
 from sightline.types import MetricValue, PublishedValue, Result
-
-CHANCE: Mapping[str, Mapping[str, str]] = {
-    "codis": {
-        "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0",
-        "acc_p": "a model that ignores the context gets acc_p 0.0",
-    },
-    "iibench": {"accuracy": "chance: accuracy 16.7 (one of six options)"},
-}
-"""Benchmark -> metric -> the line that says what guessing gets."""
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are told even where they are 0."""
@@ -111,7 +103,7 @@ def _judges(result: Result) -> list[str]:
 
 def _chance(result: Result) -> list[str]:
     measured = {m.metric for m in result.metrics}
-    return [line for metric, line in CHANCE.get(result.benchmark, {}).items() if metric in measured]
+    return [line for metric, line in facts(result.benchmark).chance.items() if metric in measured]
 
 
 def _intervals(metrics: Sequence[MetricValue]) -> list[str]:
@@ -138,9 +130,22 @@ def _among(cells: Sequence[tuple[str, str]], table: str, shown: Sequence[tuple[s
     if not others:
         return ""
     rows = dict.fromkeys(row for row, _ in cells)
-    places = dict.fromkeys(where for _, where in cells)
+    places = _joint([where for _, where in cells], [where for row, where in others if row in rows])
     whole = rows.keys().isdisjoint(row for row, _ in others)
-    return f", {', '.join(rows)}" + ("" if whole else f", {_listed(list(places))}")
+    return f", {', '.join(rows)}" + ("" if whole else f", {_listed(places)}")
+
+
+def _joint(places: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The places, each once; a metric by its name alone ('con' for 'con colour=red') where no other place
+    is one of its subsets."""
+    split = {where.partition(" ")[0] for where in others}
+    names = {where: where.partition(" ") for where in places}
+    return list(
+        dict.fromkeys(
+            metric if "=" in subset and metric not in split else where
+            for where, (metric, _, subset) in names.items()
+        )
+    )
 
 
 def _gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:

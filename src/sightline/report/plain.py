@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.report.grid import Cell, Column, Printed, Table, Value
+from sightline.report.grid import Cell, Column, Printed, Spread, Table, Value
 from sightline.types import Unit
 
 DECIMALS: dict[Unit, int] = {"percent": 1, "number": 3}
@@ -20,12 +20,15 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     """A cell as a reader sees it, rounded, in the parts that stand below each other in a column.
 
     A value and its interval; a published figure and the difference, with '*' behind what is not
-    comparable; else one part. Nothing at all for an empty cell.
+    comparable; a spread, how far its interval reaches and its difference; else one part. Nothing at all for
+    an empty cell.
     """
     if isinstance(cell, Value):
         return _value_parts(cell)
     if isinstance(cell, Printed):
         return _printed_parts(cell, column.differences)
+    if isinstance(cell, Spread):
+        return _spread_parts(cell)
     if cell is None:
         return ()
     return (cell if isinstance(cell, str) else f"{cell:,}",)
@@ -66,7 +69,8 @@ def _value_parts(cell: Value) -> tuple[str, ...]:
         return ("-",)
     if cell.low is None or cell.high is None:
         return (f"{cell.value:.{decimals}f}",)
-    return f"{cell.value:.{decimals}f}", f"{cell.low:.{decimals}f}-{cell.high:.{decimals}f}"
+    to = "-" if cell.low >= 0 else " to "
+    return f"{cell.value:.{decimals}f}", f"{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}"
 
 
 def _printed_parts(cell: Printed, differences: bool) -> tuple[str, ...]:
@@ -75,6 +79,18 @@ def _printed_parts(cell: Printed, differences: bool) -> tuple[str, ...]:
     if cell.difference is None or not differences:
         return (figure,)
     return figure, f"({cell.difference:+.{decimals}f})"
+
+
+def _spread_parts(cell: Spread) -> tuple[str, ...]:
+    decimals = DECIMALS[cell.unit]
+    if cell.value is None:
+        return ("-",)
+    bounds = [bound for bound in (cell.low, cell.high) if bound is not None]
+    return (
+        f"{cell.value:.{decimals}f}",
+        *([f"±{max(abs(bound - cell.value) for bound in bounds):.{decimals}f}"] if bounds else []),
+        *(() if cell.difference is None else (f"({cell.difference:+.{decimals}f})",)),
+    )
 
 
 def _flat(column: Column, cell: Cell) -> dict[str, Any]:
@@ -87,4 +103,8 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
         found = (cell.value, cell.difference, cell.comparable) if isinstance(cell, Printed) else (None,) * 3
         names = [column.key, f"{column.key} difference", f"{column.key} comparable"]
         return dict(zip(names, found, strict=True))
+    if column.kind == "spread":
+        spread = cell if isinstance(cell, Spread) else Spread(None)
+        plain = {column.key: spread.value, f"{column.key} low": spread.low, f"{column.key} high": spread.high}
+        return plain | ({f"{column.key} difference": spread.difference} if column.differences else {})
     return {column.key: cell}

@@ -43,6 +43,11 @@ def show(tables: Iterable[Table], file: IO[str] | None = None, width: int | None
         console.print()
 
 
+def least_width(table: Table) -> int:
+    """The characters below which the table cannot go without breaking names."""
+    return _least(_layout(table, narrow=True))
+
+
 def aligned(cells: Sequence[tuple[str, ...]], between: str = " ") -> list[str]:
     """The cells of a number column as texts of one width: part under part, digit under digit.
 
@@ -84,7 +89,7 @@ def _layout(table: Table, narrow: bool) -> list[_Texts]:
 
 def _text_column(column: Column, cells: Sequence[Cell], indent: int) -> _Texts:
     texts = [str(cell or "") for cell in cells]
-    word = max(len(word) for text in (column.head, *texts) for word in text.split(" "))
+    word = max(len(word) for text in (column.head, *texts) for word in text.split())
     return _Texts(column.head, texts, word + indent, wraps=True, indent=indent)
 
 

@@ -6,9 +6,10 @@ printed first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -17,14 +18,18 @@ from msgspec.structs import replace
 from sightline.errors import UserError, unknown_name
 from sightline.types import MetricValue, PublishedValue, Result
 
-PAPERS = ("codis", "iibench")
-"""The benchmarks whose papers stand here."""
-
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
 
 Place = tuple[str, str]
 """Metric and subset, spelt as in metrics.json: ('acc_p', 'category=Attributes')."""
+
+
+@cache
+def papers() -> tuple[str, ...]:
+    """The benchmarks whose papers stand here: one file each, named after it."""
+    names = (file.name for file in files(__package__).iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 def published(benchmark: str, setting: str, row: str) -> dict[Place, list[PublishedValue]]:
@@ -36,19 +41,13 @@ def published(benchmark: str, setting: str, row: str) -> dict[Place, list[Publis
     Raises UserError where the paper has no such row, or Sightline no figures of this benchmark.
     """
     paper = _known(benchmark)
-    name = _row(paper, benchmark, row)
-    figures: dict[Place, list[PublishedValue]] = {}
-    for table in paper.tables:
-        for column, cell in zip(table.columns, table.rows.get(name, ()), strict=name in table.rows):
-            if setting == column.setting and cell is not None:
-                value = _value(name, table, column, cell)
-                figures.setdefault((column.metric, column.subset), []).append(value)
-    return figures
+    figures = _figures(paper, setting, _row(paper, benchmark, row))
+    return {place: [figure.value for figure in printed] for place, printed in figures.items()}
 
 
 def rows(benchmark: str) -> list[str]:
     """The rows of the benchmark's paper in printed order; none where there is no paper."""
-    if benchmark not in PAPERS:
+    if benchmark not in papers():
         return []
     return list(dict.fromkeys(row for table in _paper(benchmark).tables for row in table.rows))
 
@@ -56,31 +55,29 @@ def rows(benchmark: str) -> list[str]:
 def attach(result: Result, against: str | None = None) -> Result:
     """The same result with the paper's figures beside each metric: `against`, where given, then people.
 
-    A figure is not comparable, and says why, where the paper took it on something else, and where this
-    run took other samples or other options than the paper. A row without figures for this setting is
-    said in the notes.
+    Where the paper prints a figure both for exactly what was run (at this size, this temperature) and for
+    its own default, the former stands. A figure is not comparable, and says why, where the paper took it
+    on something else, and where this run took other samples or other options than the paper. A row
+    without figures for what was run is said in the notes.
 
     Raises UserError where the paper has no row `against`.
     """
-    if result.benchmark not in PAPERS:
+    if result.benchmark not in papers():
         if against is not None:
             raise _no_figures(result.benchmark)
         return result
     paper = _paper(result.benchmark)
-    setting = _printed_setting(paper, result)
+    settings = _settings_of(paper, result)
     named = [] if against is None else [_row(paper, result.benchmark, against)]
+    people = [paper.human] if paper.human else []
     by_row = {
-        row: published(result.benchmark, setting, row) if setting else {}
-        for row in dict.fromkeys([*named, paper.human])
+        row: {place: figures for name in settings for place, figures in _figures(paper, name, row).items()}
+        for row in dict.fromkeys([*named, *people])
     }
-    departure = _departure(paper, result)
     silent = [f"{paper.paper}: no figure of {row} for what was run" for row in named if not by_row[row]]
     return replace(
         result,
-        metrics=[
-            _beside(metric, list(by_row.values()), _joined(departure or "", _partial(metric, result)))
-            for metric in result.metrics
-        ],
+        metrics=[_beside(metric, list(by_row.values()), paper, result) for metric in result.metrics],
         notes=list(dict.fromkeys([*result.notes, *silent])),
     )
 
@@ -93,12 +90,16 @@ class _Marked(Struct, frozen=True, array_like=True):
 
 
 class _Footnote(Struct, frozen=True):
+    """What is said of a cell; `options` are those that it was taken with, unlike the others of its row."""
+
     text: str
     comparable: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 class _Column(Struct, frozen=True, array_like=True):
-    """What a column holds; `n` is what its cells average over, so that each is k/n."""
+    """What a column holds; `n` is what its cells average over, so that a share is k/n, or 0 where the
+    paper does not say."""
 
     setting: str
     metric: str
@@ -123,19 +124,39 @@ class _Table(Struct, frozen=True):
     footnotes: dict[str, _Footnote] = field(default_factory=dict)
 
 
-class _Paper(Struct, frozen=True):
-    """A paper: its row of people, the samples and options of all its figures, its tables.
+class _Setting(Struct, frozen=True):
+    """What the paper ran: on how many samples, and the options that tell it from its other settings."""
 
-    `settings` are those with figures, each with the options that make it what the paper ran.
+    samples: int
+    options: dict[str, Any]
+
+
+class _Paper(Struct, frozen=True):
+    """A paper: its row of people, where it has one, what it ran, its tables.
+
+    `options` are those of all its figures, `row_options` those of a row, `concerns` the only metrics that
+    an option makes a difference to, where it does not to all. An option within another is written
+    'sampling.temperature'. `whole` says of which metrics the result's samples or probes are what the paper
+    averages over.
     """
 
     paper: str
-    human: str
-    samples: int
     unit: str
     options: dict[str, Any]
-    settings: dict[str, dict[str, Any]]
+    settings: dict[str, _Setting]
     tables: list[_Table]
+    human: str | None = None
+    row_options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    concerns: dict[str, list[str]] = field(default_factory=dict)
+    whole: dict[str, Literal["samples", "probes"]] = field(default_factory=dict)
+
+
+class _Figure(Struct, frozen=True):
+    """A printed figure, and the samples and options that the paper took it with."""
+
+    value: PublishedValue
+    samples: int
+    options: dict[str, Any]
 
 
 @cache
@@ -145,14 +166,14 @@ def _paper(benchmark: str) -> _Paper:
 
 
 def _known(benchmark: str) -> _Paper:
-    if benchmark not in PAPERS:
+    if benchmark not in papers():
         raise _no_figures(benchmark)
     return _paper(benchmark)
 
 
 def _no_figures(benchmark: str) -> UserError:
     return UserError(
-        f"no published figures of '{benchmark}' to compare with", expected=f"one of {', '.join(PAPERS)}"
+        f"no published figures of '{benchmark}' to compare with", expected=f"one of {', '.join(papers())}"
     )
 
 
@@ -168,69 +189,104 @@ def _plain(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
-def _value(row: str, table: _Table, column: _Column, cell: float | _Marked) -> PublishedValue:
+def _figures(paper: _Paper, setting: str, row: str) -> dict[Place, list[_Figure]]:
+    """What the tables hold for this row in one of the paper's settings."""
+    figures: dict[Place, list[_Figure]] = {}
+    for table in paper.tables:
+        for column, cell in zip(table.columns, table.rows.get(row, ()), strict=row in table.rows):
+            if setting == column.setting and cell is not None:
+                figure = _figure(paper, row, table, column, cell)
+                figures.setdefault((column.metric, column.subset), []).append(figure)
+    return figures
+
+
+def _figure(paper: _Paper, row: str, table: _Table, column: _Column, cell: float | _Marked) -> _Figure:
     value, mark = (cell.value, cell.mark) if isinstance(cell, _Marked) else (cell, column.mark)
     footnote = table.footnotes[mark] if mark else _Footnote(table.note or "", table.comparable)
     counted = f"counts in the paper, here in percent of {column.n} outputs" if table.counts else ""
-    return PublishedValue(
+    printed = PublishedValue(
         row=row,
         value=100 * value / column.n if table.counts else value,
         table=table.table,
         comparable=footnote.comparable,
         note=_joined(counted, footnote.text),
     )
+    setting = paper.settings[column.setting]
+    options = {**paper.options, **paper.row_options.get(row, {}), **setting.options, **footnote.options}
+    idle = [name for name, metrics in paper.concerns.items() if column.metric not in metrics]
+    return _Figure(printed, setting.samples, {name: options[name] for name in options if name not in idle})
 
 
-def _printed_setting(paper: _Paper, result: Result) -> str | None:
-    """The paper's name for what was run, which options may have made another setting; None for what it
-    did not run."""
-    for name, options in paper.settings.items():
-        assumed = options if name == result.setting else {}
-        if all({**assumed, **result.options}.get(option) == value for option, value in options.items()):
-            return name
-    return None
-
-
-def _departure(paper: _Paper, result: Result) -> str | None:
-    """How this run differs from all that the paper reports, or None."""
-    others = [
-        f"{name} {result.options[name]} here, {theirs} in the paper"
-        for name, theirs in paper.options.items()
-        if result.options.get(name) not in (None, theirs)
+def _settings_of(paper: _Paper, result: Result) -> list[str]:
+    """The paper's names for what was run, which options may have made another setting, the most exact
+    last. Empty for what it did not run."""
+    ours = _flat(result.options)
+    found = [
+        name
+        for name, setting in paper.settings.items()
+        if _agree(setting.options, {**setting.options, **ours} if name == result.setting else ours)
     ]
-    if result.samples != paper.samples:
-        others.append(f"{result.samples:,} {paper.unit} here, {paper.samples:,} in the paper")
+    return sorted(found, key=lambda name: len(paper.settings[name].options))
+
+
+def _agree(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    return all(_same(ours.get(name), value) for name, value in theirs.items())
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    """Whether two values of an option are one, which may be written as a text here: '224' is 224."""
+    return bool(ours == theirs) or (isinstance(ours, str) and ours == str(theirs))
+
+
+def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options by name, those within another one as 'sampling.temperature'."""
+    flat: dict[str, Any] = {}
+    for name, value in options.items():
+        within = value if isinstance(value, Mapping) else {}
+        flat |= {f"{name}.{inner}": v for inner, v in within.items()} or {name: value}
+    return flat
+
+
+def _beside(
+    metric: MetricValue, by_row: Sequence[Mapping[Place, Sequence[_Figure]]], paper: _Paper, result: Result
+) -> MetricValue:
+    figures = [figure for row in by_row for figure in row.get((metric.metric, metric.subset), ())]
+    partial = _partial(metric, paper, result)
+    values = [_departed(figure.value, _departure(figure, paper, result), partial) for figure in figures]
+    return replace(metric, published=values or None)
+
+
+def _departure(figure: _Figure, paper: _Paper, result: Result) -> str:
+    """How this run differs from what the paper did for this figure."""
+    ours = _flat(result.options)
+    others = [
+        f"{name.rpartition('.')[2]} {ours[name]} here, {theirs} in the paper"
+        for name, theirs in figure.options.items()
+        if ours.get(name) is not None and not _same(ours[name], theirs)
+    ]
+    if result.samples != figure.samples:
+        others.append(f"{result.samples:,} {paper.unit} here, {figure.samples:,} in the paper")
     if result.errors > FEW_ERRORS * result.probes:
         others.append(f"{result.errors:,} of {result.probes:,} probes without an answer here")
-    return _joined(*others)
+    return _joined(*others) or ""
 
 
-def _partial(metric: MetricValue, result: Result) -> str:
+def _partial(metric: MetricValue, paper: _Paper, result: Result) -> str:
     """How far a metric rests on less than the paper's samples: on those with a key, or that were decided."""
-    whole = {
-        "accuracy": result.samples,
-        "context_awareness": result.samples,
-        "output_variability": result.probes,
-    }.get(metric.metric)
-    if whole is None or metric.subset != "all" or not metric.n or metric.n > (1 - FEW_ERRORS) * whole:
+    counted = paper.whole.get(metric.metric)
+    if counted is None or metric.subset != "all" or not metric.n:
+        return ""
+    whole = result.samples if counted == "samples" else result.probes
+    if metric.n > (1 - FEW_ERRORS) * whole:
         return ""
     return f"{metric.n:,.0f} of {whole:,} here, the others left out"
 
 
-def _beside(
-    metric: MetricValue, by_row: list[dict[Place, list[PublishedValue]]], departure: str | None
-) -> MetricValue:
-    values = [value for figures in by_row for value in figures.get((metric.metric, metric.subset), ())]
-    if departure:
-        values = [_departed(value, departure) for value in values]
-    return replace(metric, published=values or None)
-
-
-def _departed(value: PublishedValue, departure: str) -> PublishedValue:
+def _departed(value: PublishedValue, *departures: str) -> PublishedValue:
     """What the paper took on something else already keeps its own note."""
-    if not value.comparable:
+    if not value.comparable or not any(departures):
         return value
-    return replace(value, comparable=False, note=_joined(value.note or "", departure))
+    return replace(value, comparable=False, note=_joined(value.note or "", *departures))
 
 
 def _joined(*notes: str) -> str | None:

@@ -1,0 +1,205 @@
+"""Curves of what was varied: a panel a metric, a line a model, its interval a band (MM-R3, Figures 2-3)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from sightline.errors import UserError
+from sightline.formats.files import write_atomically
+from sightline.report.varied import Measured, leading, place_of, row_names, task_of
+from sightline.types import MetricValue
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B")
+"""Okabe and Ito's palette, which readers with any colour vision tell apart, its yellow left out for want of
+contrast on white."""
+
+MARKS, HOLLOW = "osD^vPX*", "osD^v"
+DASHES = ("-", "--", ":", "-.")
+FORMS = {".png": "png", ".svg": "svg"}
+PANEL_INCHES = (3.1, 2.7)
+LINE_INCHES = 0.2
+"""The height of a line of the legend."""
+
+
+def check_plot(path: Path, places: Sequence[Mapping[str, Any]]) -> str:
+    """The option along which curves can be drawn to `path`: the one with two numbers or more.
+
+    Raises UserError where no option, or more than one, was varied over numbers, where the file cannot be
+    of that form or in that place, or matplotlib is missing: all that can be known before anything is asked.
+    """
+    from importlib.util import find_spec
+
+    if path.suffix.lower() not in FORMS:
+        raise UserError(
+            "is no form of picture for curves", file=path, expected="a name ending in .png or .svg"
+        )
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError("cannot be written there", file=path, expected="a file in an existing folder")
+    if find_spec("matplotlib") is None:
+        raise UserError("curves need matplotlib", expected="pip install 'sightline[plot]'")
+    names = dict.fromkeys(name for at in places for name in at)
+    numeric = [name for name in names if len({_number(at.get(name)) for at in places} - {None}) > 1]
+    if len(numeric) == 1:
+        return numeric[0]
+    found = f"{' and '.join(numeric)} are numbers both" if numeric else "no option has two numbers or more"
+    raise UserError(
+        f"curves go along one varied option: {found}",
+        expected="one option with several numbers, such as temperature=0.2,0.7,1",
+    )
+
+
+def curves(points: Sequence[Measured], path: Path) -> None:
+    """Draw the results to a PNG or SVG file: the same results give the same bytes.
+
+    A row of panels for each benchmark and setting, a panel for each leading metric, in percent where it is
+    one. Where more options were varied, each of their combinations has its own line. Points without a
+    number (`size=null`) or without a value are left out. Published figures that are attached are hollow
+    marks.
+
+    Raises UserError as `check_plot` does, SurroundingsError where the disk refuses.
+    """
+    along = check_plot(path, [point.at for point in points])
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        # Without a salt of our own the names inside an SVG would be random.
+        matplotlib.rcParams.update({"svg.hashsalt": "sightline", "font.size": 9})
+        figure = _figure(points, along)
+        form = FORMS[path.suffix.lower()]
+        file = io.BytesIO()
+        silent: dict[str, Any] = {"Date": None} if form == "svg" else {"Software": None}
+        figure.savefig(file, format=form, dpi=200, metadata=silent)
+    write_atomically(path, [file.getvalue()])
+
+
+class _Line(Struct, frozen=True):
+    """A line in a panel: its name, and a metric at each number, from the smallest on."""
+
+    name: str
+    metrics: list[tuple[float, MetricValue]]
+
+
+def _figure(points: Sequence[Measured], along: str) -> Figure:
+    from matplotlib.figure import Figure
+
+    tasks = list(dict.fromkeys(task_of(point.result) for point in points))
+    panels = {task: leading([point for point in points if task_of(point.result) == task]) for task in tasks}
+    across = max(map(len, panels.values()))
+    width, height = PANEL_INCHES
+    figure = Figure(figsize=(width * across, height * len(tasks)), layout="constrained")
+    rows = figure.subfigures(len(tasks), 1, squeeze=False)[:, 0]
+    styles: dict[str, int] = {}
+    for row, (task, metrics) in zip(rows, panels.items(), strict=True):
+        row.suptitle(":".join(task), x=0.01, ha="left", fontweight="bold")
+        own = [point for point in points if task_of(point.result) == task]
+        for axes, metric in zip(row.subplots(1, across, squeeze=False)[0], metrics, strict=False):
+            lines = _lines(own, along, metric)
+            _draw(axes, lines, styles)
+            _label(axes, lines, metric, along)
+        for axes in row.axes[len(metrics) :]:
+            axes.set_visible(False)
+    _legend(figure)
+    return figure
+
+
+def _lines(points: Sequence[Measured], along: str, metric: str) -> list[_Line]:
+    found: dict[str, dict[float, MetricValue]] = {}
+    for name, point in zip(row_names(points), points, strict=True):
+        others = place_of({option: value for option, value in point.at.items() if option != along})
+        number = _number(point.at.get(along))
+        unanswered = point.result.errors == point.result.probes
+        value = next((m for m in point.result.metrics if (m.metric, m.subset) == (metric, "all")), None)
+        if number is not None and value is not None and value.value is not None and not unanswered:
+            found.setdefault(", ".join(filter(None, (name, others))), {})[number] = value
+    return [_Line(name, sorted(values.items(), key=lambda item: item[0])) for name, values in found.items()]
+
+
+def _draw(axes: Axes, lines: Sequence[_Line], styles: dict[str, int]) -> None:
+    for line in lines:
+        nth = styles.setdefault(line.name, len(styles))
+        colour, dashes = COLOURS[nth % len(COLOURS)], DASHES[nth // len(COLOURS) % len(DASHES)]
+        numbers = [number for number, _ in line.metrics]
+        values = [metric.value or 0.0 for _, metric in line.metrics]
+        axes.plot(
+            numbers,
+            values,
+            dashes,
+            color=colour,
+            marker=MARKS[(nth + nth // len(COLOURS)) % len(MARKS)],
+            markersize=4,
+            label=line.name,
+        )
+        bounds = [
+            (number, metric.low, metric.high)
+            for number, metric in line.metrics
+            if metric.low is not None and metric.high is not None
+        ]
+        if bounds:
+            where, low, high = zip(*bounds, strict=True)
+            axes.fill_between(where, low, high, color=colour, alpha=0.12, linewidth=0)
+    for nth, (name, printed) in enumerate(_printed(lines).items()):
+        axes.plot(
+            list(printed),
+            list(printed.values()),
+            HOLLOW[nth % len(HOLLOW)],
+            color="#444444",
+            markerfacecolor="none",
+            markersize=7,
+            label=name,
+        )
+
+
+def _printed(lines: Sequence[_Line]) -> dict[str, dict[float, float]]:
+    """The published figures by row and table, at each number."""
+    printed: dict[str, dict[float, float]] = {}
+    for line in lines:
+        for number, metric in line.metrics:
+            for value in metric.published or ():
+                mark = "" if value.comparable else ", not comparable"
+                printed.setdefault(f"{value.row} ({value.table}{mark})", {})[number] = value.value
+    return printed
+
+
+def _label(axes: Axes, lines: Sequence[_Line], metric: str, along: str) -> None:
+    units = {value.unit for line in lines for _, value in line.metrics}
+    axes.set_title(f"{metric} (%)" if units == {"percent"} else metric)
+    axes.set_xlabel(along)
+    numbers = sorted({number for line in lines for number, _ in line.metrics})
+    axes.set_xticks(numbers, [f"{number:g}" for number in numbers])
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _legend(figure: Figure) -> None:
+    """One legend of all panels below them."""
+    handles: dict[str, Any] = {}
+    for axes in (axes for row in figure.subfigs for axes in row.axes):
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(name, handle)
+    longest = max(map(len, handles), default=1)
+    width, height = figure.get_size_inches()
+    columns = max(1, min(len(handles), int(width / (0.075 * longest + 0.5))))
+    figure.set_size_inches(width, height + 0.3 + LINE_INCHES * -(-len(handles) // columns))
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A varied value as a number: 0.7, or '224'; None for a switch, a word or null."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
