@@ -1,7 +1,8 @@
 """Names to things: 'module:name' strings, so that nothing is imported until it is used.
 
-Other packages join by the entry points `sightline.benchmarks` and `sightline.models`, a file by
-`--plugin FILE`, which defines `benchmarks` and `models` as mappings of names to classes.
+Other packages join by the entry points `sightline.benchmarks`, `sightline.models` and
+`sightline.perturbations`, a file by `--plugin FILE`, which defines `benchmarks`, `models` and
+`perturbations`, or one of them, as mappings of names to classes.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from sightline.benchmarks.base import Benchmark
+    from sightline.benchmarks.base import Benchmark, Facts
+    from sightline.build.perturb import Perturbation
 
 BENCHMARKS = {
     "codis": "sightline.benchmarks.codis:Codis",
     "iibench": "sightline.benchmarks.iibench:IIBench",
+    "mmr3": "sightline.benchmarks.mmr3:Mmr3",
+    "groups": "sightline.benchmarks.groups:Groups",
 }
 
 # Prefix of a model's name -> a function of (rest of the name, ModelOptions) -> models.
@@ -32,13 +36,20 @@ MODELS = {
     "baseline/": "sightline.models.resolve:baseline",
 }
 
+PERTURBATIONS = {
+    "blur": "sightline.build.perturb:Blur",
+    "crop": "sightline.build.perturb:Crop",
+    "jpeg": "sightline.build.perturb:Jpeg",
+    "rotate": "sightline.build.perturb:Rotate",
+}
+
 MEMBERS = (
-    "name", "title", "citation", "splits", "settings", "options", "judged_by", "presets", "shown_option",
-    "samples", "probes", "cases", "scorer", "metrics", "partner",
+    "name", "title", "citation", "splits", "settings", "options", "judged_by", "presets",
+    "samples", "probes", "cases", "scorer", "metrics", "partner", "shown_in",
 )  # fmt: skip
 """What a benchmark must have (`benchmarks.base.Benchmark`)."""
 
-_plugged: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}}
+_plugged: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}
 
 
 def benchmark(name: str) -> Benchmark:
@@ -54,9 +65,19 @@ def benchmark(name: str) -> Benchmark:
     return named
 
 
+def facts(name: str) -> Facts:
+    """What reports know of that benchmark; empty where it says none, or is not known here."""
+    from sightline.benchmarks.base import Facts
+
+    if name not in BENCHMARKS and name not in benchmark_names():
+        return Facts()
+    found: Facts = getattr(_find("benchmarks", name, BENCHMARKS)(), "facts", Facts())
+    return found
+
+
 def benchmark_names() -> list[str]:
     """The names of all benchmarks that are installed or plugged in."""
-    return sorted({*BENCHMARKS, *_plugged["benchmarks"], *(e.name for e in _entry_points("benchmarks"))})
+    return _names("benchmarks", BENCHMARKS)
 
 
 def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
@@ -68,12 +89,30 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
     raise unknown_name("model", spec, [*(f"{prefix}..." for prefix in MODELS), "baseline/chance"])
 
 
+def perturbation(name: str) -> Perturbation:
+    """The perturbation of that name. Raises UserError, with the nearest name, where there is none."""
+    named: Perturbation = _find("perturbations", name, PERTURBATIONS)()
+    lacking = [member for member in ("name", "variants", "apply") if not hasattr(named, member)]
+    if lacking or named.name != name:
+        raise UserError(
+            f"the perturbation registered as '{name}' "
+            + (f"lacks {', '.join(lacking)}" if lacking else f"calls itself '{named.name}'"),
+            expected="a class with name, variants and apply, and one name",
+        )
+    return named
+
+
+def perturbation_names() -> list[str]:
+    """The names of all perturbations that are installed or plugged in."""
+    return _names("perturbations", PERTURBATIONS)
+
+
 def _longest(spec: str, prefixes: Iterable[str]) -> str:
     return max((prefix for prefix in prefixes if spec.startswith(prefix)), key=len, default="")
 
 
 def plug_in(file: str) -> None:
-    """Load a Python file whose `benchmarks` and `models` mappings join the registry."""
+    """Load a Python file whose mappings `benchmarks`, `models`, `perturbations` join the registry."""
     path = Path(file)
     spec = importlib.util.spec_from_file_location(f"sightline_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -86,7 +125,7 @@ def plug_in(file: str) -> None:
     except Exception as error:
         raise UserError(f"fails when it is loaded: {error!r}", file=file) from error
     if not any(hasattr(module, kind) for kind in _plugged):
-        raise UserError("defines neither `benchmarks` nor `models`", file=file, expected="a mapping of names")
+        raise UserError(f"defines none of {', '.join(_plugged)}", file=file, expected="a mapping of names")
     for kind, things in _plugged.items():
         things.update(getattr(module, kind, {}))
 
@@ -100,7 +139,11 @@ def _find(kind: str, name: str, built_in: Mapping[str, str]) -> Any:
     for entry in _entry_points(kind):
         if entry.name == name:
             return entry.load()
-    raise unknown_name(kind.removesuffix("s"), name, benchmark_names())
+    raise unknown_name(kind.removesuffix("s"), name, _names(kind, built_in))
+
+
+def _names(kind: str, built_in: Mapping[str, str]) -> list[str]:
+    return sorted({*built_in, *_plugged[kind], *(entry.name for entry in _entry_points(kind))})
 
 
 def _entry_points(kind: str) -> Any:

@@ -72,7 +72,9 @@ class Probe(Struct, frozen=True):
     """One query put to the model for a sample. The probes of a sample are its group.
 
     `references` and `options` are those of this probe (CODIS: the answer under this context;
-    II-Bench: the options in the order shown). `question` is what a judge is told was asked.
+    II-Bench: the options in the order shown). `question` is what a judge is told was asked. `draws` is 0
+    where every draw of the sample is a group of its own; a probe that is asked again unchanged has all its
+    draws in one group, and `draws` of them are what another setting is held against.
     """
 
     sample: str
@@ -82,6 +84,7 @@ class Probe(Struct, frozen=True):
     references: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
+    draws: int = 0
 
 
 class PictureFile(Struct, frozen=True):
@@ -273,12 +276,15 @@ class Term(Struct, frozen=True):
     """What one group adds to a metric: value = sum of `sum` over sum of `count`.
 
     `labels` are those under which the term also counts; None means those that the whole group shares. A
-    term about one outcome whose labels are its own (a style, a mask) carries `outcome.labels`.
+    term about one outcome whose labels are its own (a style, a mask) carries `outcome.labels`. One that is
+    not `overall` counts under its labels alone: a pair counts once over all, and a part of it under the
+    label of either answer.
     """
 
     sum: float
     count: float
     labels: Labels | None = None
+    overall: bool = True
 
 
 class Metric(Struct, frozen=True):

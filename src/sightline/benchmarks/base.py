@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from sightline.formats.prediction import Prediction
 from sightline.scoring.scorer import Scorer
 from sightline.types import Case, Group, Metric, Probe, Sample
+
+FILE = "FILE"
+"""The name of a setting that stands for any file: `groups:mine.jsonl` fills its option `file`."""
 
 
 class Option(Struct, frozen=True):
@@ -52,6 +56,21 @@ class Setting(Struct, frozen=True):
     sampling_source: str = "unpublished"
 
 
+class Facts(Struct, frozen=True):
+    """What reports know of a benchmark; empty where it says none.
+
+    `leading`: the metrics that compact tables show. `chance`: metric -> the line that says what guessing
+    gets. `correlated`: the pairs of metrics whose correlation over models its paper speaks of, by
+    `coefficient`. `spread`: the metrics whose spread over models it speaks of.
+    """
+
+    leading: tuple[str, ...] = ()
+    chance: Mapping[str, str] = field(default_factory=dict)
+    correlated: tuple[tuple[str, str], ...] = ()
+    coefficient: Literal["pearson", "spearman"] = "pearson"
+    spread: tuple[str, ...] = ()
+
+
 def about(group: Group, question: str = "correct") -> Iterator[Case]:
     """A case for each outcome of a group by itself."""
     for place, outcome in enumerate(group):
@@ -68,7 +87,10 @@ def about(group: Group, question: str = "correct") -> Iterator[Case]:
 
 
 class Benchmark(Protocol):
-    """A benchmark: samples, the probes of each, the cases to judge in each group, and the metrics."""
+    """A benchmark: samples, the probes of each, the cases to judge in each group, and the metrics.
+
+    It may also carry `facts` (`Facts`), which reports look for.
+    """
 
     name: str
     title: str
@@ -80,8 +102,6 @@ class Benchmark(Protocol):
     """Kinds of judges it takes: `rules`, `model`, `people`."""
     presets: Mapping[str, Mapping[str, Any]]
     """Named sets of sampling options for `--gen NAME`."""
-    shown_option: str | None
-    """The option that takes a predictions file which says what was shown; None where no file needs to."""
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The released records of a split, checked, in their order. Raises UserError with file and record."""
@@ -104,6 +124,13 @@ class Benchmark(Protocol):
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """The metrics under these options, the primary one first."""
+        ...
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """The options that follow from a file of answers, where that says itself what was shown or asked.
+
+        `folder` is the data folder, None where none was named.
+        """
         ...
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Option, Setting, about
+from sightline.benchmarks.base import Facts, Option, Setting, about
 from sightline.benchmarks.codis_data import read_samples
+from sightline.formats.prediction import Prediction
 from sightline.metrics import bias, paired
 from sightline.prompts import fill, load
 from sightline.scoring.judge import right_or_wrong, same_or_different
@@ -49,7 +50,14 @@ class Codis:
     splits: tuple[str, ...] = ("test",)
     judged_by: tuple[str, ...] = ("rules", "model", "people")
     presets: Mapping[str, Mapping[str, Any]] = PRESETS
-    shown_option: str | None = None
+    facts = Facts(
+        leading=("acc_p", "acc_q"),
+        chance={
+            "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0",
+            "acc_p": "a model that ignores the context gets acc_p 0.0",
+        },
+        correlated=(("context_awareness", "acc_p"), ("context_awareness", "acc_q")),  # section 4.2
+    )
     settings: Mapping[str, Setting] = {
         setting.name: setting
         for setting in (
@@ -107,7 +115,7 @@ class Codis:
             return (
                 RuleScorer("codis/same_meaning", _same_meaning)
                 if kind == "rules"
-                else same_or_different(prompts["same_meaning"]["text"])
+                else same_or_different(load("sightline")["same_meaning"]["text"])
             )
         if kind == "rules":
             return RuleScorer("codis/rules", _judge)
@@ -125,6 +133,10 @@ class Codis:
             *((paired.OUTPUT_VARIABILITY, paired.OUTPUT_VARIABILITY_LEFT_OUT) if options["context"] else ()),
             *bias.bias_metrics(bias.word_sets(options["bias"])),
         ]
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """Nothing: a pair is asked in one way."""
+        return {}
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same prompt without its context, or with the picture in the caption's place."""

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Option, Setting, about
+from sightline.benchmarks.base import Facts, Option, Setting, about
 from sightline.benchmarks.iibench_data import LABELS, read_samples
+from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.prompts import fill, load
 from sightline.scoring.options import EXTRACTIONS, LETTERS, carry_letter, read_option
@@ -35,7 +36,7 @@ class IIBench:
     splits: tuple[str, ...] = ("test", "dev")
     judged_by: tuple[str, ...] = ("rules",)
     presets: Mapping[str, Mapping[str, Any]] = {"released": {"temperature": None, "max_tokens": 1000}}
-    shown_option: str | None = "options"
+    facts = Facts(leading=("accuracy",), chance={"accuracy": "chance: accuracy 16.7 (one of six options)"})
     settings: Mapping[str, Setting] = {
         setting.name: setting
         for setting in (
@@ -108,6 +109,12 @@ class IIBench:
             EXTRACTIONS_DIFFER,
             *choice.ANSWERED,
         ]
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """Question text and option order, where the file has them, and in one order for each question."""
+        orders = {(prediction.sample, prediction.options) for prediction in predictions}
+        shown = all(options for _, options in orders) and len({name for name, _ in orders}) == len(orders)
+        return {"options": file} if shown else {}
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same prompt without the picture."""

@@ -158,6 +158,7 @@ def _migrate(connection: Connection, version: int) -> None:
     for step in range(version, schema.SCHEMA_VERSION):
         for statement in schema.MIGRATIONS[step]:
             connection.execute(text(statement))
+    schema.metadata.create_all(connection)
     connection.execute(
         update(schema.meta)
         .where(schema.meta.c.name == "schema_version")

@@ -18,10 +18,10 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
-"""Version -> the SQL statements that lead from it to the next one."""
+MIGRATIONS: Mapping[int, tuple[str, ...]] = {1: ()}
+"""Version -> the SQL statements that lead from it to the next one; tables that are new come by themselves."""
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
@@ -91,5 +91,13 @@ pictures = Table(
     "pictures",
     metadata,
     Column("path", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Vectors of texts, as little-endian 32-bit floats: they cost nothing but time; may be dropped at any time.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import Engine, Table, delete, insert, select, update
@@ -23,6 +23,8 @@ from sightline.engine import schema
 from sightline.engine.connect import connect, display, prepare
 from sightline.errors import SurroundingsError, UserError
 from sightline.types import Answer, Failure, PictureFile, Verdict
+
+_Name = TypeVar("_Name", str, bytes)
 
 LOOKUP = 500
 """Keys asked for in one statement; every database takes that many parameters."""
@@ -234,6 +236,25 @@ class Store:
                     connection.execute(delete(schema.pictures).where(schema.pictures.c.path.in_(part)))
                 _insert_new(connection, schema.pictures, rows)
 
+    # Vectors
+
+    def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The vectors that are remembered under these keys (SHA-256 of embedder and text)."""
+        found: dict[bytes, bytes] = {}
+        table = schema.vectors
+        with self._read() as connection:
+            for part in _parts(keys):
+                query = select(table.c.key, table.c.body).where(table.c.key.in_(part))
+                found.update((bytes(key), bytes(body)) for key, body in connection.execute(query))
+        return found
+
+    def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Remember vectors."""
+        rows = [{"key": key, "body": body} for key, body in vectors.items()]
+        if rows:
+            with self._write() as connection:
+                _insert_new(connection, schema.vectors, rows)
+
     def _stream(self, table: Table, run: int, order: Any, page: int = 2000) -> Iterator[bytes]:
         last = -1
         while True:
@@ -278,7 +299,7 @@ def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]
         connection.execute(insert(table).prefix_with("OR IGNORE", dialect="sqlite"), rows)
 
 
-def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
+def _parts(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
 
 

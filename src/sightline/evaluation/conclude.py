@@ -16,13 +16,18 @@ from sightline.evaluation.agreements import agreements
 from sightline.evaluation.groups import NOT_ASKED, Judged, Known, graded_partners, judged, unjudged
 from sightline.evaluation.judges import Judge, People
 from sightline.evaluation.plan import Row
+from sightline.evaluation.similarity import Similarity
 from sightline.evaluation.spec import Decide
 from sightline.metrics.tally import tally
+from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, MetricValue, Result, Verdict
 
 UNANSWERED_SHOWN = 10
 MANY = 0.2
 """The share of undecided verdicts from which a reader is told what could decide them."""
+
+LONG = 200
+"""Words of an answer from which its end may not be embedded."""
 
 SHOWN = 5
 """How many examples a note names."""
@@ -71,6 +76,7 @@ class Summary(Struct):
     truncated: int = 0
     refused: int = 0
     unparsed: int = 0
+    long: int = 0
     versions: Counter[str] = field(default_factory=Counter)
     judge_versions: set[str] = field(default_factory=set)
     replies: list[str] = field(default_factory=list)
@@ -95,6 +101,7 @@ class Summary(Struct):
             self.verdicts[outcome.verdict] += 1
             self.truncated += outcome.truncated
             self.not_asked += outcome.error == NOT_ASKED
+            self.long += len(outcome.response) > LONG and len(outcome.response.split()) > LONG
             self.refused += bool(outcome.scores.get("refused"))
             if outcome.version:
                 self.versions[outcome.version] += 1
@@ -112,10 +119,12 @@ def conclude(
     judges: Sequence[Judge],
     replies: Known,
     sink: Sink,
+    similarity: Similarity | None = None,
 ) -> tuple[Result, Summary]:
     """Judge every group, count, and tally; one pass, of which only numbers are kept.
 
-    Of several judges, or people, the verdicts are kept too: they are compared.
+    Where answers are compared by `similarity`, a pass before it embeds them. Of several judges, or people,
+    the verdicts are kept too: they are compared.
     """
     metrics = benchmark.metrics(description.chosen)
     graded = graded_partners(metrics)
@@ -125,9 +134,15 @@ def conclude(
     verdicts: list[Verdict] = []
     clusters: dict[tuple[str, ...], str] = {}
 
+    if similarity is not None:
+        similarity.embed(unjudged(rows(), answers))
+
+    def measured() -> Iterator[Group]:
+        groups = unjudged(rows(), answers)
+        return groups if similarity is None else similarity.measured(groups)
+
     def groups() -> Iterator[Group]:
-        unknown = unjudged(rows(), answers)
-        for one in judged(unknown, benchmark, judges, description.decide, replies, graded):
+        for one in judged(measured(), benchmark, judges, description.decide, replies, graded):
             summary.add(one)
             digest.update(one.group.cluster.encode())
             sink.take(one)
@@ -154,11 +169,12 @@ def conclude(
             "sightline": sightline.__version__,
             "reported": sorted(summary.versions),
             "judges": sorted(summary.judge_versions),
+            **({"embedder": similarity.identity} if similarity is not None else {}),
         },
         data_digest=digest.hexdigest(),
         metrics=[
             *values,
-            *side_by_side(description, benchmark, rows, answers, judges, replies),
+            *side_by_side(description, benchmark, measured, judges, replies),
             *agreements(verdicts, clusters, description.seed),
         ],
         empty=summary.statuses["empty"],
@@ -167,7 +183,12 @@ def conclude(
         unparsed=summary.unparsed,
         judge_errors=summary.judge_errors,
         mixed_versions=len(summary.versions) > 1,
-        notes=[*description.notes, *_notes(description, summary), *_idle(judges)],
+        notes=[
+            *description.notes,
+            *_notes(description, summary),
+            *(_long_answers(summary) if similarity is not None else []),
+            *_idle(judges),
+        ],
     )
     return result, summary
 
@@ -180,19 +201,22 @@ def _judge_line(description: Description) -> str:
 def side_by_side(
     description: Description,
     benchmark: Benchmark,
-    rows: Callable[[], Iterable[Row]],
-    answers: Known,
+    measured: Callable[[], Iterator[Group]],
     judges: Sequence[Judge],
     replies: Known,
 ) -> list[MetricValue]:
     """Where several judge: what each of them alone makes of the judged metrics (subset 'judge=NAME')."""
     if len(judges) < 2:
         return []
-    metrics = [metric for metric in benchmark.metrics(description.chosen) if metric.judged is not None]
+    metrics = [
+        metric
+        for metric in benchmark.metrics(description.chosen)
+        if metric.judged is not None and metric.judged != SIMILAR
+    ]
     graded = graded_partners(metrics)
     values: list[MetricValue] = []
     for judge in judges:
-        alone = judged(unjudged(rows(), answers), benchmark, [judge], "first", replies, graded)
+        alone = judged(measured(), benchmark, [judge], "first", replies, graded)
         tallied = tally((one.group for one in alone), metrics, seed=description.seed)
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]
     return values
@@ -231,6 +255,16 @@ def _notes(description: Description, summary: Summary) -> list[str]:
             f"pictures of {summary.by_name} samples could not be read: their clusters go by file name"
         )
     return notes
+
+
+def _long_answers(summary: Summary) -> list[str]:
+    """How many answers are longer than embedding models read."""
+    if not summary.long:
+        return []
+    return [
+        f"{summary.long:,} answers have more than {LONG} words: embedding models read some 250 tokens, and "
+        "what stands behind them is not compared"
+    ]
 
 
 def _listed(names: Sequence[str], total: int) -> str:

@@ -38,8 +38,12 @@ class Estimate(Struct, frozen=True):
     estimated_cost: float | None = None
 
 
-def estimate(spec: Spec) -> Estimate:
-    """Look at everything and ask nothing. Raises UserError as a run would; the store is only read."""
+def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
+    """Look at everything and ask nothing. Raises UserError as a run would; the store is only read.
+
+    `planned` holds the keys that others will have asked by then, and takes those of this run.
+    """
+    planned = set() if planned is None else planned
     ready = prepare(spec, keyless=True)
     with tempfile.TemporaryDirectory() as scratch:
         there = "://" in spec.store or Path(spec.store).exists()
@@ -55,11 +59,12 @@ def estimate(spec: Spec) -> Estimate:
                 new = {key: keyed for key, keyed in new.items() if key not in asked}
                 found = store.known(list(new))
                 for key, keyed in new.items():
-                    answered = is_settled(found.get(key), spec.retry_errors)
+                    answered = key in planned or is_settled(found.get(key), spec.retry_errors)
                     known += answered
                     asked[key] = (0, 0) if answered else _size(keyed)
         finally:
             store.close()
+    planned.update(asked)
     to_ask = len(asked) - known
     prompt = sum(tokens for _, tokens in asked.values())
     completion = to_ask * int(ready.options.sampling.get("max_tokens", 1024))

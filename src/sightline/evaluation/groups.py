@@ -37,11 +37,11 @@ class Judged(NamedTuple):
 
 
 def unjudged(rows: Iterable[Row], answers: Known) -> Iterator[Group]:
-    """The groups of a run in its order: the rows of one sample and draw, with their answers."""
+    """The groups of a run in its order: the rows of a sample and draw (pooled: of a sample), answered."""
     for chunk in _whole_samples(rows):
         partners = [row for first in chunk for rows in first.partners.values() for row in rows]
         results = answers.known(list(dict.fromkeys(row.key for row in (*chunk, *partners))))
-        for _, members in groupby(chunk, key=lambda row: (row.sample, row.draw)):
+        for _, members in groupby(chunk, key=lambda row: (row.sample, 0 if row.pooled else row.draw)):
             yield _group(list(members), results)
 
 
@@ -109,12 +109,15 @@ def _single(group: Group, benchmark: Benchmark) -> list[Case]:
 def _judge(
     group: Group, cases: Sequence[Case], judges: Sequence[Judge], how: Decide, replies: Results
 ) -> Judged:
-    every: list[Verdict] = []
+    keys = {outcome.key for outcome in group}
+    every = [verdict for verdict in group.judgements if keys.issuperset(verdict.targets)]
     outcomes = list(group.outcomes)
-    judgements: list[Verdict] = []
+    judgements = list(group.judgements)
     for case in cases:
         by_judge = [judge.decide(case, replies) for judge in judges]
         every += [verdict for verdicts in by_judge for verdict in verdicts]
+        if case.question != "correct" and not any(by_judge):
+            continue
         verdict = decided(case, by_judge, how)
         # Two probes may be one request (CODIS without context): a verdict goes by place, not by key.
         if case.place is not None and case.question == "correct":

@@ -155,6 +155,13 @@ def refuse_unfit(benchmark: Benchmark, judges: Sequence[str]) -> None:
             )
 
 
+def deciding(benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The judges, behind the rules where none of them can say which answers are right."""
+    kinds = [judge_kind(judge) for judge in judges]
+    able = any(kind == "people" or benchmark.scorer("correct", kind, options) for kind in kinds)
+    return tuple(judges) if able else ("rules", *judges)
+
+
 def judge_kind(judge: str) -> str:
     """`rules`, `people` or `model`."""
     return "rules" if judge == "rules" else "people" if judge.startswith("people:") else "model"

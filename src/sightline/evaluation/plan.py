@@ -29,7 +29,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
 
     The first row of a group holds its `partners`: per other setting that a metric needs, that setting's
     rows for the same sample. `error` says why the probe could not be asked; its key is then that of
-    nothing in the store.
+    nothing in the store. Where rows are `pooled`, all draws of a sample are one group.
     """
 
     sample: str
@@ -43,6 +43,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     options: tuple[str, ...] = ()
     partners: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     error: str | None = None
+    pooled: bool = False
 
 
 class Part(Struct, frozen=True):
@@ -105,7 +106,9 @@ class Plan:
         for draw in range(self._repeats):
             partners = {
                 part.setting: tuple(
-                    self._row(probe, draw, part, cluster)[0] for probe in self._probes(sample, part)
+                    self._row(probe, number, part, cluster)[0]
+                    for probe in self._probes(sample, part)
+                    for number in (range(probe.draws) if probe.draws else (draw,))
                 )
                 for part in self._partners
             }
@@ -176,6 +179,7 @@ def row_of(probe: Probe, draw: int, key: str, cluster: str, error: str | None = 
         references=probe.references,
         options=probe.options,
         error=error,
+        pooled=probe.draws > 0,
     )
 
 

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from sightline.benchmarks.base import Benchmark
 from sightline.config import Config, load_config
+from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.conclude import Description
-from sightline.evaluation.judges import Judge, ModelJudge, People, Rules, judge_kind, refuse_unfit
+from sightline.evaluation.judges import (
+    Judge,
+    ModelJudge,
+    People,
+    Rules,
+    deciding,
+    judge_kind,
+    refuse_unfit,
+)
 from sightline.evaluation.plan import choose, digest_of
 from sightline.evaluation.results import Folder
+from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
 from sightline.evaluation.spec import Options, Spec, effective, setting_of, split_of
 from sightline.models.base import Model
+from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import published
@@ -35,6 +48,7 @@ class Prepared(NamedTuple):
     models: list[Model]
     judge_models: dict[str, list[Model]]
     people: dict[str, People]
+    embedder: Embedder | None
     config: Config
 
 
@@ -49,6 +63,8 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     options = effective(benchmark, setting, spec)
     split = split_of(benchmark, spec)
     refuse_unfit(benchmark, spec.judges)
+    spec = replace(spec, judges=deciding(benchmark, spec.judges, options.benchmark))
+    embedder = _embedder(benchmark, options.benchmark)
     config = load_config(spec.config)
     model_options = ModelOptions(config, spec.model_args, spec.model_id, spec.seed, keyless)
     models = resolve(spec.model, model_options) if asks else []
@@ -74,8 +90,15 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
         published(benchmark.name, setting.name, spec.against)
     Folder.check(spec.out)
     return Prepared(
-        spec, benchmark, setting.name, options, chosen, split, models, judge_models, people, config
+        spec, benchmark, setting.name, options, chosen, split, models, judge_models, people, embedder, config
     )
+
+
+def similarity_of(ready: Prepared, store: Store, shown: bool) -> Similarity | None:
+    """The similarity of answers, where the benchmark measures any."""
+    if ready.embedder is None:
+        return None
+    return similarity(ready.benchmark, ready.options.benchmark, ready.embedder.identity, store, shown=shown)
 
 
 def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
@@ -150,6 +173,13 @@ def data_of(spec: Spec) -> Path | None:
     """The data folder: --data, else SIGHTLINE_DATA."""
     named = spec.data or os.environ.get("SIGHTLINE_DATA")
     return Path(named) if named else None
+
+
+def _embedder(benchmark: Benchmark, options: Mapping[str, Any]) -> Embedder | None:
+    """The embedder that the benchmark wants. Raises UserError where it is not installed or not known."""
+    if vector_scorer(benchmark, options) is None:
+        return None
+    return embedder(options["embedder"])
 
 
 def _check_prices(config: Config, models: Sequence[str]) -> None:

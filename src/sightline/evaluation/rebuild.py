@@ -9,6 +9,7 @@ from sightline.evaluation.conclude import Description, conclude
 from sightline.evaluation.groups import Judged
 from sightline.evaluation.judges import Judge, ModelJudge, People, Rules, judge_kind
 from sightline.evaluation.run import rows_of
+from sightline.evaluation.similarity import similarity
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import attach
 from sightline.types import Result
@@ -33,8 +34,16 @@ def rebuild(store: Store, run: int | None = None, against: str | None = None) ->
         else:
             kept = body["judges"][name]
             judges.append(ModelJudge(name, kept["identity"], benchmark, options, kept["sampling"]))
+    identity = body.get("embedder")
     result, _ = conclude(
-        description, benchmark, lambda: rows_of(store, number), store, judges, store, _Nowhere()
+        description,
+        benchmark,
+        lambda: rows_of(store, number),
+        store,
+        judges,
+        store,
+        _Nowhere(),
+        similarity(benchmark, options, identity, store) if identity else None,
     )
     return attach(result, against or description.against)
 

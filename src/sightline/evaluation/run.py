@@ -26,6 +26,7 @@ from sightline.evaluation.prepare import (
     make_judges,
     partner_options,
     prepare,
+    similarity_of,
 )
 from sightline.evaluation.results import Folder
 from sightline.evaluation.spec import Spec, effective
@@ -135,7 +136,14 @@ async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evalu
             await ask(ready, store, models, limiters, name, judge_counts, requests, counts)
     with Folder(spec.out) as folder:
         result, summary = conclude(
-            description, benchmark, lambda: rows_of(store, run), store, judges, store, folder
+            description,
+            benchmark,
+            lambda: rows_of(store, run),
+            store,
+            judges,
+            store,
+            folder,
+            similarity_of(ready, store, show_progress),
         )
         result = attach(result, spec.against)
         folder.finish(result, benchmark.name, data_of(spec), ready.split)
@@ -199,9 +207,13 @@ def _run_body(ready: Prepared, description: Description) -> dict[str, Any]:
             name: {"identity": models[0].identity, "sampling": judge_sampling(ready.spec, models[0])}
             for name, models in ready.judge_models.items()
         },
+        "embedder": ready.embedder.identity if ready.embedder else None,
     }
 
 
 def _sampling_of(ready: Prepared, setting: str) -> Mapping[str, Any]:
-    """The sampling of a partner setting: its own defaults, and what the user said."""
-    return effective(ready.benchmark, ready.benchmark.settings[setting], replace(ready.spec, set={})).sampling
+    """The sampling of a partner setting: its own defaults (else the same), and what the user said."""
+    partner = ready.benchmark.settings.get(setting)
+    if partner is None:
+        return ready.options.sampling
+    return effective(ready.benchmark, partner, replace(ready.spec, set={})).sampling

@@ -17,7 +17,15 @@ from sightline.errors import UserError, unknown_name
 from sightline.evaluation.conclude import conclude
 from sightline.evaluation.groups import graded_partners, judge_requests, unjudged
 from sightline.evaluation.plan import Row, cluster_of, look_at, row_of
-from sightline.evaluation.prepare import Prepared, data_of, describe, make_judges, prepare
+from sightline.evaluation.prepare import (
+    Prepared,
+    data_of,
+    describe,
+    make_judges,
+    partner_options,
+    prepare,
+    similarity_of,
+)
 from sightline.evaluation.provenance import prompts_note, refuse_other_setting
 from sightline.evaluation.results import Folder
 from sightline.evaluation.run import Evaluation, ask
@@ -27,7 +35,7 @@ from sightline.formats.prediction import Prediction
 from sightline.formats.read import read_predictions
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import attach
-from sightline.types import Answer, Failure, Sample
+from sightline.types import Answer, Failure, Probe, Sample
 
 Matched = Mapping[tuple[str, str, int], Prediction]
 
@@ -81,18 +89,19 @@ async def ascore(
     UserError for unknown or missing ids, and all that is wrong before the first call.
     """
     named = replace(spec, model=spec.model or f"file:{Path(file).name}")
-    ready = prepare(_with_shown_order(named, file), asks=False)
-    for name in partners or {}:
-        if name not in ready.benchmark.settings:
-            raise unknown_name(f"setting of {ready.benchmark.name}", name, ready.benchmark.settings)
+    ready = prepare(_as_shown(named, file), asks=False)
     options = ready.options.benchmark
+    known = partner_options(ready)
+    for name in partners or {}:
+        if name not in known:
+            raise unknown_name(f"setting that {ready.benchmark.name}:{ready.setting} needs", name, known)
     for name, read in ((ready.setting, file), *(partners or {}).items()):
         refuse_other_setting(Path(read), ready.benchmark, name)
     own = _Setting(ready.setting, options, _predictions(ready, ready.setting, file, options))
     found = [
         _Setting(name, chosen, _predictions(ready, name, other, chosen))
         for name, other in (partners or {}).items()
-        for chosen in [ready.benchmark.partner(name, options)]
+        for chosen in [known[name]]
     ]
     probes = (probe for sample in ready.samples for probe in ready.benchmark.probes(sample, options))
     note = prompts_note(own.predictions, probes, f"{ready.benchmark.name}:{ready.setting}")
@@ -102,7 +111,7 @@ async def ascore(
     judges = make_judges(ready)
     counts = Counts()
     graded = graded_partners(ready.benchmark.metrics(options))
-    store = Store.open(spec.store) if ready.judge_models else None
+    store = Store.open(spec.store) if ready.judge_models or ready.embedder else None
     try:
         for name, models in ready.judge_models.items():
             assert store is not None
@@ -113,7 +122,14 @@ async def ascore(
                 await ask(ready, store, models, limiters, name, counts, requests, Counts())
         with Folder(spec.out) as folder:
             result, summary = conclude(
-                description, ready.benchmark, lambda: rows, answers, judges, store or answers, folder
+                description,
+                ready.benchmark,
+                lambda: rows,
+                answers,
+                judges,
+                store or answers,
+                folder,
+                similarity_of(ready, store, show_progress) if store else None,
             )
             result = attach(result, spec.against)
             folder.finish(result, ready.benchmark.name, data_of(spec), ready.split)
@@ -123,19 +139,15 @@ async def ascore(
     return Evaluation(result, None, Counts(), counts, summary.unanswered, spec.out)
 
 
-def _with_shown_order(spec: Spec, file: str) -> Spec:
-    """Where the file says what was shown, and in one order for each sample, that is what is scored."""
+def _as_shown(spec: Spec, file: str) -> Spec:
+    """Where the file says itself what was shown or asked, that is what is scored."""
     benchmark = find_benchmark(spec.task.partition(":")[0])
-    option = benchmark.shown_option
-    if option is None or option in spec.set:
-        return spec
     setting = setting_of(benchmark, spec.task).name
     read = read_predictions(
         Path(file), benchmark=benchmark.name, setting=setting, allow_missing=spec.allow_missing
     )
-    orders = {(prediction.sample, prediction.options) for prediction in read}
-    shown = all(options for _, options in orders) and len({sample for sample, _ in orders}) == len(orders)
-    return replace(spec, set={**spec.set, option: file}) if shown else spec
+    shown = benchmark.shown_in(file, read, data_of(spec))
+    return replace(spec, set={**shown, **spec.set})
 
 
 def _predictions(ready: Prepared, setting: str, file: str, options: Mapping[str, Any]) -> Matched:
@@ -144,11 +156,12 @@ def _predictions(ready: Prepared, setting: str, file: str, options: Mapping[str,
     read = read_predictions(
         Path(file), benchmark=ready.benchmark.name, setting=setting, allow_missing=spec.allow_missing
     )
-    chosen = {sample.id for sample in ready.samples}
-    every = ready.benchmark.samples(data_of(spec), ready.split, options)
-    left_out = {sample.id for sample in every} - chosen
+    every = ready.samples
+    if spec.limit is not None:
+        every = list(ready.benchmark.samples(data_of(spec), ready.split, options))
+    left_out = {sample.id for sample in every} - {sample.id for sample in ready.samples}
     expected = [
-        (sample.id, probe.variant)
+        (probe.sample, probe.variant)
         for sample in ready.samples
         for probe in ready.benchmark.probes(sample, options)
     ]
@@ -172,7 +185,7 @@ def _rows(ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers:
         for draw in draws:
             first, *rest = _rows_of(ready, own, sample, draw, cluster, answers)
             others = {
-                partner.name: tuple(_rows_of(ready, partner, sample, draw, cluster, answers))
+                partner.name: tuple(_partner_rows(ready, partner, sample, draw, cluster, answers))
                 for partner in partners
             }
             yield replace(first, partners=others)
@@ -183,9 +196,21 @@ def _rows_of(
     ready: Prepared, setting: _Setting, sample: Sample, draw: int, cluster: str, answers: Read
 ) -> Iterator[Row]:
     for probe in ready.benchmark.probes(sample, setting.options):
-        prediction = setting.predictions.get((sample.id, probe.variant, draw))
-        if prediction is None:
-            key = key_of(f"missing {sample.id} {probe.variant} {draw}".encode())
-            yield row_of(probe, draw, key, cluster, "the file holds no answer to this probe")
-        else:
-            yield row_of(probe, draw, answers.put(ready.benchmark.name, setting.name, prediction), cluster)
+        yield _row(ready, setting, probe, draw, cluster, answers)
+
+
+def _partner_rows(
+    ready: Prepared, setting: _Setting, sample: Sample, draw: int, cluster: str, answers: Read
+) -> Iterator[Row]:
+    """The rows of another setting for a sample: of this draw, or all draws of what was asked unchanged."""
+    for probe in ready.benchmark.probes(sample, setting.options):
+        for number in range(probe.draws) if probe.draws else (draw,):
+            yield _row(ready, setting, probe, number, cluster, answers)
+
+
+def _row(ready: Prepared, setting: _Setting, probe: Probe, draw: int, cluster: str, answers: Read) -> Row:
+    prediction = setting.predictions.get((probe.sample, probe.variant, draw))
+    if prediction is None:
+        key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
+        return row_of(probe, draw, key, cluster, "the file holds no answer to this probe")
+    return row_of(probe, draw, answers.put(ready.benchmark.name, setting.name, prediction), cluster)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark, Setting
+from sightline.benchmarks.base import FILE, Benchmark, Setting
 from sightline.errors import UserError, did_you_mean, unknown_name
 
 PROTOCOL = ("model", "messages", "n", "stream", "tools", "functions")
@@ -55,9 +56,12 @@ class Options(Struct, frozen=True):
 
 
 def setting_of(benchmark: Benchmark, task: str) -> Setting:
-    """The setting that a task names after its colon, else the benchmark's first one."""
+    """The setting that a task names after its colon (a file, where it takes any), else the first one."""
     name = task.partition(":")[2] or next(iter(benchmark.settings))
     setting = benchmark.settings.get(name)
+    if setting is None and FILE in benchmark.settings:
+        any_file = benchmark.settings[FILE]
+        return replace(any_file, name=name, options={**any_file.options, "file": name})
     if setting is None:
         raise unknown_name(f"setting of {benchmark.name}", name, benchmark.settings)
     return setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,6 +17,12 @@ from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Verdict
 
 # Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
 _EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)
+
+MOST_VALUES = 100
+"""A label of more values than this (a file name, a place) has no subsets: nobody reads so many rows."""
+
+MOST_CELLS = 4_000_000
+"""Subsets times clusters of the metrics that are evaluated together: some tens of MB."""
 
 
 def tally(
@@ -42,12 +48,12 @@ def tally(
         if sheet.metric.judged is not None and sheet.metric.judged not in ledger.decided:
             sheet.clear()
     subsets = ledger.label_sets.subsets()
-    tables = [ledger.table(sheet, subsets, _AS_JUDGED) for sheet in ledger.sheets]
-    bounds = _bounds(ledger.sheets, tables, seed, resamples)
+    # A few metrics at a time: all sums and counts of a large run at once would fill the memory.
+    width = max(1, MOST_CELLS // (len(subsets.names) * ledger.clusters or 1))
     return [
         value
-        for sheet, table in zip(ledger.sheets, tables, strict=True)
-        for value in _values(ledger, sheet, subsets, table, bounds)
+        for first in range(0, len(ledger.sheets), width)
+        for value in _evaluated(ledger, ledger.sheets[first : first + width], subsets, seed, resamples)
     ]
 
 
@@ -76,24 +82,35 @@ class _LabelSets:
     """The different sets of labels that groups and terms carry, each known by a number."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[tuple[str, str | tuple[str, ...]], ...], int] = {}
+        self._numbers: dict[tuple[bool, tuple[tuple[str, str | tuple[str, ...]], ...]], int] = {}
 
-    def number(self, labels: Labels) -> int:
-        """The number of these labels."""
-        return self._numbers.setdefault(tuple(labels.items()), len(self._numbers))
+    def number(self, labels: Labels, overall: bool = True) -> int:
+        """The number of these labels, of terms that count over all too or not."""
+        return self._numbers.setdefault((overall, tuple(labels.items())), len(self._numbers))
 
     def subsets(self) -> _Subsets:
-        """The subset of each value of each label; a label set counts under every value that it holds."""
+        """The subset of each value of each label; a label set counts under every value that it holds.
+
+        A label of more than MOST_VALUES values names its groups more than it sorts them: no subsets.
+        """
         held = [
-            [(name, value) for name, values in labels for value in _each(values)] for labels in self._numbers
+            [(name, value) for name, values in labels for value in _each(values)]
+            for _, labels in self._numbers
         ]
-        names = list(dict.fromkeys(name for pairs in held for name, _ in pairs))
-        ordered = sorted(set().union(*held), key=lambda pair: (names.index(pair[0]), pair[1]))
+        every: set[tuple[str, str]] = set().union(*held)
+        sizes = Counter(name for name, _ in every)
+        names = [
+            name
+            for name in dict.fromkeys(name for pairs in held for name, _ in pairs)
+            if sizes[name] <= MOST_VALUES
+        ]
+        kept = (pair for pair in every if pair[0] in names)
+        ordered = sorted(kept, key=lambda pair: (names.index(pair[0]), pair[1]))
         columns = {pair: column for column, pair in enumerate(ordered, start=1)}
         members = np.zeros((len(held), 1 + len(ordered)), dtype=bool)
-        members[:, 0] = True
-        for number, pairs in enumerate(held):
-            members[number, [columns[pair] for pair in pairs]] = True
+        for number, ((overall, _), pairs) in enumerate(zip(self._numbers, held, strict=True)):
+            members[number, 0] = overall
+            members[number, [columns[pair] for pair in pairs if pair in columns]] = True
         return _Subsets(["all", *(f"{name}={value}" for name, value in ordered)], members)
 
 
@@ -114,7 +131,7 @@ class _Sheet:
                 self.uses_group_labels = True
                 self.label_sets.append(label_set)
             else:
-                self.label_sets.append(label_sets.number(term.labels))
+                self.label_sets.append(label_sets.number(term.labels, term.overall))
             if not (math.isfinite(term.sum) and math.isfinite(term.count) and term.count >= 0):
                 raise ValueError(f"{self.metric.name} gave {term} for group {group.id}: no finite share")
             self.clusters.append(cluster)
@@ -152,6 +169,11 @@ class _Ledger:
         self._clusters: dict[str, int] = {}
         self._group_label_sets: set[int] = set()
         self._judges: defaultdict[tuple[str, str | None], set[str]] = defaultdict(set)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters were met."""
+        return len(self._clusters)
 
     def enter(self, group: Group) -> None:
         """Adds the terms of every metric over one group."""
@@ -198,6 +220,16 @@ class _Ledger:
             self._judges[verdict.question, None].add(verdict.judge)
             if verdict.verdict in ("right", "wrong"):
                 self.decided.add(verdict.question)
+
+
+def _evaluated(
+    ledger: _Ledger, sheets: Sequence[_Sheet], subsets: _Subsets, seed: int, resamples: int
+) -> Iterator[MetricValue]:
+    """The values of some metrics, whose intervals come from the same resamples as those of all others."""
+    tables = [ledger.table(sheet, subsets, _AS_JUDGED) for sheet in sheets]
+    bounds = _bounds(sheets, tables, seed, resamples)
+    for sheet, table in zip(sheets, tables, strict=True):
+        yield from _values(ledger, sheet, subsets, table, bounds)
 
 
 def _bounds(

@@ -15,7 +15,8 @@ _IN_PARENTHESES = re.compile(r"\(([A-F])\)")
 _STANDING_ALONE = re.compile(r"\b([A-F])\b")
 _ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is)?)\s*[:：]?\s*\(?([A-F])\b\)?")
 _REFUSAL = re.compile(
-    r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:can(?:no|')t|cannot|won't)|as an ai\b)", re.IGNORECASE
+    r"\b(?:i(?:['’]m| am) (?:sorry|unable|not able)|i (?:can(?:no|['’])t|cannot|won['’]t)|as an ai\b)",
+    re.IGNORECASE,
 )
 
 

@@ -1,13 +1,19 @@
-"""What a scorer is: a rule that decides by itself, or two pure functions around a call of the engine."""
+"""What a scorer is: a rule that decides by itself, or two pure functions around what is expensive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from sightline.types import Case, Message, VerdictName
+from sightline.types import Case, Group, Message, VerdictName
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
 
 JUDGE_SAMPLING: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}
 """What a judge model is asked with where the user says nothing else; unpublished in all four papers."""
@@ -40,4 +46,16 @@ class ModelScorer(Struct, frozen=True):
     read: Callable[[str], Reading]
 
 
-Scorer = RuleScorer | ModelScorer
+class VectorScorer(Struct, frozen=True):
+    """Reads a group by the vectors of its texts.
+
+    `texts` gives what is to be embedded, none of it empty; `read` gets their unit vectors in the same
+    order, shape (texts, dimensions), and gives the group back with scores and judgements.
+    """
+
+    name: str
+    texts: Callable[[Group], Sequence[str]]
+    read: Callable[[Group, Vectors], Group]
+
+
+Scorer = RuleScorer | ModelScorer | VectorScorer

@@ -1,0 +1,199 @@
+"""Samples and probes from a groups file, or from the answers to one that say what was asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sightline.errors import UserError
+from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.formats.tables import read_table, table_rows
+from sightline.types import Picture, Probe, Sample, user
+
+GROUPS = "groups.jsonl"
+"""The groups file in a builder's folder."""
+
+_BUILDERS = {"rephrasing": "rephrase", "restyling": "restyle", "context": "mask"}
+
+IDS = ("group", "sample", "id")
+"""The fields that may name the group of an answer, the most telling first."""
+
+SAMPLING_DRAWS = 4
+"""How often the unchanged input is asked (MM-R3 4.2)."""
+
+
+def task_file(folder: Path | None, task: str) -> Path:
+    """The groups file of a task in a data folder: in its subfolder of that name, or in itself.
+
+    Raises UserError where there is none, or it was built for another task.
+    """
+    if folder is None:
+        raise UserError(
+            f"no data folder for mmr3:{task}",
+            expected=f"--data DIR or SIGHTLINE_DATA with what `sightline build {_BUILDERS[task]}` made",
+        )
+    for place in (folder / task, folder / "mmr3" / task, folder):
+        if (place / GROUPS).is_file():
+            _refuse_other_task(place, task)
+            return place / GROUPS
+    if not folder.is_dir():
+        raise UserError("this data folder does not exist", file=folder, expected=f"a folder with {GROUPS}")
+    raise UserError(
+        f"{GROUPS} is neither in this folder nor in its subfolder {task}",
+        file=folder,
+        expected=f"what `sightline build {_BUILDERS[task]} --out {folder / task}` makes",
+    )
+
+
+def read_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -> list[Sample]:
+    """A sample a group: its lines without the original, or only what is unchanged.
+
+    `size` keeps the lines with that label `size`. What is `unchanged` is the original of each group or,
+    with `each`, every line but it, a sample of its own then. A sample's `record` is its lines. Raises
+    UserError where the file or a line is wrong, or nothing is left.
+    """
+    lines = _of_size(read_groups(file), size, file)
+    return _samples(lines, file, unchanged=unchanged, each=each)
+
+
+def answered_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -> list[Sample]:
+    """The samples that a file of answers says were asked: lines with group, variant, references, labels.
+
+    Raises UserError where a line is wrong.
+    """
+    lines = _of_size(_answered_lines(file), size, file)
+    return _samples(lines, None, unchanged=unchanged, each=each)
+
+
+def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]:
+    """The probes of a sample in the order of its lines; those asked unchanged share their draws."""
+    lines: tuple[GroupLine, ...] = sample.record
+    root = sample.pictures[0].root if sample.pictures else ""
+    for name, line in _asked(lines, unchanged=unchanged, each=each):
+        pictures = [Picture(os.path.join(root, image), root) for image in line.images]
+        yield Probe(
+            sample=name,
+            variant=line.variant,
+            messages=(user(*pictures, *([line.prompt] if line.prompt else [])),),
+            question=line.question or line.prompt,
+            references=line.references,
+            options=line.options,
+            labels=line.labels,
+            draws=SAMPLING_DRAWS if unchanged else 0,
+        )
+
+
+def _refuse_other_task(folder: Path, task: str) -> None:
+    """Raise UserError where the manifest beside the groups file names the builder of another task."""
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        return
+    try:
+        kind = msgspec.json.decode(manifest.read_bytes(), type=_Built).kind
+    except (OSError, msgspec.DecodeError):
+        return
+    if kind in _BUILDERS.values() and kind != _BUILDERS[task]:
+        raise UserError(
+            f"was made by `sightline build {kind}`",
+            file=folder,
+            expected=f"what `sightline build {_BUILDERS[task]}` makes, for mmr3:{task}",
+        )
+
+
+class _Built(Struct):
+    """What a builder's manifest says of its kind."""
+
+    kind: str
+
+
+def _samples(lines: Sequence[GroupLine], file: Path | None, *, unchanged: bool, each: bool) -> list[Sample]:
+    root = str(file.parent) if file is not None else ""
+    samples = []
+    for group, members in by_group(lines).items():
+        asked: dict[str, list[GroupLine]] = {}
+        for name, line in _asked(members, unchanged=unchanged, each=each):
+            asked.setdefault(name, []).append(line)
+        for name, own in asked.items():
+            samples.append(_sample(name, own, root, cluster=group if each and unchanged else None))
+    if not samples:
+        raise UserError(
+            f"no group has a line with variant '{ORIGINAL}'"
+            if unchanged
+            else "no group has a perturbed line",
+            file=file,
+            expected="the unchanged input as a line of each group"
+            if unchanged
+            else "lines of other variants",
+        )
+    return samples
+
+
+def _sample(name: str, lines: Sequence[GroupLine], root: str, cluster: str | None) -> Sample:
+    first = lines[0]
+    return Sample(
+        id=name,
+        question=first.question or first.prompt,
+        pictures=tuple(Picture(os.path.join(root, image), root) for line in lines for image in line.images),
+        references=first.references,
+        labels=first.labels,
+        cluster=first.cluster or cluster,
+        record=tuple(lines),
+    )
+
+
+def _asked(lines: Sequence[GroupLine], *, unchanged: bool, each: bool) -> Iterator[tuple[str, GroupLine]]:
+    """The lines that are asked, each with the sample that it belongs to."""
+    perturbed = [line for line in lines if line.variant != ORIGINAL]
+    if not unchanged:
+        yield from ((line.group, line) for line in perturbed)
+    elif not each:
+        yield from ((line.group, line) for line in lines if line.variant == ORIGINAL)
+    elif len(perturbed) == 1:
+        yield perturbed[0].group, perturbed[0]
+    else:
+        yield from ((f"{line.group}/{line.variant}", line) for line in perturbed)
+
+
+def _of_size(lines: Sequence[GroupLine], size: int | None, file: Path) -> list[GroupLine]:
+    """The lines of one size: of the one that is named, else those without any, else those of the only one."""
+    sizes = list(dict.fromkeys(str(line.labels.get("size", "")) for line in lines))
+    wanted = str(size) if size is not None else "" if "" in sizes else sizes[0]
+    if wanted not in sizes or (size is None and "" not in sizes and len(sizes) > 1):
+        raise UserError(
+            f"holds no pictures of size {size}" if size else "holds pictures of several sizes",
+            file=file,
+            expected=f"--set size=S with S one of {', '.join(filter(None, sizes)) or 'none'}",
+        )
+    return [line for line in lines if str(line.labels.get("size", "")) == wanted]
+
+
+def _answered_lines(file: Path) -> list[GroupLine]:
+    """What the answers in a file say was asked; the first line of several draws stands for all."""
+    content = read_bytes(file)
+    is_json = content.lstrip()[:1] in (b"{", b"[")
+    rows = json_rows(content, file) if is_json else table_rows(read_table(content, file), file)
+    found: dict[tuple[str, str], GroupLine] = {}
+    for where, record in rows:
+        line = _answered_line(record, where, file)
+        found.setdefault((line.group, line.variant), line)
+    return list(found.values())
+
+
+def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLine:
+    named = next((name for name in IDS if record.get(name)), None)
+    if named is None:
+        raise UserError("names no group", file=file, record=where, field="group", expected="its id as text")
+    fields = ("variant", "question", "references", "options", "labels", "cluster")
+    given = {name: record[name] for name in fields if record.get(name) is not None}
+    try:
+        return msgspec.convert({"variant": "", **given, "group": str(record[named])}, GroupLine)
+    except msgspec.ValidationError as error:
+        text, _, place = str(error).partition(" - at `$")
+        field = place.strip("`.") or None
+        raise UserError(text, file=file, record=where, field=field) from None

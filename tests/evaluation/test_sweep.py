@@ -1,0 +1,206 @@
+"""Every combination is one run, in the order of the models; one store, one budget, a folder each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sightline
+from sightline.build.mini import draw_codis
+from sightline.errors import UserError
+from sightline.evaluation.estimate import Estimate
+from sightline.evaluation.run import Evaluation, arun
+from sightline.evaluation.spec import Spec
+from sightline.evaluation.sweep import Point, Sweep, asweep, estimate_sweep, plan_sweep, total
+
+COT = {"cot": (True, False)}
+
+
+@pytest.fixture(scope="module")
+def codis(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(draw_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6))
+
+
+def points(
+    models: Sequence[str] = ("baseline/chance",),
+    options: Mapping[str, Sequence[Any]] | None = None,
+    sampling: Mapping[str, Sequence[Any]] | None = None,
+    **base: Any,
+) -> list[Point]:
+    return plan_sweep(Spec(task="codis", **base), models, options or {}, sampling or {})
+
+
+def swept(planned: list[Point], out: Path | None = None) -> Sweep:
+    return asyncio.run(asweep(planned, str(out) if out else None))
+
+
+def test_models_change_slowest_and_the_last_option_fastest() -> None:
+    planned = points(("a/x", "b/y"), {"size": (224, 640)}, {"temperature": (0.2, 1)})
+    assert [(p.spec.model, *p.at.values()) for p in planned] == [
+        (model, size, temperature)
+        for model in ("a/x", "b/y")
+        for size in (224, 640)
+        for temperature in (0.2, 1)
+    ]
+    assert planned[0].name == "x, size=224, temperature=0.2"
+    assert (planned[0].spec.set, planned[0].spec.gen) == ({"size": 224}, {"temperature": 0.2})
+
+
+def test_an_option_with_one_value_is_given_to_all_and_not_varied() -> None:
+    (only,) = points(options={"cot": (False,)}, sampling={"max_tokens": (9,)})
+    assert (only.at, only.spec.set, only.spec.gen) == ({}, {"cot": False}, {"max_tokens": 9})
+
+
+def test_a_name_that_is_both_an_option_and_sampling_is_told_apart() -> None:
+    planned = points(options={"seed": (1, 2)}, sampling={"seed": (3, 4)})
+    assert [tuple(p.at.items()) for p in planned][1] == (("seed", 1), ("gen seed", 4))
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "message"),
+    [
+        ((), {}, "--model has no value"),
+        (("a/x", "a/x"), {}, '--model names "a/x" twice'),
+        (("a/x",), {"cot": (True, True)}, "--set cot names true twice"),
+        (("a/x",), {"cot": ()}, "--set cot has no value"),
+    ],
+)
+def test_nothing_is_asked_for_twice_or_not_at_all(
+    models: Sequence[str], options: Mapping[str, Sequence[Any]], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        points(models, options)
+
+
+def test_one_identity_for_several_models_is_refused() -> None:
+    with pytest.raises(UserError, match="--model-id"):
+        points(("a/x", "b/y"), model_id="mine")
+
+
+values = st.one_of(st.text(max_size=150), st.integers(), st.none(), st.booleans(), st.lists(st.text()))
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True),
+    st.lists(values, min_size=1, max_size=4, unique_by=repr),
+)
+def test_folders_are_safe_and_apart_on_any_disk(models: list[str], chosen: list[Any]) -> None:
+    planned = points(models, {"option": chosen}, out="some/where")
+    folders = [Path(point.spec.out or "") for point in planned]
+    assert {folder.parent for folder in folders} == {Path("some/where")}
+    names = [folder.name for folder in folders]
+    assert len({name.casefold() for name in names}) == len(planned)
+    for name in names:
+        assert 0 < len(name) <= 100
+        assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.=+-")
+        assert name[0] not in ".-"
+
+
+def test_a_folder_is_named_after_its_point() -> None:
+    planned = points(("http://host:8000/v1#llava",), {"size": (224, 640)}, {"temperature": (0.2, 1)}, out="o")
+    assert planned[0].spec.out == "o/llava_size=224_temperature=0.2"
+
+
+def test_every_point_is_run_once_and_again_asks_nothing(codis: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out))
+    first = swept(planned, out)
+    kept = (out / "sweep.json").read_bytes()
+    assert [one.evaluation.counts.asked for one in first.points if one.evaluation] == [12, 12]
+    assert [point.at for point in first.results] == [{"cot": True}, {"cot": False}]
+    for one in json.loads(kept)["points"]:
+        assert json.loads((out / one["folder"] / "metrics.json").read_text()) == one["result"]
+    again = swept(planned, out)
+    assert [one.evaluation.counts.asked for one in again.points if one.evaluation] == [0, 0]
+    assert (out / "sweep.json").read_bytes() == kept
+    assert "cot=off" in (out / "sweep.md").read_text()
+
+
+def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -> None:
+    prompts = {"judge_prompt": ("paper", "released")}
+    planned = points(options=prompts, data=codis, store=str(tmp_path / "s.db"))
+    estimates = estimate_sweep(planned)
+    assert [(one.to_ask, one.already_known) for one in estimates] == [(12, 0), (0, 12)]
+    assert total(estimates).to_ask == 12
+    assert not (tmp_path / "s.db").exists()
+    sweep = swept(planned)
+    assert [one.evaluation.counts.asked for one in sweep.points if one.evaluation] == [12, 0]
+
+
+def test_the_estimate_is_what_is_asked(codis: str, tmp_path: Path) -> None:
+    planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"))
+    asked = total(estimate_sweep(planned)).to_ask
+    assert sum(one.evaluation.counts.asked for one in swept(planned).points if one.evaluation) == asked == 24
+
+
+def test_a_cost_is_only_added_up_where_all_of_it_is_known() -> None:
+    planned = Estimate(1, 1, 0, 1, 0, 9, 9, 9, 0.5)
+    without = Estimate(1, 1, 0, 1, 0, 9, 9, 9, None)
+    assert total([planned, planned]).estimated_cost == 1.0
+    assert total([planned, without]).estimated_cost is None
+
+
+def test_a_budget_holds_over_all_points_and_the_rest_is_left(codis: str, tmp_path: Path) -> None:
+    options = {**COT, "instructions": (True, False)}
+    base: dict[str, Any] = {"data": codis, "store": str(tmp_path / "s.db"), "out": str(tmp_path / "out")}
+    sweep = swept(points(options=options, max_requests=20, **base), tmp_path / "out")
+    assert [one.evaluation and one.evaluation.counts.asked for one in sweep.points] == [12, 8, None, None]
+    assert sweep.exit_status == 4
+    kept = json.loads((tmp_path / "out" / "sweep.json").read_text())["points"]
+    assert [one["state"] for one in kept] == ["done", "stopped at the budget", "not reached", "not reached"]
+    assert [one["exit_status"] for one in kept] == [0, 4, 4, 4]
+    rest = swept(points(options=options, max_requests=28, **base), tmp_path / "out")
+    assert rest.exit_status == 0
+    assert [one.evaluation.counts.asked for one in rest.points if one.evaluation] == [0, 4, 12, 12]
+
+
+def test_a_wrong_point_is_found_before_the_first_call(codis: str, tmp_path: Path) -> None:
+    base: dict[str, Any] = {"data": codis, "store": str(tmp_path / "s.db"), "out": str(tmp_path / "out")}
+    for planned in (
+        points(options={"cot": (True, "perhaps")}, **base),
+        points(("baseline/chance", "baseline/luck"), **base),
+    ):
+        with pytest.raises(UserError):
+            swept(planned, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_point_that_cannot_be_run_after_all_does_not_stop_the_others(
+    codis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def enters(spec: Spec, *, show_progress: bool) -> Evaluation:
+        if spec.set["cot"]:
+            raise UserError("no server there")
+        return await arun(spec, show_progress=show_progress)
+
+    monkeypatch.setattr("sightline.evaluation.sweep.arun", enters)
+    out = tmp_path / "out"
+    sweep = swept(points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out)), out)
+    assert [(one.exit_status, one.error) for one in sweep.points] == [(2, "no server there"), (0, "")]
+    assert sweep.exit_status == 2
+    assert [one["state"] for one in json.loads((out / "sweep.json").read_text())["points"]] == [
+        "no server there",
+        "done",
+    ]
+
+
+def test_the_python_api_varies_what_is_a_list(codis: str, tmp_path: Path) -> None:
+    sweep = sightline.sweep(
+        "codis",
+        models="baseline/chance",
+        data=codis,
+        store=tmp_path / "s.db",
+        set={"cot": [True, False], "instructions": False},
+    )
+    assert [one.at for one in sweep.results] == [{"cot": True}, {"cot": False}]
+    assert all(one.result.options["instructions"] is False for one in sweep.results)
+    pytest.importorskip("pandas")
+    frame = sweep.frame()
+    assert set(frame[frame["metric"] == "acc_p"]["cot"]) == {True, False}

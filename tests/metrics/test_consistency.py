@@ -1,0 +1,170 @@
+"""Consistency of groups: pairs over all, partners under a label, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.metrics.consistency import consistency_metrics
+from sightline.metrics.tally import tally
+from sightline.scoring.similarity import SIMILAR, THRESHOLD
+from sightline.types import Group, MetricValue, Outcome, Usage, Verdict
+
+STYLES = ("candy", "mosaic", "udnie", "grayscale")
+
+Similarities = Mapping[tuple[int, int], float]
+
+
+def outcome(
+    group: str, nth: int, said: str = "x", right: bool = True, draw: int = 0, **labels: str
+) -> Outcome:
+    return Outcome(
+        sample=group,
+        variant=STYLES[nth % 4],
+        draw=draw,
+        group=group,
+        key=f"{group}-{nth}-{draw}",
+        labels=labels or {"style": STYLES[nth % 4]},
+        response=said,
+        status="ok" if said else "empty",
+        finish_reason="stop",
+        usage=Usage(),
+        verdict="right" if right else "wrong",
+        extracted=said,
+        references=("x",),
+        scores={"s_gt": 50.0},
+    )
+
+
+def pair(first: Outcome, second: Outcome, value: float) -> Verdict:
+    verdict = "right" if value > THRESHOLD else "wrong"
+    return Verdict((first.key, second.key), SIMILAR, "similarity", "e", "model", verdict, value=value)
+
+
+def group_of(
+    name: str, similar: Similarities, outcomes: Sequence[Outcome] | None = None, size: int = 4
+) -> Group:
+    outcomes = outcomes or [outcome(name, nth) for nth in range(size)]
+    judgements = [pair(outcomes[i], outcomes[j], value) for (i, j), value in similar.items()]
+    return Group(name, 0, name, tuple(outcomes), tuple(judgements))
+
+
+def values(groups: Sequence[Group], **how: bool) -> dict[tuple[str, str], MetricValue]:
+    return {(m.metric, m.subset): m for m in tally(groups, consistency_metrics(**how))}
+
+
+def test_con_is_the_share_of_pairs_above_the_threshold_and_s_c_their_mean() -> None:
+    similar = {(0, 1): 0.9, (0, 2): 0.7, (0, 3): 0.2, (1, 2): 0.8, (1, 3): 0.4, (2, 3): 1.0}
+    found = values([group_of("a", similar)])
+    assert found["con", "all"].value == pytest.approx(50)  # 0.7 itself is not above 0.7
+    assert found["con", "all"].n == 6
+    assert found["s_c", "all"].value == pytest.approx(100 * sum(similar.values()) / 6)
+
+
+def test_under_a_style_a_response_counts_with_its_mean_over_its_partners() -> None:
+    similar = {(0, 1): 0.9, (0, 2): 0.9, (0, 3): 0.2, (1, 2): 0.2, (1, 3): 0.2, (2, 3): 0.2}
+    found = values([group_of("a", similar)])
+    assert found["con", "style=candy"].value == pytest.approx(200 / 3)
+    assert found["con", "style=grayscale"].value == 0
+    assert found["s_c", "style=candy"].value == pytest.approx(200 / 3)
+    assert found["con", "style=candy"].n == 1
+
+
+@given(st.lists(st.lists(st.floats(-1, 1), min_size=6, max_size=6), min_size=1, max_size=5))
+def test_the_mean_over_responses_equals_the_mean_over_pairs_in_groups_of_one_size(
+    rows: list[list[float]],
+) -> None:
+    keys = list(combinations(range(4), 2))
+    found = values([group_of(str(n), dict(zip(keys, row, strict=True))) for n, row in enumerate(rows)])
+    for metric in ("con", "s_c"):
+        by_style = [found[metric, f"style={style}"] for style in STYLES]
+        mean = sum(value.value or 0.0 for value in by_style) / 4
+        assert found[metric, "all"].value == pytest.approx(mean, abs=1e-9)
+        assert found[metric, "all"].n == 6 * len(rows)
+
+
+def test_labels_that_the_whole_group_shares_hold_its_pairs() -> None:
+    outcomes = [outcome("a", nth, source="indoor", style=STYLES[nth]) for nth in range(3)]
+    found = values([group_of("a", {(0, 1): 1.0, (0, 2): 0.0, (1, 2): 0.0}, outcomes)])
+    assert found["con", "source=indoor"].value == pytest.approx(100 / 3)
+    assert found["con", "source=indoor"].n == 3
+
+
+def test_a_pair_without_a_similarity_is_left_out_and_counted() -> None:
+    found = values([group_of("a", {(0, 1): 1.0, (0, 2): 0.0, (1, 2): 0.0})])
+    assert found["con", "all"].n == 3
+    assert found["pairs_left_out", "all"].value == 50
+    assert found["con", "style=grayscale"].n == 0 if ("con", "style=grayscale") in found else True
+
+
+def test_the_shares_of_consistent_right_wrong_mixed_and_inconsistent_pairs_make_the_whole() -> None:
+    outcomes = [outcome("a", nth, right=nth < 2) for nth in range(4)]
+    similar = {(0, 1): 0.9, (0, 2): 0.9, (0, 3): 0.1, (1, 2): 0.1, (1, 3): 0.1, (2, 3): 0.9}
+    found = values([group_of("a", similar, outcomes)])
+    shares = [found[f"consistent_{kind}", "all"].value for kind in ("right", "wrong", "mixed")]
+    assert shares == [pytest.approx(100 / 6)] * 3
+    assert found["inconsistent", "all"].value == pytest.approx(50)
+
+
+def test_failure_cases_are_the_groups_in_which_not_every_answer_is_right() -> None:
+    good = group_of("good", {(0, 1): 1.0}, [outcome("good", 0), outcome("good", 1)])
+    bad = group_of("bad", {(0, 1): 0.1}, [outcome("bad", 0), outcome("bad", 1, right=False)])
+    found = values([good, bad])
+    assert found["failures", "all"].value == 50
+    assert found["con", "all"].value == 50
+    assert found["con_failures", "all"].value == 0
+    assert found["s_gt_failures", "style=candy"].n == 1
+
+
+def test_all_minus_sampling_is_paired_by_group() -> None:
+    group = group_of("a", {(0, 1): 0.9, (0, 2): 0.1, (1, 2): 0.1}, [outcome("a", n) for n in range(3)])
+    draws = tuple(outcome("a", 9, draw=number) for number in range(4))
+    judgements = [pair(i, j, 1.0) for i, j in combinations(draws, 2)]
+    held = Group("a", 0, "a", group.outcomes, (*group.judgements, *judgements), {"unchanged": draws})
+    found = values([held], sampling=True)
+    assert found["con_minus_sampling", "all"].value == pytest.approx(100 / 3 - 100)
+    assert found["acc_minus_sampling", "all"].value == 0
+    alone = values([group], sampling=True)["con_minus_sampling", "all"]
+    assert alone.value is None
+    assert "unchanged" in (alone.reason or "")
+
+
+def test_answers_that_say_nothing_count_as_wrong_unless_they_are_ignored() -> None:
+    outcomes = [outcome("a", 0), outcome("a", 1, said="", right=False), outcome("a", 2)]
+    group = group_of("a", {(0, 2): 1.0}, outcomes)
+    assert values([group])["acc", "all"].value == pytest.approx(200 / 3)
+    assert values([group], ignore_empty=True)["acc", "all"].value == 100
+    assert values([group])["empty", "all"].value == pytest.approx(100 / 3)
+
+
+def test_equal_answers_agree_whatever_their_case_and_articles() -> None:
+    outcomes = [outcome("a", 0, "A bus."), outcome("a", 1, "the bus"), outcome("a", 2, "a car")]
+    found = values([group_of("a", {}, outcomes)])
+    assert found["agree", "all"].value == pytest.approx(100 / 3)
+
+
+def test_contrary_answers_above_the_threshold_are_counted() -> None:
+    outcomes = [outcome("a", 0, "yes"), outcome("a", 1, "no"), outcome("a", 2, "yes")]
+    group = group_of("a", {(0, 1): 0.73, (0, 2): 1.0, (1, 2): 0.73}, outcomes)
+    found = values([group])["contrary_consistent", "all"]
+    assert (found.value, found.n) == (pytest.approx(200 / 3), 3)
+
+
+def test_without_an_embedder_similarities_are_null_with_the_reason() -> None:
+    found = values([group_of("a", {})], embedded=False)
+    assert found["con", "all"].value is None
+    assert found["con", "all"].reason == "no similarities: embedder=none"
+
+
+def test_answers_that_name_their_mask_are_counted_under_its_colour() -> None:
+    def masked(nth: int, said: str, colour: str) -> Outcome:
+        return outcome("a", nth, said, colour=colour, shape="rectangle", lines="3")
+
+    outcomes = [masked(0, "a green square", "green"), masked(1, "an orange", "red"), masked(2, "red", "red")]
+    found = values([group_of("a", {}, outcomes)], masks=True)
+    assert found["names_colour", "colour=green"].value == 100
+    assert found["names_colour", "colour=red"].value == 50
