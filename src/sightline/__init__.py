@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Evaluation", "UserError", "__version__", "arun", "run", "score"]
+__all__ = ["Evaluation", "Sweep", "UserError", "__version__", "arun", "run", "score", "sweep"]
 
 if TYPE_CHECKING:
-    from sightline.api import Evaluation, UserError, arun, run, score
+    from sightline.api import Evaluation, Sweep, UserError, arun, run, score, sweep
 
 
 def __getattr__(name: str) -> Any:

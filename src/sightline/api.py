@@ -15,8 +15,9 @@ from sightline.evaluation.run import Evaluation
 from sightline.evaluation.run import arun as _arun
 from sightline.evaluation.score import ascore as _ascore
 from sightline.evaluation.spec import Spec
+from sightline.evaluation.sweep import Sweep, asweep, plan_sweep
 
-__all__ = ["Evaluation", "UserError", "arun", "run", "score"]
+__all__ = ["Evaluation", "Sweep", "UserError", "arun", "run", "score", "sweep"]
 
 T = TypeVar("T")
 
@@ -56,6 +57,35 @@ def score(
     return _wait(_ascore(spec, str(file), partners, show_progress=progress))
 
 
+def sweep(
+    task: str,
+    *,
+    models: str | Sequence[str],
+    judge: str | Sequence[str] = "rules",
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    gen: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Sweep:
+    """Run every combination: `sweep("codis", models=["a", "b"], gen={"temperature": [0.2, 0.7, 1]})`.
+
+    A list under `set` or `gen` holds values to vary; anything else is one value (a value that is a list
+    itself stands in another list). Other options as for `run`; `max_requests` and `max_cost` hold over
+    all, `out` receives a folder a point, sweep.json and sweep.md. Raises UserError before the first call
+    where anything is wrong with any combination.
+    """
+    progress = bool(options.pop("progress", False))
+    base = _spec(task=task, judges=_names(judge), **options)
+    points = plan_sweep(base, _names(models), _values(set), _values(gen))
+    return _wait(asweep(points, base.out, show_progress=progress))
+
+
+def _values(options: Mapping[str, Any] | None) -> dict[str, tuple[Any, ...]]:
+    return {
+        name: tuple(value) if isinstance(value, list | tuple) else (value,)
+        for name, value in (options or {}).items()
+    }
+
+
 def _spec(**options: Any) -> Spec:
     """The options as a Spec, their names and types checked."""
     known = Spec.__struct_fields__
@@ -69,8 +99,8 @@ def _spec(**options: Any) -> Spec:
         raise UserError(str(error), expected="the types of the command line's options") from None
 
 
-def _names(judge: str | Sequence[str]) -> tuple[str, ...]:
-    return (judge,) if isinstance(judge, str) else tuple(judge)
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _wait(work: Coroutine[Any, Any, T]) -> T:

@@ -54,9 +54,8 @@ def test_the_original_is_never_among_the_perturbed_probes(data: Path) -> None:
 
 def test_for_sampling_each_masked_picture_is_asked_by_itself(data: Path) -> None:
     found = asked(data, unchanged=True)
-    assert [(name, draws) for name, _, _, draws in found] == [
-        (f"{group}/{variant}", 4) for group in "ab" for variant in ("m0", "m1", "m2")
-    ]
+    names = [f"{group}/{variant}" for group in "ab" for variant in ("m0", "m1", "m2")]
+    assert [(name, probe, draws) for name, probe, _, draws in found] == [(name, name, 4) for name in names]
 
 
 def test_for_sampling_of_another_task_the_original_is_asked(data: Path) -> None:

@@ -32,7 +32,8 @@ class Option(Struct, frozen=True):
         if self.choices is not None:
             return any(value == choice and type(value) is type(choice) for choice in self.choices)
         if self.least is not None:
-            return isinstance(value, int) and not isinstance(value, bool) and value >= self.least
+            counts = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
+            return counts or value is self.default
         return isinstance(value, str) or value == self.default
 
     @property

@@ -16,7 +16,7 @@ from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.metrics.consistency import consistency_metrics
 from sightline.prompts import load
-from sightline.scoring.containment import Task, contains, post_process
+from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge import same_or_different
 from sightline.scoring.options import LETTERS, is_refusal, read_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
@@ -41,6 +41,9 @@ OPTIONS: Mapping[str, Option] = {
     "unchanged": Option(False, "ask the unchanged input again and again (Sampling)", (False, True)),
     "size": Option(None, "pictures of this size, where the file holds several", least=1),
     "empty": Option("count", "empty answers count as wrong, or are left out", ("count", "ignore")),
+    "form": Option(
+        "described", "what is compared: A.3's description, or its figures'", ("described", "printed")
+    ),
     "embedder": Option("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
     "file": Option(None, "the groups file"),
     "answers": Option(None, "file of answers that says itself what was asked"),
@@ -128,7 +131,8 @@ def scorer_of(question: str, kind: str, options: Mapping[str, Any]) -> Scorer | 
     if question == "same_meaning" and kind == "model":
         return same_or_different(load("sightline")["same_meaning"]["text"])
     if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
-        prepared = partial(post_process, task=options["task"])
+        form = post_process_as_printed if options["form"] == "printed" else post_process
+        prepared = partial(form, task=options["task"])
         return similarity(options["embedder"], prepared, ignore_empty=options["empty"] == "ignore")
     return None
 

@@ -75,10 +75,11 @@ def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]
     """The probes of a sample in the order of its lines; those asked unchanged share their draws."""
     lines: tuple[GroupLine, ...] = sample.record
     root = sample.pictures[0].root if sample.pictures else ""
-    for name, line in _asked(lines, unchanged=unchanged, each=each):
+    asked = list(_asked(lines, unchanged=unchanged, each=each))
+    for name, line in asked:
         pictures = [Picture(os.path.join(root, image), root) for image in line.images]
         yield Probe(
-            sample=name,
+            sample=name if len(asked) > 1 else sample.id,
             variant=line.variant,
             messages=(user(*pictures, *([line.prompt] if line.prompt else [])),),
             question=line.question or line.prompt,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
+  sightline data pull styles                             weights for `build restyle`, into ./data/styles
   sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
   sightline data check iibench --data data/iibench --split test
 """
@@ -27,14 +28,15 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `data`."""
     parser.epilog = EXAMPLE
     parser.add_argument("action", help="pull: fetch a data set; check: look through one")
-    parser.add_argument("benchmark", help="codis or iibench")
+    parser.add_argument("benchmark", help="codis or iibench; pull also: styles")
     pull = parser.add_argument_group("pull")
     pull.add_argument("--to", metavar="DIR", help="where its folder comes to lie (default ./data)")
     pull.add_argument(
         "--from",
         dest="origin",
-        metavar="URL|FILE",
-        help="another place of the repository's .tar.gz at the pinned revision; it is checked all the same",
+        metavar="URL|PATH",
+        help="another place of the repository's .tar.gz at the pinned revision (styles: or a folder of the "
+        "files); it is checked all the same",
     )
     check = parser.add_argument_group("check")
     check.add_argument(
@@ -49,12 +51,14 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Fetch or look through; returns 1 where a picture is missing or broken."""
     from sightline.data.sources import SOURCES
+    from sightline.data.styles import STYLES
 
     if options.action not in ("pull", "check"):
         raise unknown_name("action", options.action, ("pull", "check"))
-    if options.benchmark not in SOURCES:
-        raise unknown_name("data set", options.benchmark, SOURCES)
-    source = SOURCES[options.benchmark]
+    known = {**SOURCES, STYLES.name: STYLES} if options.action == "pull" else SOURCES
+    if options.benchmark not in known:
+        raise unknown_name("data set", options.benchmark, known)
+    source = known[options.benchmark]
     return _pull(source, options) if options.action == "pull" else _check(source, options)
 
 

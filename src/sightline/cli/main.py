@@ -9,7 +9,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import sightline
@@ -18,8 +18,10 @@ from sightline.errors import SurroundingsError, UserError, did_you_mean, unknown
 COMMANDS = {
     "quickstart": "draw a small data set and run both benchmarks on it",
     "list": "benchmarks, settings, options, published rows",
+    "build": "make groups of your own pictures and questions: rephrase, restyle, mask, perturb",
     "data": "fetch the public data sets, or check a data folder",
     "run": "ask a model, judge its answers, report",
+    "sweep": "run models and values of options against each other, one table of all",
     "score": "judge and report answers that were collected before",
     "report": "tables of runs or results folders",
     "export": "answers in the formats that others read",
@@ -81,7 +83,7 @@ def _run(words: list[str]) -> int:
     command = words[0] if words else ""
     if not command.startswith("-") and command not in COMMANDS and command:
         raise unknown_name("command", command, COMMANDS)
-    parser = _parser(command)
+    parser = _parser(command, words[1] if len(words) > 1 else "")
     _refuse_unknown_options(words, parser)
     options = parser.parse_args(words)
     if not hasattr(options, "execute"):
@@ -91,7 +93,7 @@ def _run(words: list[str]) -> int:
     return status
 
 
-def _parser(command: str) -> Parser:
+def _parser(command: str, second: str) -> Parser:
     parser = Parser(
         prog="sightline",
         description="Measures what multimodal models understand when one picture must be seen in different "
@@ -112,25 +114,39 @@ def _parser(command: str) -> Parser:
         )
         # Only the command that is run is imported: the others cost a line of help each.
         if name == command:
-            importlib.import_module(f"sightline.cli.{name}_command").register(child)
+            module = importlib.import_module(f"sightline.cli.{name}_command")
+            if hasattr(module, "KINDS"):
+                module.register(child, second)
+            else:
+                module.register(child)
     return parser
 
 
-def _refuse_unknown_options(words: list[str], parser: Parser) -> None:
+def _refuse_unknown_options(words: list[str], parser: argparse.ArgumentParser) -> None:
     """Before anything else is said of the call: the nearest option to one that does not exist."""
-    if not words or words[0] not in COMMANDS:
+    deep = 0
+    while deep < len(words) and words[deep] in _commands(parser):
+        parser = _commands(parser)[words[deep]]
+        deep += 1
+    if not deep:
         return
-    commands = next(iter(parser._subparsers._group_actions)).choices  # type: ignore[union-attr]
-    known = [option for action in commands[words[0]]._actions for option in action.option_strings]  # type: ignore[index]
-    for word in words[1:]:
+    known = [option for action in parser._actions for option in action.option_strings]
+    for word in words[deep:]:
         name = word.partition("=")[0]
         if name == "--":
             return
         if name.startswith("--") and name not in known:
             raise UserError(
-                f"unknown option {name}{did_you_mean(name, known)}",
-                expected=f"see `sightline {words[0]} --help`",
+                f"unknown option {name}{did_you_mean(name, known)}", expected=f"see `{parser.prog} --help`"
             )
+
+
+def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """The commands below a parser; none where it is the last word."""
+    if parser._subparsers is None:
+        return {}
+    found: Mapping[str, argparse.ArgumentParser] = parser._subparsers._group_actions[0].choices  # type: ignore[assignment]
+    return found
 
 
 def _stop(error: BaseException, status: int, debug: bool, message: str = "") -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError
 from sightline.evaluation.spec import Spec
+
+if TYPE_CHECKING:
+    from sightline.build.asking import Asking
 
 Group = argparse.ArgumentParser | argparse._ArgumentGroup
 
@@ -18,7 +21,7 @@ def add_evaluation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", help="BENCHMARK or BENCHMARK:SETTING, such as codis or iibench:cot")
     _add_data(parser.add_argument_group("what is evaluated"))
     _add_judging(parser.add_argument_group("judging"))
-    _add_asking(parser.add_argument_group("asking"))
+    add_asking(parser.add_argument_group("asking"))
     results = parser.add_argument_group("results")
     _add(
         results, "--out", "write metrics.json, answers.jsonl, verdicts.jsonl, report.md there", metavar="DIR"
@@ -35,21 +38,15 @@ def add_table(parser: argparse.ArgumentParser, group: Group | None = None) -> No
     _add(group, "--by", "break the printed table down by this label", metavar="LABEL")
     _add(group, "--format", "how the numbers are printed", choices=forms, default="table")
     _add(group, "--json", "the same as --format json", action="store_const", dest="format", const="json")
-    _add(
-        group,
-        "--store",
-        "the store: a file, or a database URL (default ./sightline.db)",
-        default="sightline.db",
-        metavar="URL",
-    )
-    _add(
-        group,
-        "--plugin",
-        "Python file that adds benchmarks or models",
-        action="append",
-        default=[],
-        metavar="FILE",
-    )
+    add_store(group)
+
+
+def add_store(group: Group) -> None:
+    """Where what was asked is kept, and what else is loaded."""
+    store = "the store: a file, or a database URL (default ./sightline.db)"
+    _add(group, "--store", store, default="sightline.db", metavar="URL")
+    plugin = "Python file that adds benchmarks or models"
+    _add(group, "--plugin", plugin, action="append", default=[], metavar="FILE")
 
 
 def _add_data(group: Group) -> None:
@@ -66,6 +63,13 @@ def _add_data(group: Group) -> None:
         default=[],
         metavar="KEY=VALUE",
     )
+    unchanged = "the unchanged input in place of its variants: with --repeats 4, Sampling (MM-R3)"
+    _add(group, "--unchanged", unchanged, action="store_true")
+
+
+def chosen(options: argparse.Namespace) -> dict[str, Any]:
+    """What `--set` and its short forms choose of the benchmark's options."""
+    return {**({"unchanged": True} if options.unchanged else {}), **pairs(options.set, "--set")}
 
 
 def _add_judging(group: Group) -> None:
@@ -83,7 +87,21 @@ def _add_judging(group: Group) -> None:
     )
 
 
-def _add_asking(group: Group) -> None:
+def add_model(group: Group, *, required: bool = True, presets: bool = False, several: bool = False) -> None:
+    """Who is asked, and with which sampling; `presets` says that the benchmark names some, `several` that
+    more than one model may be named."""
+    known = "openai/NAME, http://HOST/v1#NAME, replay/FILE, baseline/chance"
+    how: dict[str, Any] = {"action": "append"} if several else {}
+    _add(group, "--model", known + "; may repeat" * several, required=required, metavar="SPEC", **how)
+    gen = "sampling option (null leaves it out)" + (", or the name of a preset such as `released`" * presets)
+    _add(group, "--gen", gen, action="append", default=[], metavar="KEY=VALUE")
+    backend = "argument of the backend: timeout, max_side, max_bytes, detail"
+    _add(group, "--model-arg", backend, action="append", default=[], metavar="KEY=VALUE")
+    _add(group, "--model-id", "whose answers these are, in place of address and model name", metavar="NAME")
+
+
+def add_asking(group: Group) -> None:
+    """How fast and how much is asked, and what configures it."""
     width = "calls in flight at one host, at most (default 64)"
     cost = "spend at most X, by the prices in sightline.toml (exit status 4)"
     _add(group, "--concurrency", width, type=int, default=64, metavar="N")
@@ -120,6 +138,25 @@ def spec_of(options: argparse.Namespace, **more: Any) -> Spec:
         retry_errors=options.retry_errors,
         max_requests=options.max_requests,
         max_cost=options.max_cost,
+        config=options.config,
+        **more,
+    )
+
+
+def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
+    """Whom a builder asks, by what `add_asking` and `add_store` took."""
+    from sightline.build.asking import Asking
+    from sightline.registry import plug_in
+
+    for file in options.plugin:
+        plug_in(file)
+    return Asking(
+        model=model,
+        store=options.store,
+        concurrency=options.concurrency,
+        max_requests=options.max_requests,
+        max_cost=options.max_cost,
+        retry_errors=options.retry_errors,
         config=options.config,
         **more,
     )

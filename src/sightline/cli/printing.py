@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sightline.engine.runner import Counts
     from sightline.evaluation.estimate import Estimate
     from sightline.evaluation.run import Evaluation
+    from sightline.report.varied import Measured
 
 
 def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
@@ -22,11 +23,10 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
         whole: object = results[0] if len(results) == 1 else list(results)
         print(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode())
         return
-    from sightline.report.across import correlations
+    from sightline.report.across import over_models
     from sightline.report.tables import summary
 
-    across = correlations(results)
-    tables = [*summary(results, by), *([across] if across is not None else [])]
+    tables = [*summary(results, by), *over_models(results)]
     if form == "markdown":
         from sightline.report.markdown import markdown
 
@@ -44,6 +44,38 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
     """Print what came of an evaluation; returns its exit status."""
     print_results([evaluation.result], form, by)
+    print_course(evaluation)
+    return evaluation.exit_status
+
+
+def print_pivot(points: Sequence[Measured], form: str, by: str | None) -> None:
+    """Print several results as one table: models down, what was varied across."""
+    from sightline.report.pivot import fitted, pivot
+
+    tables = pivot(points, by)
+    if form == "json":
+        from sightline.report.plain import json_text
+
+        print(json_text(tables), end="")
+    elif form == "markdown":
+        from sightline.report.markdown import markdown
+
+        print(markdown(tables))
+    elif form == "csv":
+        from sightline.report.plain import csv_text
+
+        print("\n".join(map(csv_text, tables)), end="")
+    else:
+        from rich.console import Console
+
+        from sightline.report.terminal import show
+
+        width = Console().width
+        show(part for table in tables for part in fitted(table, width))
+
+
+def print_course(evaluation: Evaluation) -> None:
+    """Print how an evaluation went: where its results are, what it asked, what has no answer."""
     result, counts = evaluation.result, evaluation.counts
     if evaluation.out:
         print(f"results: {evaluation.out}", file=sys.stderr)
@@ -64,7 +96,6 @@ def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
             print(f"{what} stopped: every call failed in the end ({reason})", file=sys.stderr)
     if result.errors:
         _print_unanswered(evaluation)
-    return evaluation.exit_status
 
 
 def _print_unanswered(evaluation: Evaluation) -> None:

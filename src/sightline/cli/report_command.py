@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.cli.options import add_table
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
+    from sightline.report.varied import Measured
     from sightline.types import Result
 
 EXAMPLE = """examples:
@@ -18,29 +19,46 @@ EXAMPLE = """examples:
   sightline report --list                           all runs
   sightline report 3 4 --by category                two runs side by side
   sightline report results/a results/b --format csv > table.csv
+  sightline report 3 4 5 --pivot --plot curves.png  one row a model, what differs across
+  sightline report results/sizes                    the table of a sweep
 """
+
+SWEEP = "sweep.json"
+_Kind = TypeVar("_Kind")
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `report`."""
     parser.epilog = EXAMPLE
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="run numbers, or results folders")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="run numbers, or folders of results or sweeps")
     parser.add_argument("--list", action="store_true", help="list the runs in the store")
+    parser.add_argument(
+        "--pivot", action="store_true", help="one row a model, the options in which runs differ across"
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"
+    )
     add_table(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
-    from sightline.cli.printing import print_results
+    from sightline.cli.printing import print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.rebuild import rebuild
     from sightline.registry import plug_in
+    from sightline.report.varied import measured
 
     for file in options.plugin:
         plug_in(file)
-    folders = [name for name in options.runs if not name.isdecimal()]
-    results = [_read(Path(name), options.against) for name in folders]
+    folders = [Path(name) for name in options.runs if not name.isdecimal()]
+    swept = {folder: _read_sweep(folder, options.against) for folder in folders if _is_sweep(folder)}
+    results: list[Result] = []
+    for folder in folders:
+        results += (
+            [point.result for point in swept[folder]] if folder in swept else [_read(folder, options.against)]
+        )
     numbers = [int(name) for name in options.runs if name.isdecimal()]
     if numbers or options.list or not folders:
         store = Store.open(options.store, create=False)
@@ -50,25 +68,63 @@ def execute(options: argparse.Namespace) -> int:
             results += [rebuild(store, number, options.against) for number in numbers or (None,)]
         finally:
             store.close()
-    print_results(results, options.format, options.by)
+    # A sweep by itself says what was varied in it.
+    points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else measured(results)
+    if options.plot:
+        from sightline.report.curves import check_plot, curves
+
+        check_plot(Path(options.plot), [point.at for point in points])
+    if options.pivot or swept:
+        print_pivot(points, options.format, options.by)
+    else:
+        print_results(results, options.format, options.by)
+    if options.plot:
+        curves(points, Path(options.plot))
     return 0
 
 
 def _read(folder: Path, against: str | None) -> Result:
-    import msgspec
-
-    from sightline.errors import UserError
-    from sightline.report.published import attach
     from sightline.types import Result
 
     path = folder / "metrics.json" if folder.is_dir() else folder
+    return _attached(_decoded(folder, path, Result), against)
+
+
+def _is_sweep(folder: Path) -> bool:
+    return (folder / SWEEP).is_file()
+
+
+def _read_sweep(folder: Path, against: str | None) -> list[Measured]:
+    """The results of a sweep, with the values that they were taken at."""
+    from sightline.errors import UserError
+    from sightline.evaluation.sweep import Kept
+    from sightline.report.varied import Measured
+
+    kept = _decoded(folder, folder / SWEEP, Kept).points
+    points = [Measured(_attached(point.result, against), point.at) for point in kept if point.result]
+    if not points:
+        raise UserError("no point of this sweep has a result", file=folder / SWEEP)
+    return points
+
+
+def _attached(result: Result, against: str | None) -> Result:
+    from sightline.report.published import attach
+
+    return attach(result, against) if against is not None else result
+
+
+def _decoded(folder: Path, path: Path, kind: type[_Kind]) -> _Kind:
+    import msgspec
+
+    from sightline.errors import UserError
+
     try:
-        result = msgspec.json.decode(path.read_bytes(), type=Result)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError:
         raise UserError("holds no metrics.json", file=folder, expected="a results folder (--out)") from None
     except msgspec.DecodeError as error:
-        raise UserError(f"is no metrics.json ({error})", file=path) from None
-    return attach(result, against) if against is not None else result
+        kept = path.name if path.name == SWEEP else "metrics.json"
+        raise UserError(f"is no {kept} ({error})", file=path) from None
 
 
 def _list(store: Store, form: str) -> int:

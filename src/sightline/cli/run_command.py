@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from sightline.cli.options import add_evaluation, pairs, spec_of
+from sightline.cli.options import add_evaluation, add_model, chosen, pairs, spec_of
 from sightline.errors import UserError
 
 EXAMPLE = """examples:
@@ -18,29 +19,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     parser.epilog = EXAMPLE
     add_evaluation(parser)
-    parser.add_argument(
-        "--model",
-        required=True,
-        metavar="SPEC",
-        help="openai/NAME, http://HOST/v1#NAME, replay/FILE, baseline/chance",
-    )
-    parser.add_argument(
-        "--gen",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="sampling option (null leaves it out), or the name of a preset such as `released`",
-    )
-    parser.add_argument(
-        "--model-arg",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="argument of the backend: timeout, max_side, max_bytes, detail",
-    )
-    parser.add_argument(
-        "--model-id", metavar="NAME", help="whose answers these are, in place of address and model name"
-    )
+    add_model(parser, presets=True)
+    parser.add_argument("--temperature", type=float, metavar="T", help="the same as --gen temperature=T")
+    add_running(parser)
+    parser.set_defaults(execute=execute)
+
+
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """What only asking a whole benchmark takes."""
     parser.add_argument(
         "--repeats", type=int, default=1, metavar="N", help="ask everything N times, as draws kept apart"
     )
@@ -50,7 +36,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="estimate what would be asked, and ask nothing"
     )
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -60,9 +45,9 @@ def execute(options: argparse.Namespace) -> int:
     spec = spec_of(
         options,
         model=options.model,
-        set=pairs(options.set, "--set"),
-        gen=pairs([word for word in options.gen if "=" in word], "--gen"),
-        preset=_preset(options.gen),
+        set=chosen(options),
+        gen=_sampling(options),
+        preset=preset(options.gen),
         model_args=pairs(options.model_arg, "--model-arg"),
         model_id=options.model_id,
         repeats=options.repeats,
@@ -81,9 +66,15 @@ def execute(options: argparse.Namespace) -> int:
     return print_evaluation(evaluation, options.format, options.by)
 
 
-def _preset(words: list[str]) -> str | None:
+def preset(words: list[str]) -> str | None:
     """The one word of --gen that is no pair."""
     named = [word for word in words if "=" not in word]
     if len(named) > 1:
         raise UserError(f"--gen names two presets: {', '.join(named)}", expected="one")
     return named[0] if named else None
+
+
+def _sampling(options: argparse.Namespace) -> dict[str, Any]:
+    """What `--gen` and `--temperature` choose of the sampling options."""
+    named = {} if options.temperature is None else {"temperature": options.temperature}
+    return {**named, **pairs([word for word in options.gen if "=" in word], "--gen")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli.options import add_evaluation, pairs, spec_of
+from sightline.cli.options import add_evaluation, chosen, pairs, spec_of
 
 EXAMPLE = """examples:
   sightline score codis outputs.json --data data/codis --against GPT-4V
@@ -50,10 +50,10 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_evaluation
     from sightline.evaluation.score import ascore
 
-    chosen = pairs(options.set, "--set")
+    choice = chosen(options)
     if options.answers:
-        chosen["answers"] = options.answers
-    spec = spec_of(options, model=options.model, set=chosen, allow_missing=options.allow_missing)
+        choice["answers"] = options.answers
+    spec = spec_of(options, model=options.model, set=choice, allow_missing=options.allow_missing)
     partners = {name: str(file) for name, file in pairs(options.partners, "--with").items()}
     evaluation = asyncio.run(ascore(spec, options.file, partners, show_progress=not options.quiet))
     return print_evaluation(evaluation, options.format, options.by)

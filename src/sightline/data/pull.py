@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,9 +23,10 @@ from sightline.types import Sample
 def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = False) -> tuple[Path, bool]:
     """Put the data set into `to`/NAME; returns that folder, and whether anything had to be fetched for it.
 
-    `origin` is another place of the archive: a file, or an http(s) address. Raises UserError where it is
-    not that of the pinned revision, or where another folder is in the way; SurroundingsError where the
-    public archive cannot be had or the disk refuses. A download that broke off is gone on with.
+    `origin` is another place of the archive: a file, or an http(s) address; of a data set that is files alone
+    it may be a folder that holds them. Raises UserError where it is not that of the pinned revision, or where
+    another folder is in the way; SurroundingsError where the public archive cannot be had or the disk
+    refuses. A download that broke off is gone on with.
     """
     target = to / source.name
     if _is_there(target, source):
@@ -32,10 +34,14 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
     made = not to.exists()
     try:
         _make(to)
-        with _archive(source, to, origin, shown) as archive, _beside(target) as fresh:
-            unpack(archive, source, fresh)
-            verify(source, fresh)
-            _rename(fresh, target)
+        if origin is not None and source.files and Path(origin).is_dir():
+            with _beside(target) as fresh:
+                _copy(source, Path(origin), fresh)
+                _finish(source, fresh, target)
+        else:
+            with _archive(source, to, origin, shown) as archive, _beside(target) as fresh:
+                unpack(archive, source, fresh)
+                _finish(source, fresh, target)
     except Refused as reason:
         raise _refusal(source, origin, reason) from None
     finally:
@@ -46,14 +52,11 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
 
 
 def verify(source: Source, folder: Path) -> None:
-    """Raise Refused where the folder is not the release: records by digest, every picture they name."""
+    """Raise Refused where the folder is not the release: files by digest, every picture that records name."""
     for records in source.records:
-        path = folder / records.name
-        if not path.is_file():
-            raise Refused(f"{records.path} is not in it")
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if digest != records.sha256:
-            raise Refused(f"{records.path} has the SHA-256 {digest}, the release {records.sha256}")
+        _compare(folder, records.path, {records.name: records.sha256})
+    for file in source.files:
+        _compare(folder, file.path, {file.name: file.sha256, **file.forms})
     for records in source.records:
         _look_at_pictures(source, folder, records.split)
 
@@ -64,6 +67,31 @@ def load(source: Source, folder: Path, split: str) -> list[Sample]:
     setting = setting_of(benchmark, source.name)
     options: Mapping[str, Any] = effective(benchmark, setting, Spec(task=source.name)).benchmark
     return list(benchmark.samples(folder, split, options))
+
+
+def _compare(folder: Path, path: str, forms: Mapping[str, str]) -> None:
+    """Raise Refused unless the folder holds one of the forms of a released file, with its digest."""
+    for name, released in forms.items():
+        if (folder / name).is_file():
+            digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            if digest != released:
+                raise Refused(f"{path} has the SHA-256 {digest}, the release {released}")
+            return
+    raise Refused(f"{path} is not in it")
+
+
+def _copy(source: Source, origin: Path, fresh: Path) -> None:
+    """Copy the source's files from a folder that holds them by their names, or as the repository does."""
+    for file in source.files:
+        for name in (file.name, *file.forms, file.path):
+            if (origin / name).is_file():
+                shutil.copyfile(origin / name, fresh / Path(name).name)
+                break
+
+
+def _finish(source: Source, fresh: Path, target: Path) -> None:
+    verify(source, fresh)
+    _rename(fresh, target)
 
 
 def _is_there(target: Path, source: Source) -> bool:
@@ -142,6 +170,8 @@ def _rename(fresh: Path, target: Path) -> None:
 
 def _refusal(source: Source, origin: str | None, reason: Refused) -> UserError | SurroundingsError:
     wanted = f"the .tar.gz of {source.repository} at {source.revision}"
+    if source.files:
+        wanted += f", or a folder with {', '.join(file.name for file in source.files)} of it"
     if origin is not None:
         return UserError(str(reason), file=origin, expected=wanted)
     return SurroundingsError(f"{source.url}: {reason}; try again, or give {wanted} with --from")

@@ -21,16 +21,29 @@ class Records(Struct, frozen=True):
     pictures: int
 
 
+class File(Struct, frozen=True):
+    """A released file without records: its place in the repository, its name in a data folder, its SHA-256.
+
+    `forms` are other names and digests under which a data folder may hold the same content.
+    """
+
+    path: str
+    name: str
+    sha256: str
+    forms: Mapping[str, str] = {}
+
+
 class Source(Struct, frozen=True):
     """A public data set. `pictures` is the repository's folder that becomes `images` of a data folder."""
 
     name: str
     repository: str
     revision: str
-    records: tuple[Records, ...]
-    pictures: str
     paper: str
     licence: str
+    records: tuple[Records, ...] = ()
+    pictures: str = ""
+    files: tuple[File, ...] = ()
 
     @property
     def url(self) -> str:

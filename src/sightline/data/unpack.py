@@ -62,7 +62,10 @@ def _place(name: str, source: Source) -> str | None:
     for records in source.records:
         if path == records.path:
             return records.name
-    if not path.startswith(f"{source.pictures}/"):
+    for file in source.files:
+        if path == file.path:
+            return file.name
+    if not source.pictures or not path.startswith(f"{source.pictures}/"):
         return None
     if ".." in parts or parts[0] == "/":
         raise Refused(f"{name} leads out of the data folder")

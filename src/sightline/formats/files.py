@@ -80,14 +80,14 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
             file.write_raw(piece)
 
 
-def refuse_overwriting(path: Path, force: bool) -> None:
+def refuse_overwriting(path: Path, force: bool, option: str = "--out") -> None:
     """Raise UserError where a file that a command is to write is there already, or its folder is not."""
     if path.is_dir():
-        raise UserError("is a folder", file=path, expected="a file for --out")
+        raise UserError("is a folder", file=path, expected=f"a file for {option}")
     if path.exists() and not force:
-        raise UserError("exists already", file=path, expected="another --out, or --force")
+        raise UserError("exists already", file=path, expected=f"another {option}, or --force")
     if not path.parent.is_dir():
-        raise UserError("there is no such folder", file=path.parent, expected="an existing folder for --out")
+        raise UserError("there is no such folder", file=path.parent, expected=f"an existing one for {option}")
 
 
 def _whole(content: bytes, path: Path) -> Any:

@@ -33,7 +33,7 @@ LAYOUT = (
 _encoder = msgspec.json.Encoder()
 
 KEY = re.compile("[0-9a-f]{64}")
-IDS = ("sample", "id")
+IDS = ("sample", "id", "group")
 RESPONSES = ("response", "output", "prediction", "text")
 
 

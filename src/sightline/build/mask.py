@@ -1,0 +1,299 @@
+"""Masks one object of each picture in three ways: the probes of context reasoning (Chou et al. 2024, 3.1).
+
+The paper names the parts of a masking (1, 3, 5 or 7 lines; rectangle or ellipse; six colours), not how they
+combine. Read here as: N horizontal bands of the colour alternate with N-1 gaps, all of equal height, clipped
+to the object's box or to the ellipse inscribed in it. One line then hides the whole box and more lines hide
+less of it (60, 56, 54 %), an ellipse less than a rectangle, which is how the paper explains Tables 12 and 13
+by the area covered; docs/images/masks.png shows them all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from sightline.build.coco import BadObject, Instances, Photo, coco_mask, pixels
+from sightline.build.decode import SUFFIXES, Form, open_upright, save
+from sightline.build.sources import Source
+from sightline.build.workshop import Made
+from sightline.formats.groups import ORIGINAL, GroupLine
+from sightline.prompts import load
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+    from sightline.build.assignment import Assignment
+
+KIND = "mask"
+
+Colour = Literal["red", "blue", "green", "yellow", "white", "black"]
+Lines = Literal[1, 3, 5, 7]
+Shape = Literal["rectangle", "ellipse"]
+
+COLOURS: Mapping[Colour, tuple[int, int, int]] = {
+    "red": (255, 0, 0),
+    "blue": (0, 0, 255),
+    "green": (0, 255, 0),
+    "yellow": (255, 255, 0),
+    "white": (255, 255, 255),
+    "black": (0, 0, 0),
+}
+"""The palette of 3.1 as red, green and blue (0-255); the paper prints names only, these are the pure ones."""
+
+VARIANTS = ("m0", "m1", "m2")
+
+
+class Masking(Struct, frozen=True, order=True):
+    """How an object is hidden: `lines` bands of a colour within a shape."""
+
+    colour: Colour
+    lines: Lines
+    shape: Shape
+
+
+MASKINGS = tuple(Masking(*parts) for parts in product(get_args(Colour), get_args(Lines), get_args(Shape)))
+"""All 48 of them."""
+
+
+class Pixels(Struct, frozen=True):
+    """A rectangle of whole pixels: `right` and `bottom` are the first ones outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+class Task(Struct, frozen=True):
+    """What is to be done to a picture: the record of a Source of this builder.
+
+    `size` is (width, height) as the instances file has it, `share` the object's area over the picture's,
+    `outline` the object's segmentation or None. `reason` says why nothing can be done ('' where it can).
+    """
+
+    size: tuple[int, int]
+    annotation: int = 0
+    box: tuple[float, float, float, float] = (0, 0, 0, 0)
+    share: float = 0.0
+    outline: Any = None
+    maskings: tuple[Masking, ...] = ()
+    reason: str = ""
+
+
+class Mask(Struct, frozen=True):
+    """The Work that paints: an unmasked picture and three masked ones a source, in `form`.
+
+    Labels are category, colour, lines, shape and `covered`: the tenth into which the share of the object's
+    pixels that are hidden falls ('40-50 %'; by its segmentation, and absent where it has none). `facts` hold
+    the exact shares of the object, of its box and of the picture, 0-1.
+    """
+
+    prompt: str
+    form: Form = "png"
+
+    def __call__(self, sources: Sequence[Source], out: Path) -> list[Made]:
+        """Mask the object of each source; one whose record or picture does not allow it is dropped."""
+        return [self._make(source, msgspec.convert(source.record, Task), out) for source in sources]
+
+    def _make(self, source: Source, task: Task, out: Path) -> Made:
+        try:
+            picture, box, object_ = _ready(source, task)
+        except BadObject as error:
+            return Made(dropped=str(error))
+        facts = {"annotation": task.annotation, "box": list(task.box), "object_of_picture": task.share}
+        lines = [self._line(source, ORIGINAL, picture, {}, facts, out)]
+        for variant, masking in zip(VARIANTS, task.maskings, strict=True):
+            hidden = hidden_pixels(box, *task.size, masking)
+            shares = _shares(hidden, box, object_)
+            labels = {"colour": masking.colour, "lines": str(masking.lines), "shape": masking.shape}
+            if shares["hidden_of_object"] is not None:
+                labels["covered"] = tenth(shares["hidden_of_object"])
+            painted = {"painted": list(msgspec.structs.astuple(box)), **shares}
+            masked = paint(picture, hidden, masking.colour)
+            lines.append(self._line(source, variant, masked, labels, {**facts, **painted}, out))
+        return Made(lines=tuple(lines))
+
+    def _line(
+        self,
+        source: Source,
+        variant: str,
+        picture: Image,
+        labels: Mapping[str, str],
+        facts: Mapping[str, Any],
+        out: Path,
+    ) -> GroupLine:
+        name = f"images/{source.id}_{variant}{SUFFIXES[self.form]}"
+        save(picture, out / name, self.form)
+        return GroupLine(
+            group=source.id,
+            variant=variant,
+            images=(name,),
+            prompt=self.prompt,
+            references=source.references,
+            labels={**source.labels, **labels},
+            facts=facts,
+        )
+
+
+def prompt() -> str:
+    """The question that the paper asks of a masked picture."""
+    words: str = load("mmr3")["context"]["prompt"]
+    return words
+
+
+def mask_sources(
+    instances: Instances, folder: Path, seed: int, assignment: Assignment | None = None
+) -> list[Source]:
+    """A Source for every picture with an object that may be masked, by picture id; its record is a Task.
+
+    Which object and which three distinct maskings is drawn by `seed` for each picture alone. An `assignment`
+    says both instead, for the pictures that both know: where several objects of its category may be masked,
+    the draw decides (the authors' files do not say which it was), where none may the source has a reason.
+    Raises UserError where pycocotools is missing or the assignment does not fit the instances.
+    """
+    coco_mask()
+    chosen = dict(sorted(instances.photos.items()))
+    if assignment is not None:
+        chosen = {number: photo for number, photo in chosen.items() if number in assignment.maskings}
+        assignment.check_against(instances, chosen)
+    tasks = ((photo, _task(instances, photo, seed, assignment)) for photo in chosen.values())
+    return [_source(photo, category, task, folder) for photo, (category, task) in tasks if task is not None]
+
+
+def whole_pixels(box: tuple[float, float, float, float], width: int, height: int) -> Pixels | None:
+    """The pixels that lie wholly inside a box (left, top, width, height) and the picture; None for none.
+
+    >>> whole_pixels((-3.5, 1.25, 8.0, 2.75), 10, 10)
+    Pixels(left=0, top=2, right=4, bottom=4)
+    """
+    left, top, wide, high = box
+    right, bottom = math.floor(min(left + wide, width)), math.floor(min(top + high, height))
+    inside = Pixels(math.ceil(max(left, 0)), math.ceil(max(top, 0)), right, bottom)
+    return inside if inside.left < inside.right and inside.top < inside.bottom else None
+
+
+def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.bool_]:
+    """What a masking paints of a box of that size: shape (height, width), True where it does.
+
+    A pixel is painted where its centre lies in one of the `lines` bands, and in the ellipse. Whole numbers
+    throughout, so that it is the same on every machine.
+    """
+    import numpy as np
+
+    rows = 2 * np.arange(height, dtype=np.int64)[:, None] + 1
+    columns = 2 * np.arange(width, dtype=np.int64)[None, :] + 1
+    bands: NDArray[np.bool_] = (rows * (2 * lines - 1) // (2 * height)) % 2 == 0
+    if shape == "rectangle":
+        return np.broadcast_to(bands, (height, width)).copy()
+    across, down = (columns - width) * height, (rows - height) * width
+    inside: NDArray[np.bool_] = across * across + down * down <= (width * height) ** 2
+    return bands & inside
+
+
+def hidden_pixels(box: Pixels, width: int, height: int, masking: Masking) -> NDArray[np.bool_]:
+    """What a masking paints of a picture, all of it in `box`: shape (height, width), True where it does."""
+    import numpy as np
+
+    hidden = np.zeros((height, width), dtype=bool)
+    wide, high = box.right - box.left, box.bottom - box.top
+    hidden[box.top : box.bottom, box.left : box.right] = pattern(wide, high, masking.lines, masking.shape)
+    return hidden
+
+
+def paint(picture: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
+    """A copy of an RGB picture with the hidden pixels in that colour, all others as they were."""
+    import numpy as np
+    from PIL import Image
+
+    values = np.array(picture)
+    values[hidden] = COLOURS[colour]
+    return Image.fromarray(values)
+
+
+def tenth(share: float) -> str:
+    """The tenth into which a share (0-1) falls, its lower bound included, as a label.
+
+    >>> tenth(0.4), tenth(1.0)
+    ('40-50 %', '90-100 %')
+    """
+    lower = min(int(share * 10), 9) * 10
+    return f"{lower}-{lower + 10} %"
+
+
+def _ready(source: Source, task: Task) -> tuple[Image, Pixels, NDArray[np.bool_] | None]:
+    """The picture, what may be painted of it, the object's pixels; BadObject where nothing can be done."""
+    if task.reason:
+        raise BadObject(task.reason)
+    width, height = task.size
+    box = whole_pixels(task.box, width, height)
+    if box is None:
+        raise BadObject(f"object {task.annotation}: its box holds no pixel of the picture")
+    picture = open_upright(source.picture)
+    if picture.size != task.size:
+        found = f"{picture.width} x {picture.height}"
+        raise BadObject(f"the picture is {found} pixels, the instances file says {width} x {height}")
+    if task.outline is None:
+        return picture, box, None
+    try:
+        object_ = pixels(task.outline, width, height)
+    except BadObject as error:
+        raise BadObject(f"object {task.annotation}: {error}") from None
+    if not object_.any():
+        raise BadObject(f"object {task.annotation}: its segmentation holds no pixel")
+    return picture, box, object_
+
+
+def _shares(
+    hidden: NDArray[np.bool_], box: Pixels, object_: NDArray[np.bool_] | None
+) -> dict[str, float | None]:
+    """Shares (0-1) that are hidden of the object, of its box's whole pixels and of the picture."""
+    painted = int(hidden.sum())
+    of_object = None if object_ is None else int((hidden & object_).sum()) / int(object_.sum())
+    return {
+        "hidden_of_object": of_object,
+        "hidden_of_box": painted / ((box.right - box.left) * (box.bottom - box.top)),
+        "hidden_of_picture": painted / hidden.size,
+    }
+
+
+def _task(
+    instances: Instances, photo: Photo, seed: int, assignment: Assignment | None
+) -> tuple[str, Task | None]:
+    """The category and the Task of a picture; None where no object of it may be masked."""
+    random = Random(f"{KIND} {seed} {photo.name}")
+    size = (photo.width, photo.height)
+    objects = instances.eligible(photo)
+    if assignment is not None:
+        wanted = assignment.categories[photo.id]
+        objects = [one for one in objects if one.category_id == wanted]
+        if not objects:
+            name = instances.categories[wanted]
+            return name, Task(size, reason=f"no single '{name}' of a tenth to a quarter of the picture in it")
+    if not objects:
+        return "", None
+    one = random.choice(objects)
+    maskings = tuple(random.sample(MASKINGS, len(VARIANTS)))
+    if assignment is not None:
+        maskings = assignment.maskings[photo.id]
+    share = one.area / (photo.width * photo.height)
+    name = instances.categories[one.category_id]
+    return name, Task(size, one.id, one.bbox, share, one.outline, maskings)
+
+
+def _source(photo: Photo, category: str, task: Task, folder: Path) -> Source:
+    return Source(
+        id=photo.name,
+        picture=str(folder / photo.file_name),
+        references=(category,),
+        labels={"category": category},
+        record=msgspec.to_builtins(task),
+    )

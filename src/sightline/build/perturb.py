@@ -1,0 +1,187 @@
+"""Perturbations that the papers have not, through one small interface; anyone's own joins as a plugin.
+
+The file of a user's own perturbation, for `sightline build perturb SOURCE --kind mirror --plugin mirror.py`:
+
+    from PIL import ImageOps
+
+    class Mirror:
+        name = "mirror"
+        variants = {"mirrored": {"mirror": "yes"}}
+
+        def apply(self, picture, variant, random):
+            return ImageOps.mirror(picture)
+
+    perturbations = {"mirror": Mirror}
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from sightline.build.decode import Form, open_upright, save
+from sightline.build.sources import Source
+from sightline.build.workshop import Made, picture_name
+from sightline.errors import UserError
+from sightline.formats.groups import ORIGINAL, GroupLine
+from sightline.pictures import BadPicture
+from sightline.prompts import fill
+from sightline.registry import perturbation, plug_in
+from sightline.types import Labels
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class Perturbation(Protocol):
+    """One way to change a picture, in some variants."""
+
+    name: str
+    variants: Mapping[str, Labels]
+    """Variant -> its labels, such as {"q10": {"quality": "10"}}; a name is part of a file's name."""
+
+    def apply(self, picture: Image, variant: str, random: Random) -> Image:
+        """The variant of an upright RGB picture, which stays as it is; choices come only from `random`."""
+        ...
+
+
+class Perturb(Struct, frozen=True):
+    """Writes each picture as it is and in every variant of a perturbation, known by its name.
+
+    `plugins` are files that define more perturbations. A source is asked its own question, in the place of
+    `{question}` where `prompt` has it; one that has none is asked `prompt`.
+    """
+
+    kind: str
+    prompt: str
+    seed: int = 0
+    form: Form = "png"
+    plugins: tuple[str, ...] = ()
+
+    def __call__(self, sources: Sequence[Source], out: Path) -> list[Made]:
+        """Make the groups of these sources; a picture that cannot be used is dropped."""
+        return [self._make(source, out) for source in sources]
+
+    def _make(self, source: Source, out: Path) -> Made:
+        how = named(self.kind, self.plugins)
+        try:
+            picture = open_upright(source.picture)
+        except BadPicture as error:
+            return Made(dropped=str(error))
+        random = Random(f"{self.kind} {self.seed} {source.id}")
+        lines = []
+        variants: dict[str, Labels] = {ORIGINAL: {}, **how.variants}
+        for variant, labels in variants.items():
+            changed = picture if variant == ORIGINAL else how.apply(picture.copy(), variant, random)
+            name = picture_name(source, variant, self.form)
+            save(_checked(changed, self.kind, variant), out / name, self.form)
+            lines.append(
+                GroupLine(
+                    group=source.id,
+                    variant=variant,
+                    images=(name,),
+                    prompt=self._asked(source),
+                    question=source.question,
+                    references=source.references,
+                    labels={**source.labels, **labels},
+                )
+            )
+        return Made(tuple(lines))
+
+    def _asked(self, source: Source) -> str:
+        if "{question}" in self.prompt:
+            return fill(self.prompt, question=source.question)
+        return source.question or self.prompt
+
+
+@cache
+def named(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
+    """The perturbation of that name, built in or of a plugin; UserError where it cannot be used."""
+    for file in plugins:
+        plug_in(file)
+    found = perturbation(kind)
+    wrong = [name for name in found.variants if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]
+    if wrong or not found.variants or ORIGINAL in found.variants:
+        raise UserError(
+            f"the perturbation '{kind}' has variants that cannot be used",
+            found=wrong or list(found.variants),
+            expected="at least one, named in letters, digits and .-_, none of them 'original'",
+        )
+    return found
+
+
+class Crop:
+    """A part of the picture, at a place drawn by the seed: so much of its width and of its height."""
+
+    name = "crop"
+    variants: Mapping[str, Labels] = {f"c{share}": {"crop": f"{share} %"} for share in (90, 75, 50)}
+
+    def apply(self, picture: Image, variant: str, random: Random) -> Image:
+        """The part; at least one pixel."""
+        share = int(variant[1:]) / 100
+        width, height = (max(1, round(side * share)) for side in picture.size)
+        left, top = random.randint(0, picture.width - width), random.randint(0, picture.height - height)
+        return picture.crop((left, top, left + width, top + height))
+
+
+class Jpeg:
+    """The picture as it comes back from a JPEG of low quality."""
+
+    name = "jpeg"
+    variants: Mapping[str, Labels] = {f"q{quality}": {"quality": str(quality)} for quality in (50, 25, 10)}
+
+    def apply(self, picture: Image, variant: str, random: Random) -> Image:
+        """The decoded JPEG, its colours at half the resolution, as is usual."""
+        from PIL import Image
+
+        out = io.BytesIO()
+        picture.save(out, "JPEG", quality=int(variant[1:]), subsampling=2)
+        with Image.open(out) as image:
+            return image.convert("RGB")
+
+
+class Rotate:
+    """The picture turned by a few degrees, to a side drawn by the seed; grey fills the corners."""
+
+    name = "rotate"
+    variants: Mapping[str, Labels] = {f"d{angle}": {"degrees": str(angle)} for angle in (5, 10, 15)}
+
+    def apply(self, picture: Image, variant: str, random: Random) -> Image:
+        """The turned picture, of the same size."""
+        from PIL import Image
+
+        angle = int(variant[1:]) * random.choice((-1, 1))
+        return picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=(127, 127, 127))
+
+
+class Blur:
+    """The picture out of focus: a Gaussian whose radius is so many thousandths of the longer side."""
+
+    name = "blur"
+    variants: Mapping[str, Labels] = {f"b{radius}": {"blur": str(radius)} for radius in (2, 5, 10)}
+
+    def apply(self, picture: Image, variant: str, random: Random) -> Image:
+        """The blurred picture."""
+        from PIL import ImageFilter
+
+        return picture.filter(ImageFilter.GaussianBlur(int(variant[1:]) * max(picture.size) / 1000))
+
+
+def _checked(picture: Any, kind: str, variant: str) -> Image:
+    """The picture as RGB; UserError where a perturbation gave no picture."""
+    from PIL import Image
+
+    if not isinstance(picture, Image.Image) or 0 in picture.size:
+        raise UserError(
+            f"the perturbation '{kind}' gave no picture for its variant '{variant}'",
+            found=picture,
+            expected="a PIL image of one pixel or more",
+        )
+    return picture if picture.mode == "RGB" else picture.convert("RGB")

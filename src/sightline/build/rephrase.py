@@ -1,0 +1,320 @@
+"""Question rephrasing (MM-R3, section 3.2): a chat model says each long question in three other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field, structs
+
+import sightline
+from sightline.build.asking import Asker
+from sightline.build.journal import Journal, header_of
+from sightline.build.manifest import (
+    MANIFEST,
+    Apart,
+    Manifest,
+    difference,
+    digest_of,
+    digest_or_error,
+    fingerprint,
+    held_against,
+    read_manifest,
+    write_manifest,
+)
+from sightline.build.replies import read
+from sightline.build.sources import Source
+from sightline.build.workshop import GROUPS, IMAGES
+from sightline.engine.runner import Keyed
+from sightline.engine.store import Store
+from sightline.errors import SurroundingsError, UserError
+from sightline.formats.files import write_atomically
+from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
+from sightline.pictures import BadPicture, look, read_bytes
+from sightline.prompts import fill, load
+from sightline.types import Answer, Failure, Message, Picture, PictureFile, user
+
+KIND = "rephrase"
+ASKS = 3
+"""How often a question is asked about before it is dropped."""
+SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
+"""Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
+
+_ENDINGS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tiff"}
+
+
+class Job(Struct, frozen=True):
+    """What is to be rephrased, looked at before anything is asked.
+
+    `files` holds what is known of each source's picture, by source. `dropped` are the sources left out, with
+    why, `passed_over` how many questions never came into question.
+    """
+
+    sources: tuple[Source, ...]
+    files: Mapping[str, PictureFile]
+    settings: Mapping[str, Any]
+    apart_from: tuple[Apart, ...] = ()
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a folder must have been built from to be built on."""
+        return {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
+
+
+class Rephrased(Struct, frozen=True):
+    """What became of a question: three rephrasings, or why it was dropped, or why it has no answer yet.
+
+    `draw` says which chance gave the reply (0 for the first), `key` is the reply's address in the store.
+    """
+
+    rephrasings: tuple[str, ...] = ()
+    draw: int = 0
+    key: str = ""
+    dropped: str = ""
+    unanswered: str = ""
+
+
+class RephraseManifest(Manifest, frozen=True):
+    """The manifest of rephrasings: also the questions without an answer, which the same command asks again,
+    and how many were passed over for being short or without a known answer."""
+
+    unanswered: Mapping[str, str] = field(default_factory=dict)
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+
+
+class Estimate(Struct, frozen=True):
+    """What a run would ask. How many second chances there will be depends on the replies."""
+
+    questions: int
+    dropped: int
+    known: int
+    to_ask_at_least: int
+    to_ask_at_most: int
+
+
+def prepare(
+    sources: Sequence[Source],
+    asker: Asker,
+    *,
+    seed: int = 0,
+    min_words: int = 0,
+    passed_over: Mapping[str, int] | None = None,
+    apart_from: Sequence[Path] = (),
+) -> Job:
+    """Look at the pictures, and drop what cannot be shown or is held by a folder of `apart_from`.
+
+    Raises UserError where nothing is left, or a folder of `apart_from` is none of a builder.
+    """
+    apart, held = held_against(apart_from)
+    files: dict[str, PictureFile] = {}
+    dropped: dict[str, str] = {}
+    seen: dict[str, PictureFile] = {}
+    for source in sources:
+        try:
+            file = seen[source.picture] = look(Picture(source.picture), seen)
+        except BadPicture as error:
+            dropped[source.id] = str(error).removeprefix(f"{source.picture}: ")
+            continue
+        if file.digest in held:
+            dropped[source.id] = f"its picture is in {held[file.digest]}"
+        else:
+            files[source.id] = file
+    kept = tuple(source for source in sources if source.id in files)
+    if not kept:
+        raise _nothing_left(dropped)
+    settings = {
+        **asker.description,
+        "request": _prompts()["request"],
+        "prompt": _prompts()["prompt"],
+        "asks": ASKS,
+        "min_words": min_words,
+        "seed": seed,
+        "questions": fingerprint([[source.id, source.question, source.references] for source in sources]),
+    }
+    plain = msgspec.json.decode(msgspec.json.encode(settings))
+    return Job(kept, files, plain, apart, dropped, passed_over or {})
+
+
+def request(source: Source) -> tuple[Message, ...]:
+    """What a chat model is asked: the paper's words, with the first known answer and without the picture."""
+    words = fill(_prompts()["request"], question=source.question, answer=source.references[0])
+    return (user(words),)
+
+
+async def rephrase(job: Job, asker: Asker, store: Store, *, shown: bool = False) -> dict[str, Rephrased]:
+    """Ask about every question what the store does not hold, up to ASKS times; what became of each, by id.
+
+    Raises UserError where the model cannot be used at all, SurroundingsError where the store fails.
+    Cancelled, it keeps everything answered so far.
+    """
+    found: dict[str, Rephrased] = {}
+    pending: Sequence[Source] = job.sources
+    for draw in range(ASKS):
+        requests = _requests(pending, asker, draw)
+        title = "rephrasing" if draw == 0 else f"rephrasing again ({draw})"
+        await asker.ask(store, list(requests.values()), title, shown=shown)
+        found |= _readings(pending, requests, store, draw, asker.counts.stopped)
+        pending = [source for source in pending if _wants_another(found[source.id], draw)]
+        if not pending or asker.counts.stopped:
+            break
+    return found
+
+
+def estimate(job: Job, asker: Asker, store: Store) -> Estimate:
+    """What `rephrase` would ask, by what the store holds; nothing is asked or written."""
+    pending: Sequence[Source] = job.sources
+    known = least = most = 0
+    for draw in range(ASKS):
+        requests = _requests(pending, asker, draw)
+        settled = asker.settled(store, list(requests.values()))
+        unknown = {keyed.request.key for keyed in requests.values()} - settled
+        known, least, most = known + len(settled), least + len(unknown), most + len(unknown) * (ASKS - draw)
+        pending = [source for source in pending if requests[source.id].request.key in settled]
+        found = _readings(pending, requests, store, draw, "")
+        pending = [source for source in pending if _wants_another(found[source.id], draw)]
+    return Estimate(len(job.sources), len(job.dropped), known, least, most)
+
+
+def refuse_other_contents(out: Path, job: Job, *, force: bool) -> None:
+    """Raise UserError where the folder holds anything but this very work, unless `force` may replace it."""
+    if out.exists() and not out.is_dir():
+        raise UserError("is no folder", file=out, expected="a folder for --out")
+    if (out / MANIFEST).exists():
+        differs = difference(structs.asdict(read_manifest(out)), job.header)
+    else:
+        begun = header_of(out)
+        if begun is None and out.exists() and any(out.iterdir()):
+            raise UserError("holds something else", file=out, expected="an empty or a new folder for --out")
+        differs = difference(begun, job.header) if begun is not None else ""
+    if differs and not force:
+        raise UserError(
+            f"was built from something else: {differs}",
+            file=out,
+            expected="another --out, or --force to build it anew",
+        )
+
+
+def write(job: Job, found: Mapping[str, Rephrased], out: Path) -> RephraseManifest:
+    """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies.
+
+    Questions without an answer are left out and listed in the manifest. Raises UserError, with nothing
+    written, where no question was rephrased; SurroundingsError where the disk refuses.
+    """
+    done = [source for source in job.sources if found[source.id].rephrasings]
+    replies = {name: one.dropped for name, one in found.items() if one.dropped}
+    if not done:
+        raise _nothing_left({**job.dropped, **replies})
+    pictures = {job.files[source.id].digest: job.files[source.id] for source in done}
+    lines = [line for source in done for line in _lines(source, job.files[source.id], found[source.id])]
+    with Journal(out) as journal:
+        journal.begin(job.header)
+        (out / MANIFEST).unlink(missing_ok=True)
+        made = _copy(pictures, out)
+        write_groups(lines, out / GROUPS)
+        made = {GROUPS: digest_of(out / GROUPS), **made}
+        manifest = RephraseManifest(
+            **job.header,
+            groups=len(done),
+            probes=len(lines),
+            pictures=len(pictures),
+            fingerprint=fingerprint([job.header, job.apart_from, made]),
+            apart_from=job.apart_from,
+            dropped={**job.dropped, **replies},
+            sources={source.id: job.files[source.id].digest for source in done},
+            made=made,
+            unanswered={name: one.unanswered for name, one in found.items() if one.unanswered},
+            passed_over=job.passed_over,
+        )
+        write_manifest(manifest, out)
+        journal.discard()
+    return manifest
+
+
+def _prompts() -> Mapping[str, str]:
+    prompts: Mapping[str, str] = load("mmr3")["rephrasing"]
+    return prompts
+
+
+def _requests(sources: Sequence[Source], asker: Asker, draw: int) -> dict[str, Keyed]:
+    return {source.id: asker.keyed(request(source), draw) for source in sources}
+
+
+def _readings(
+    sources: Sequence[Source], requests: Mapping[str, Keyed], store: Store, draw: int, stopped: str
+) -> dict[str, Rephrased]:
+    keys = {source.id: requests[source.id].request.key for source in sources}
+    known = store.known(list(keys.values()))
+    return {
+        source.id: _reading(source, keys[source.id], known.get(keys[source.id]), draw, stopped)
+        for source in sources
+    }
+
+
+def _reading(source: Source, key: str, result: Answer | Failure | None, draw: int, stopped: str) -> Rephrased:
+    if not isinstance(result, Answer):
+        why = "the budget is spent" if stopped == "budget" else "not asked"
+        return Rephrased(draw=draw, key=key, unanswered=why if result is None else result.message)
+    cut = result.finish_reason in ("length", "max_tokens")
+    reading = read(result.text, source.question, source.references, cut=cut)
+    return Rephrased(reading.rephrasings, draw, key, dropped=reading.objection)
+
+
+def _wants_another(one: Rephrased, draw: int) -> bool:
+    return bool(one.dropped) and draw + 1 < ASKS
+
+
+def _lines(source: Source, file: PictureFile, one: Rephrased) -> list[GroupLine]:
+    questions = {ORIGINAL: source.question}
+    questions |= {f"r{number}": text for number, text in enumerate(one.rephrasings, 1)}
+    return [
+        GroupLine(
+            group=source.id,
+            variant=variant,
+            images=(_name(file),),
+            prompt=fill(_prompts()["prompt"], question=question),
+            question=question,
+            references=source.references,
+            labels=source.labels,
+            cluster=file.digest,
+            facts={} if variant == ORIGINAL else {"reply": one.key, "draw": one.draw},
+        )
+        for variant, question in questions.items()
+    ]
+
+
+def _name(file: PictureFile) -> str:
+    """A picture's place in the folder, by its content: two sources that show the same one share it."""
+    return f"{IMAGES}/{file.digest[:16]}.{_ENDINGS[file.format]}"
+
+
+def _copy(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, str]:
+    """Copy pictures as they are, those that are there already left alone; their paths with their SHA-256."""
+    try:
+        (out / IMAGES).mkdir(exist_ok=True)
+        made = {_name(file): digest for digest, file in pictures.items()}
+        for path in (out / IMAGES).iterdir():
+            if f"{IMAGES}/{path.name}" not in made:
+                path.unlink()
+    except OSError as error:
+        raise SurroundingsError(f"{out / IMAGES}: cannot be written: {error.strerror or error}") from None
+    for digest, file in pictures.items():
+        if digest_or_error(out / _name(file)) == digest:
+            continue
+        try:
+            _, content = read_bytes(file)
+        except BadPicture as error:
+            raise SurroundingsError(f"{error}; the same command goes on") from None
+        write_atomically(out / _name(file), [content])
+    return made
+
+
+def _nothing_left(dropped: Mapping[str, str]) -> UserError:
+    name, reason = next(iter(dropped.items()), ("", ""))
+    return UserError(
+        f"all {len(dropped):,} questions are dropped, {name} because: {reason}" if dropped else "no question",
+        expected="one at least that can be rephrased",
+    )

@@ -1,0 +1,272 @@
+"""Three rephrasings out of a model's reply, in whatever shape it has, or what speaks against them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from sightline.scoring.text import words
+
+WANTED = 3
+"""Rephrasings of a question (MM-R3, section 3.2)."""
+
+TOO_FEW = "fewer than three distinct rephrasings"
+EQUAL = "a rephrasing equals the question"
+GIVEN_AWAY = "a rephrasing gives the answer away"
+"""What may speak against a reply, in the words in which it is counted; details follow in brackets."""
+
+
+class Reading(Struct, frozen=True):
+    """What a reply holds: three rephrasings, or none and the objection to what it offers."""
+
+    rephrasings: tuple[str, ...] = ()
+    objection: str = ""
+
+
+def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False) -> Reading:
+    """The first three rephrasings in a reply that differ from the question and from each other and keep the
+    answers to themselves.
+
+    `answers` are all that count as right. Texts differ where their words do: case, signs and contractions
+    aside. An answer is given away where all its words occur in a rephrasing and not all in the question.
+    `cut` says that the model was stopped by its token limit.
+
+    >>> read("1. Whose bus? 2. Whose is it? 3. WHOSE bus", "Who owns the bus?", ["a school"]).objection
+    'fewer than three distinct rephrasings (2)'
+    """
+    offered: dict[tuple[str, ...], str] = {}
+    for text in rephrasings(reply, cut=cut):
+        offered.setdefault(words(text), text)
+    asked = words(question)
+    equal = asked in offered
+    offered.pop(asked, None)
+    told = {text: given_away(text, question, answers) for text in offered.values()}
+    fit = [text for text, answer in told.items() if not answer][:WANTED]
+    if len(fit) == WANTED:
+        return Reading(tuple(fit))
+    if answer := next(filter(None, told.values()), ""):
+        return Reading(objection=f"{GIVEN_AWAY} ('{answer}')")
+    return Reading(objection=EQUAL if equal else f"{TOO_FEW} ({len(fit)})")
+
+
+def given_away(text: str, question: str, answers: Sequence[str]) -> str:
+    """The first answer whose words all occur in `text` and not all in the question; '' for none.
+
+    >>> given_away("Is the red bus a school bus?", "Who owns the red bus?", ["red", "a school"])
+    'a school'
+    """
+    told, asked = set(words(text)), set(words(question))
+    for answer in answers:
+        needed = set(words(answer))
+        if needed and needed <= told and not needed <= asked:
+            return answer
+    return ""
+
+
+def rephrasings(reply: str, *, cut: bool = False) -> tuple[str, ...]:
+    r"""The questions that a reply offers, in its order, without their marks, quotes and notes.
+
+    Read are JSON (strings, or objects that hold them, fenced or within prose), numbered and bulleted items,
+    quoted lines, and only where nothing is marked, sentences that end in a question mark. With `cut` a last
+    one that does not end like a sentence is left out.
+
+    >>> rephrasings('Sure!\n1. "What is it?" (formal)\n2) **Direct:** Name it.\n\nShall I go on?')
+    ('What is it?', 'Name it.')
+    """
+    text = _broken_up(_plain(reply))
+    marked = [_cleaned(find(text)) for find in _FINDERS]
+    best = next((found for found in marked if len(_questions(found)) >= WANTED), [])
+    best = best or max(marked, key=lambda found: (len(_questions(found)) > 0, len(found)))
+    if not _questions(best):
+        best = _cleaned(_sentences(text)) or best
+    if cut and best and not _ENDED.search(best[-1]):
+        best = best[:-1]
+    return tuple(_questions(best) if len(_questions(best)) >= WANTED else best)
+
+
+_NOUN = (
+    r"(?:questions?|re-?phras\w+|re-?word\w+|paraphras\w+|versions?|varia\w+|alternatives?|options?|types?)"
+)
+_ORDINAL = r"(?:first|second|third|1st|2nd|3rd)"
+_COUNT = r"(?:\d{1,2}|[a-e]|one|two|three)"
+_LABELLED = (
+    rf"(?:(?:[\w-]+[ ]){{0,3}}?{_NOUN}[ ]*\#?[ ]*{_COUNT}|{_ORDINAL}(?:[ ][\w-]+){{0,2}}[ ]{_NOUN}|[qr]\d)"
+    r"[*_]*[ ]*(?::|[.)](?=\s)|[-–—](?=\s))"
+)
+_BARE = (
+    r"(?:[(\[](?:\d{1,2}|[a-e])[)\]]|\#?\d{1,2}[.)](?=[^\W\d])|\d{1,2}[ ]*\|"
+    r"|\#?(?:\d{1,2}|[a-e])(?:[.)][*_]*(?=\s|$|[\"“'*])|:(?=\s|$)|[ ][-–—](?=\s)))"
+)
+_NUMBERED = re.compile(rf"[\s*_#>|•-]*(?:{_LABELLED}|{_BARE})[.:)*_]*\s*", re.IGNORECASE)
+_BULLET = re.compile(r"\s*(?:[•◦▪‣●·→➤▶–—+-]|\*(?!\*))\s*(?=\S)")
+
+_INLINE_NUMBER = re.compile(r"(?<!\S)[*_(\[]{0,3}(\d)[.)\]][*_]*(?=\s)")
+_INLINE_LABEL = re.compile(rf"(?<=[?.!:\"”*])\s+(?=[*_]*{_LABELLED})", re.IGNORECASE)
+_INLINE_BULLET = re.compile(r"(?<=[?\"”*:])[ ]+(?=[•◦▪‣●·–—*-][ ])")
+
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'"}
+_QUOTED_LINE = re.compile(r"\s*([\"“„«‘'].+?)[\s,;]*")
+_QUOTED = re.compile(r"\"([^\"]+\?)\"|“([^“”]+\?)”")
+
+_TAG_OF_ITEM = re.compile(r"<(?:li|p|br)\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:ol|ul|li|p|b|strong|i|em|div|html|body)\b[^<>]*>", re.IGNORECASE)
+
+_BOLD_LABEL = re.compile(r"^\*\*[^*]{1,60}(?::\*\*|\*\*[ ]*[:–—-])\s*")
+_LABEL = re.compile(rf"^(?:[\w-]+[ ]){{0,3}}?{_NOUN}[ ]*:\s*", re.IGNORECASE)
+_NOTE = re.compile(r"\s*[(\[](?:[^()\[\]]*)[)\]]\s*$|\s+(?:answer|note)\s*:.*$", re.IGNORECASE)
+_SKIPPED_KEY = re.compile(r"original|answer|type|style|note|expla|tone|id$|number|index", re.IGNORECASE)
+_OWN_WORDS = re.compile(r"^\W*(?:the[ ])?original\b", re.IGNORECASE)
+
+_POLITE = r"(?:sure|certainly|of course|okay|ok|absolutely|great|yes)"
+_LEAD = re.compile(
+    rf"^(?:{_POLITE}\b[^:?]*?[!.,:]\s*)?(?:here|below|these|the following|three|you could)\b[^:]*:\s*"
+    rf"|^{_POLITE}[ ]*[!.,:]\s*",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"^\W*(?:would you like|do you (?:want|need|have)|shall i|should i|is there anything|can i|may i|"
+    r"do(?:es)? (?:these|this|any)|are these|anything else|need more|let me know|how do (?:these|they))",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(r"[?.!。？！][\"”»’')*_]*$")
+
+
+def _plain(reply: str) -> str:
+    """The reply without HTML tags, keycaps as numbers; an escaped newline is one where there is no other."""
+    text = reply.replace("\r\n", "\n").replace("\ufe0f\u20e3", ".").strip()
+    if "\n" not in text:
+        text = text.replace("\\n", "\n")
+    return _TAG.sub("", _TAG_OF_ITEM.sub("\n- ", text))
+
+
+def _broken_up(text: str) -> str:
+    """The text with every item that stands on a line with others on a line of its own."""
+    lines = []
+    for line in text.split("\n"):
+        line = _INLINE_LABEL.sub("\n", _INLINE_BULLET.sub("\n", line))
+        counted, places = 0, []
+        for found in _INLINE_NUMBER.finditer(line):
+            if int(found[1]) == counted + 1:
+                counted += 1
+                places.append(found.start())
+        if counted > 1:
+            edges = [0, *places, len(line)]
+            line = "\n".join(line[start:end] for start, end in pairwise(edges))
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _in_json(text: str) -> list[str]:
+    """The texts in every JSON list and object of a reply; a list as Python prints it counts too."""
+    decoder, found, place = json.JSONDecoder(), list[str](), 0
+    for start in (match.start() for match in re.finditer(r"[\[{]", text)):
+        if start < place:
+            continue
+        try:
+            value, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        found.extend(_texts_in(value))
+    if not found and (listed := re.search(r"\[\s*['\"].*\]", text, re.DOTALL)):
+        try:
+            found.extend(_texts_in(ast.literal_eval(listed[0])))
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return found
+    return found
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts_in(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if not _SKIPPED_KEY.search(str(key)) or isinstance(inner, list | dict):
+                yield from _texts_in(inner)
+
+
+def _items(mark: re.Pattern[str]) -> Callable[[str], list[str]]:
+    """A finder of the items that begin with a mark, each to the end of its line or of its sentence."""
+
+    def find(text: str) -> list[str]:
+        items: list[str] = []
+        going_on = False
+        for line in text.split("\n"):
+            found = mark.match(line)
+            if found and line.strip():
+                items.append(line[found.end() :].strip())
+                going_on = True
+            elif not line.strip():
+                going_on = going_on and not items[-1]
+            elif going_on and (not items[-1] or (not _ENDED.search(items[-1]) and _continues(line))):
+                items[-1] = f"{items[-1]} {line.strip()}".strip()
+            else:
+                going_on = False
+        return items
+
+    return find
+
+
+def _continues(line: str) -> bool:
+    """Whether a line looks like the rest of a sentence that was wrapped."""
+    return (line[0].isspace() or line[0].islower()) and not _BULLET.match(line)
+
+
+def _quoted(text: str) -> list[str]:
+    """Lines that are a quotation, else three quotations or more within prose."""
+    lines = [found[1] for line in text.split("\n") if (found := _QUOTED_LINE.fullmatch(line))]
+    if len(lines) > 1:
+        return lines
+    inside = [one or other for one, other in _QUOTED.findall(text)]
+    return inside if len(inside) >= WANTED else lines
+
+
+def _sentences(text: str) -> list[str]:
+    """The questions in a reply without marks, but for those in which the model speaks for itself."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        if line.rstrip().endswith(":"):
+            continue
+        for piece in re.split(r"(?<=\?)\s+", line.strip()):
+            asked = _LEAD.sub("", piece)
+            if "?" in asked and not _OFFER.match(asked):
+                found.append(asked)
+    return found
+
+
+_FINDERS = (_in_json, _items(_NUMBERED), _items(_BULLET), _quoted)
+
+
+def _questions(texts: Sequence[str]) -> list[str]:
+    return [text for text in texts if text.rstrip("\"”'*)").endswith(("?", "？"))]
+
+
+def _cleaned(items: Sequence[str]) -> list[str]:
+    texts = (_clean(item) for item in items)
+    return [text for text in texts if words(text)]
+
+
+def _clean(item: str) -> str:
+    """One item without emphasis, label, quotes, and whatever follows its question."""
+    if _OWN_WORDS.match(item):
+        return ""
+    text = _BOLD_LABEL.sub("", " ".join(item.split()).lstrip("•→|> -"))
+    text = _LABEL.sub("", text.replace("**", "").replace("__", "").strip("*_` ")).strip()
+    closing = _QUOTES.get(text[:1])
+    if closing and closing in text[1:]:
+        text = text[1 : text.rindex(closing)].strip()
+    if found := re.match(r".*[?？]", text):
+        rest = text[found.end() :]
+        # A quotation within the question may end with it.
+        text = found[0] + ('"' if rest.startswith('"') and found[0].count('"') % 2 else "")
+    else:
+        text = _NOTE.sub("", text)
+    return text.strip("` ,;")

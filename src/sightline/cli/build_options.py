@@ -1,0 +1,153 @@
+"""What the kinds of `sightline build` share: their options, and the end of their work."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.build.manifest import Manifest
+    from sightline.build.sources import Source
+    from sightline.build.workshop import Work
+
+SHOWN = 10
+"""Dropped sources that are printed."""
+
+
+def add_building(parser: argparse.ArgumentParser, *, pictures: bool = True, out: bool = True) -> None:
+    """The options of every builder; --processes and --format only for those that make `pictures`.
+
+    `out` is whether every call needs --out (a kind that can also only count sees to it itself).
+    """
+    group = parser.add_argument_group("building")
+    add = group.add_argument
+    add("--out", required=out, metavar="DIR", help="folder for groups.jsonl, manifest.json and images/")
+    add("--seed", type=int, default=0, metavar="N", help="seed of all choices (default 0)")
+    add("--limit", type=int, metavar="N", help="only the first N sources")
+    if pictures:
+        add("--processes", type=int, metavar="N", help="processes that work (default: one a core)")
+        add("--format", choices=("png", "jpeg"), default="png", help="of the pictures made (default png)")
+    add(
+        "--apart-from",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="another builder's folder: sources whose picture it holds are dropped; may repeat",
+    )
+    add("--preview", metavar="FILE.png", help="draw some groups on one sheet, to be looked at")
+    add("--force", action="store_true", help="replace what was built there with other settings")
+    add("--quiet", action="store_true", help="no progress on standard error")
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """The pictures that are worked on: SOURCE, --images, --labels."""
+    add = parser.add_argument
+    add(
+        "source",
+        metavar="SOURCE",
+        help="folder of pictures (its class folders, if any, are the references); CSV or JSON Lines with "
+        "image, question, answers; Google Landmarks csv; or JSON object of file names and places",
+    )
+    add("--images", metavar="DIR", help="where the pictures of a file lie (default: its folder)")
+    add("--labels", metavar="FILE", help="names of a Landmarks csv's landmarks (landmark_id, category)")
+
+
+def sources_of(options: argparse.Namespace) -> list[Source]:
+    """The sources that SOURCE, --images and --labels name; UserError where one is wrong."""
+    from sightline.build.sources import picture_sources
+
+    source, images, labels = (
+        Path(path) if path else None for path in (options.source, options.images, options.labels)
+    )
+    if source is None or not source.exists():
+        raise UserError("there is no such folder or file", file=options.source)
+    if images and not images.is_dir():
+        raise UserError("there is no such folder", file=images, expected="the pictures' for --images")
+    return picture_sources(source, images, labels)
+
+
+def limited(sources: Sequence[Source], options: argparse.Namespace) -> Sequence[Source]:
+    """The sources that --limit leaves; UserError where it leaves none."""
+    if options.limit is not None and options.limit < 1:
+        raise UserError("--limit leaves nothing", found=options.limit, expected="1 or more")
+    return sources[: options.limit]
+
+
+def preview_path(options: argparse.Namespace) -> Path | None:
+    """Where the sheet goes, None where none is asked for; UserError where it cannot go there."""
+    if options.preview is None:
+        return None
+    path = Path(options.preview)
+    if path.suffix.lower() != ".png" or path.is_dir():
+        raise UserError("is no place for --preview", file=path, expected="a file that ends in .png")
+    # The sheet may lie in the folder that is built, which need not be there yet.
+    if not path.parent.is_dir() and path.parent.absolute() != Path(options.out).absolute():
+        raise UserError("there is no such folder", file=path.parent, expected="an existing one for --preview")
+    return path
+
+
+def make(
+    options: argparse.Namespace,
+    sources: Sequence[Source],
+    work: Work,
+    *,
+    kind: str,
+    settings: Mapping[str, Any],
+    chunk: int = 1,
+    each: int = 0,
+) -> int:
+    """Build as the shared options say, tell what came of it, draw the sheet; the exit status.
+
+    `settings` are the builder's own; seed and format join them here. `each` is how many pictures a source
+    gives, for the estimate.
+    """
+    from sightline.build.workshop import build
+
+    sheet = preview_path(options)
+    processes = (os.cpu_count() or 1) if options.processes is None else options.processes
+    if processes < 1:
+        raise UserError("--processes is too small", found=processes, expected="1 or more")
+    manifest = build(
+        limited(sources, options),
+        work,
+        Path(options.out),
+        kind=kind,
+        settings={**settings, "seed": options.seed, "format": options.format},
+        processes=processes,
+        chunk=chunk,
+        apart_from=[Path(folder) for folder in options.apart_from],
+        shown=not options.quiet,
+        force=options.force,
+        each=each,
+    )
+    tell(manifest, Path(options.out))
+    draw(Path(options.out), sheet, options.seed)
+    return 0
+
+
+def tell(manifest: Manifest, out: Path) -> None:
+    """Print what a folder holds now, and on standard error what was dropped and why."""
+    print(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
+    print(f"  pictures: {manifest.pictures:,} in {out / 'images'}")
+    for other in manifest.apart_from:
+        print(f"  apart from {other.folder}: held against its {other.pictures:,} pictures")
+    dropped = list(manifest.dropped.items())
+    for name, reason in dropped[:SHOWN]:
+        print(f"dropped: {name}: {reason}", file=sys.stderr)
+    if len(dropped) > SHOWN:
+        print(f"dropped: and {len(dropped) - SHOWN:,} more, see {out / 'manifest.json'}", file=sys.stderr)
+
+
+def draw(out: Path, sheet: Path | None, seed: int) -> None:
+    """Draw the sheet of what was built, where one is asked for."""
+    if sheet is not None:
+        from sightline.build.preview import sheet as draw_sheet
+
+        draw_sheet(out, sheet, seed=seed)
+        print(f"  preview: {sheet}")

@@ -1,0 +1,148 @@
+"""`sightline build rephrase`: long questions in three other words each, by a chat model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.build_options import add_building, draw, limited, preview_path, tell
+from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
+
+if TYPE_CHECKING:
+    from sightline.build.asking import Asker
+    from sightline.build.rephrase import Job
+
+SUMMARY = "questions in three other words each, by a chat model (MM-R3)"
+
+EXAMPLE = """examples:
+  sightline build rephrase OpenEnded_mscoco_val2014_questions.json --images val2014 --out rephrased
+      --annotations mscoco_val2014_annotations.json --model openai/gpt-3.5-turbo
+  sightline build rephrase infographicsVQA_val_v1.0_withQT.json --images images --out rephrased
+      --model http://localhost:8000/v1#llama
+  sightline build rephrase questions.jsonl --model http://localhost:8000/v1#llama --out mine --dry-run
+
+A table (JSON Lines or CSV) has the columns image, question, and answer or answers. The model sees the
+question and its first known answer, never the picture. A reply that cannot be used is asked for again, twice
+at most; what was asked is remembered in the store, so that the same command builds the same folder.
+"""
+SHOWN = 5
+"""Questions that are named for each reason why they have no answer."""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build rephrase`."""
+    parser.epilog = EXAMPLE
+    source = parser.add_argument_group("what is rephrased")
+    add = source.add_argument
+    add("sources", nargs="+", metavar="SOURCE", help="questions: OKVQA's, InfographicVQA's, JSONL or CSV")
+    add("--images", action="append", default=[], metavar="DIR", help="folder of their pictures; may repeat")
+    add("--annotations", metavar="FILE", help="OKVQA's answers (default: mscoco_..._annotations.json beside)")
+    add(
+        "--min-words",
+        type=int,
+        default=11,
+        metavar="N",
+        help="leave shorter questions out (default 11)",
+    )
+    add_building(parser, pictures=False)
+    asking = parser.add_argument_group("asking")
+    add_model(asking)
+    add_asking(asking)
+    add_store(asking)
+    asking.add_argument("--dry-run", action="store_true", help="say what would be asked, and ask nothing")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Ask, and build the folder; 1 where a question has no answer yet, 4 where the budget is reached."""
+    from sightline.build.asking import Asker
+    from sightline.build.questions import read_questions
+    from sightline.build.rephrase import SAMPLING, prepare, refuse_other_contents
+
+    out, sheet = Path(options.out), preview_path(options)
+    questions = read_questions(
+        [Path(file) for file in options.sources],
+        [Path(folder) for folder in options.images],
+        annotations=Path(options.annotations) if options.annotations else None,
+        min_words=options.min_words,
+    )
+    asking = asking_of(
+        options,
+        options.model,
+        gen=pairs(options.gen, "--gen"),
+        model_args=pairs(options.model_arg, "--model-arg"),
+        model_id=options.model_id,
+        # Another seed asks anew, for other rephrasings; the same one finds its replies in the store.
+        fresh=f"seed {options.seed}" if options.seed else "",
+        keyless=options.dry_run,
+    )
+    asker = Asker(asking, SAMPLING)
+    job = prepare(
+        limited(questions.sources, options),
+        asker,
+        seed=options.seed,
+        min_words=options.min_words,
+        passed_over=questions.passed_over,
+        apart_from=[Path(folder) for folder in options.apart_from],
+    )
+    refuse_other_contents(out, job, force=options.force)
+    return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
+
+
+def _dry_run(job: Job, asker: Asker) -> int:
+    from sightline.build.rephrase import estimate
+
+    with asker.store(only_read=True) as store:
+        found = estimate(job, asker, store)
+    print(f"questions                   {found.questions:,}")
+    for reason, count in job.passed_over.items():
+        print(f"  passed over: {count:,}, {reason}")
+    _tell_dropped(job.dropped)
+    print(f"requests known already      {found.known:,}")
+    print(f"requests to be sent         {found.to_ask_at_least:,} to {found.to_ask_at_most:,}")
+    return 0
+
+
+def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
+    from sightline.build.rephrase import rephrase, write
+
+    out, counts = Path(options.out), asker.counts
+    if not options.quiet:
+        print(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped", file=sys.stderr)
+    with asker.store() as store:
+        found = asyncio.run(rephrase(job, asker, store, shown=not options.quiet))
+    unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
+    print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
+    if any(one.rephrasings for one in found.values()) or not unanswered:
+        tell(write(job, found, out), out)
+        draw(out, sheet, options.seed)
+    if counts.stopped == "budget":
+        print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+    if unanswered:
+        _tell_unanswered(unanswered, len(job.sources))
+    return 4 if counts.stopped == "budget" else 1 if unanswered else 0
+
+
+def _tell_unanswered(unanswered: Mapping[str, str], questions: int) -> None:
+    """Which questions have no answer, by the reason, and what asks them again."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in unanswered.items():
+        by_reason.setdefault(why, []).append(name)
+    print(f"{len(unanswered):,} of {questions:,} questions have no answer and are left out:", file=sys.stderr)
+    for why, names in by_reason.items():
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        print(f"  {why}: {', '.join(names[:SHOWN])}{more}", file=sys.stderr)
+    print(
+        "the same command asks again what failed for a time; --retry-errors asks the rest too",
+        file=sys.stderr,
+    )
+
+
+def _tell_dropped(dropped: Mapping[str, str]) -> None:
+    for reason, count in Counter(dropped.values()).items():
+        print(f"  dropped: {count:,}, {reason}")

@@ -1,0 +1,183 @@
+"""`sightline sweep`: run every combination of models and values of options, and print one table of all."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.cli.options import add_evaluation, add_model, pairs, spec_of
+from sightline.cli.run_command import add_running, preset
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.evaluation.sweep import Point, Reached
+
+EXAMPLE = """examples:
+  sightline sweep mmr3:restyling --model http://localhost:8000/v1#llava --data data/mmr3 \\
+      --set size=224,640,1024 --out results/sizes --plot sizes.png
+  sightline sweep codis --model openai/gpt-4o --model openai/gpt-4o-mini --data data/codis \\
+      --gen temperature=0.2,0.7,1 --dry-run
+  sightline sweep codis --model baseline/chance --data data/codis --set cot=on,off --set instructions=on,off
+
+Commas separate values, but not inside JSON: --gen 'stop=["a","b"],null' has two values, and
+--set 'bias="up:down,left:right"' one.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sweep`."""
+    parser.epilog = EXAMPLE
+    add_evaluation(parser)
+    add_model(parser, presets=True, several=True)
+    parser.add_argument(
+        "--temperature", metavar="T[,T...]", help="the same as --gen temperature=T[,T...]", default=None
+    )
+    add_running(parser)
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"
+    )
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run it; the exit status is the worst of the points."""
+    import asyncio
+
+    from sightline.evaluation.sweep import asweep, plan_sweep, sweep_json
+
+    points = plan_sweep(_base(options), options.model, _chosen(options), _sampling(options))
+    plot = Path(options.plot) if options.plot else None
+    if plot is not None:
+        from sightline.report.curves import check_plot
+
+        check_plot(plot, [point.at for point in points])
+    if options.dry_run:
+        return _print_estimates(points, options.format)
+    sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_tell))
+    if options.format == "json":
+        print(sweep_json(sweep).decode())
+    elif sweep.results:
+        from sightline.cli.printing import print_pivot
+
+        print_pivot(sweep.results, options.format, options.by)
+    if plot is not None and sweep.results:
+        from sightline.report.curves import curves
+
+        curves(sweep.results, plot)
+        print(f"curves: {plot}", file=sys.stderr)
+    for reached in sweep.points:
+        if reached.evaluation is None:
+            print(f"{reached.point.name}: {reached.error or 'not reached'}", file=sys.stderr)
+    if options.out:
+        print(f"results: {options.out}", file=sys.stderr)
+    return sweep.exit_status
+
+
+def lists(words: Iterable[str], option: str) -> dict[str, tuple[Any, ...]]:
+    """KEY=VALUE,VALUE words as the values of each key; a comma inside JSON separates nothing.
+
+    >>> lists(["size=224,640", 'stop=["a","b"],null', "cot=on,off"], "--set")
+    {'size': (224, 640), 'stop': (['a', 'b'], None), 'cot': (True, False)}
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not sign or not key:
+            raise UserError(f"{option} {word} is no pair", expected=f"{option} KEY=VALUE[,VALUE...]")
+        if key in found:
+            raise UserError(f"{option} {key} stands twice", expected=f"{option} {key}=VALUE,VALUE once")
+        pieces = list(_pieces(text, f"{option} {key}"))
+        found[key] = tuple(pairs([f"{key}={piece}"], option)[key] for piece in pieces)
+    return found
+
+
+def _pieces(text: str, option: str) -> Iterable[str]:
+    """The values in a text, as they stand there."""
+    several = False
+    while True:
+        text = text.strip()
+        end = _end_of_json(text, option) if text[:1] in ("[", "{", '"') else text.find(",")
+        piece = text if end < 0 else text[:end].strip()
+        if not piece and (several or end >= 0):
+            raise UserError(f"{option} has an empty value", expected=f'{option}=VALUE,VALUE, or "" for none')
+        yield piece
+        if end < 0:
+            return
+        text, several = text[end + 1 :], True
+
+
+def _end_of_json(text: str, option: str) -> int:
+    """Where the JSON value that a text begins with ends: the place of a comma, or -1 at the end."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError:
+        end = -1
+    rest = text[end:].lstrip() if end >= 0 else ""
+    if end < 0 or (rest and not rest.startswith(",")):
+        raise UserError(
+            f"{option} begins like JSON and is none",
+            found=text,
+            expected="whole JSON; a text in double quotes",
+        )
+    return len(text) - len(rest) if rest else -1
+
+
+def _base(options: argparse.Namespace) -> Any:
+    return spec_of(
+        options,
+        preset=preset(options.gen),
+        model_args=pairs(options.model_arg, "--model-arg"),
+        model_id=options.model_id,
+        repeats=options.repeats,
+        fresh=options.fresh,
+    )
+
+
+def _chosen(options: argparse.Namespace) -> dict[str, tuple[Any, ...]]:
+    """The values of the benchmark's options."""
+    return {**({"unchanged": (True,)} if options.unchanged else {}), **lists(options.set, "--set")}
+
+
+def _sampling(options: argparse.Namespace) -> dict[str, tuple[Any, ...]]:
+    """The values of the sampling options."""
+    words = [word for word in options.gen if "=" in word]
+    named = [] if options.temperature is None else [f"temperature={options.temperature}"]
+    return lists([*named, *words], "--gen")
+
+
+def _tell(reached: Reached) -> None:
+    if reached.evaluation is not None:
+        from sightline.cli.printing import print_course
+
+        print_course(reached.evaluation)
+    else:
+        print(f"not run: {reached.error}", file=sys.stderr)
+
+
+def _print_estimates(points: Sequence[Point], form: str) -> int:
+    """Print what each point would ask, and all of them."""
+    import msgspec
+
+    from sightline.cli.printing import print_estimate
+    from sightline.evaluation.sweep import estimate_sweep, total
+
+    estimates = estimate_sweep(points)
+    if form == "json":
+        each = [
+            {"name": point.name, "model": point.spec.model, "at": point.at, "estimate": one}
+            for point, one in zip(points, estimates, strict=True)
+        ]
+        body = {"points": each, "total": total(estimates)}
+        print(msgspec.json.format(msgspec.json.encode(body), indent=1).decode())
+        return 0
+    for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
+        cost = "" if one.estimated_cost is None else f", cost {one.estimated_cost:.2f}"
+        print(
+            f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.already_known:,} known{cost}"
+        )
+    print_estimate(total(estimates), form)
+    return 0

@@ -1,0 +1,101 @@
+"""A sweep as its users meet it: servers that fail, budgets, Ctrl-C and kill -9."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from sightline.build.mini import draw_codis
+
+
+def _words(data: Path, *models: str) -> list[object]:
+    named = [word for model in models for word in ("--model", model)]
+    return ["sweep", "codis", *named, "--data", data, "--set", "cot=on,off", "--out", "out"]
+
+
+def _points(folder: Path) -> list[dict[str, Any]]:
+    points: list[dict[str, Any]] = json.loads((folder / "out" / "sweep.json").read_text())["points"]
+    return points
+
+
+def _wait_for(server: Any, requests: int) -> None:
+    until = time.monotonic() + 30
+    while server.stats()["requests"] < requests and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def test_no_request_is_sent_twice_over_all_points(mock: Any, start: Any, tmp_path: Path) -> None:
+    server, data = mock(), draw_codis(tmp_path / "codis", pairs=20)
+    words = [*_words(data, server.model), "--set", "judge_prompt=paper,released"]
+    status, out, err = start(*words).end()
+    assert status == 0, err
+    stats = server.stats()
+    assert (stats["ok"], stats["resent"]) == (80, 0)
+    assert [one["at"]["judge_prompt"] for one in _points(tmp_path)] == ["paper", "released"] * 2
+    again, out_again, _ = start(*words).end()
+    assert (again, out_again) == (0, out)
+    assert server.stats()["ok"] == 80
+
+
+def test_a_model_that_fails_does_not_stop_the_others(mock: Any, start: Any, tmp_path: Path) -> None:
+    bad = mock("--fail-rate", 1, "--fail-codes", 400)
+    good = mock()
+    data = draw_codis(tmp_path / "codis", pairs=10)
+    status, out, err = start(*_words(data, bad.model, good.model)).end()
+    assert status == 1
+    assert [one["exit_status"] for one in _points(tmp_path)] == [1, 1, 0, 0]
+    assert "20 of 20 probes have no answer" in err
+    assert "no probe has an answer" in out
+
+
+def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, start: Any, tmp_path: Path) -> None:
+    server, data = mock("--fail-rate", 0.1), draw_codis(tmp_path / "codis", pairs=20)
+    words = _words(data, server.model)
+    status, _, err = start(*words, "--max-requests", 50).end()
+    assert (status, server.stats()["ok"]) == (4, 50)
+    assert "stopped at the budget" in err
+    status, _, err = start(*words, "--max-requests", 30).end()
+    assert (status, server.stats()["ok"]) == (0, 80), err
+
+
+def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
+    mock: Any, start: Any, tmp_path: Path
+) -> None:
+    server, data = mock("--latency-ms", 40), draw_codis(tmp_path / "codis", pairs=40)
+    words = [*_words(data, server.model), "--concurrency", 4]
+    process = start(*words)
+    _wait_for(server, 100)
+    process.send_signal(signal.SIGINT)
+    status, _, err = process.end()
+    assert status == 130
+    assert err.strip().splitlines()[-1].startswith("interrupted; everything answered so far is kept")
+    assert [one["state"] for one in _points(tmp_path)] == ["done", "not reached"]
+    status, _, err = start(*words).end()
+    assert status == 0, err
+    assert server.stats()["resent"] <= 4
+    assert [one["state"] for one in _points(tmp_path)] == ["done", "done"]
+
+
+def test_killed_it_loses_only_what_was_in_flight(mock: Any, start: Any, tmp_path: Path) -> None:
+    server, data = mock("--latency-ms", 40), draw_codis(tmp_path / "codis", pairs=40)
+    words = [*_words(data, server.model), "--concurrency", 4]
+    process = start(*words)
+    _wait_for(server, 120)
+    process.kill()
+    process.end()
+    before = (tmp_path / "out" / "sweep.json").read_bytes()
+    assert json.loads(before)["points"][0]["state"] == "done"
+    assert start(*words).end()[0] == 0
+    points = _points(tmp_path)
+    assert [one["state"] for one in points] == ["done", "done"]
+    assert points[0] == json.loads(before)["points"][0]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "sweep.json",
+        "sweep.md",
+        *(one["folder"] for one in points),
+    }
+    # 4 calls in flight, and what was answered within the last 50 ms and not yet committed.
+    assert server.stats()["resent"] <= 12
