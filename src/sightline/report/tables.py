@@ -22,7 +22,6 @@ from sightline.report.grid import (
 from sightline.report.notes import place, published_notes, run_notes, told, value_notes
 from sightline.types import MetricValue, PublishedValue, Result
 
-
 MOST_ROWS = 16
 """A label of more values than this is broken down only when it is asked for."""
 
@@ -31,8 +30,9 @@ def summary(results: Sequence[Result], by: str | None = None) -> list[Table]:
     """The tables of one or several results, the fullest first.
 
     Without `by`: every metric over all, and of a single result a compact table of the leading metrics
-    for each label of at most MOST_ROWS values. With `by` (a label's name: 'category', 'domain'): every metric under each value of that
-    label. Several results share one table: their values of a metric stand under each other.
+    for each label of at most MOST_ROWS values. With `by` (a label's name: 'category', 'domain'): every
+    metric under each value of that label. Several results share one table: their values of a metric stand
+    under each other.
 
     Raises UserError where no result is broken down by the label `by`.
     """
