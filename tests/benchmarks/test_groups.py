@@ -75,7 +75,7 @@ def test_what_sampling_is_held_against_bears_the_names_of_the_sampling_run(data:
 def test_pictures_lie_beside_the_groups_file_and_come_before_the_prompt(data: Path) -> None:
     benchmark, chosen = Mmr3(), options("mmr3:context")
     (first, *_) = benchmark.samples(data, "test", chosen)
-    picture, text = next(iter(benchmark.probes(first, chosen))).messages[0].parts
+    picture, _ = next(iter(benchmark.probes(first, chosen))).messages[0].parts
     assert isinstance(picture, Picture)
     assert picture.path == str(data / "context" / "images/a/m0.png")
     assert picture.root == str(data / "context")
@@ -88,7 +88,7 @@ def test_one_of_several_sizes_must_be_named(tmp_path: Path) -> None:
         for style in ("candy", "mosaic")
     ]
     write_groups(lines, tmp_path / "groups.jsonl")
-    with pytest.raises(UserError, match="several sizes.*--set size=S with S one of 224, 640"):
+    with pytest.raises(UserError, match=r"several sizes.*--set size=S with S one of 224, 640"):
         asked(tmp_path, "mmr3:restyling")
     assert {name for name, *_ in asked(tmp_path, "mmr3:restyling", size=640)} == {"a@640"}
     with pytest.raises(UserError, match="holds no pictures of size 1024"):
@@ -132,7 +132,9 @@ def test_a_variant_twice_in_a_group_is_refused(tmp_path: Path) -> None:
 
 def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
-    line = '{"group": "a", "variant": "%s", "response": "x", "references": ["cat"], "labels": {"style": "%s"}}\n'
+    line = (
+        '{"group": "a", "variant": "%s", "response": "x", "references": ["cat"], "labels": {"style": "%s"}}\n'
+    )
     file.write_text("".join(line % (style, style) for style in ("candy", "mosaic")))
     chosen = {**options("mmr3:restyling"), **Mmr3().shown_in(str(file), [], None)}
     (sample,) = Mmr3().samples(None, "test", chosen)

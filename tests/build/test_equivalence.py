@@ -163,9 +163,6 @@ class Angles:
         angles = np.radians([0.0 if "original" in text else 30.0 * int(text[1]) for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
-    def too_long(self, texts: Sequence[str]) -> int:
-        return 0
-
 
 def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 5))

@@ -107,12 +107,6 @@ def test_rows_are_of_unit_length_and_in_the_order_of_the_texts(default: Embedder
 
 def test_no_text_gives_no_row(default: Embedder) -> None:
     assert default.embed([]).shape == (0, 384)
-    assert default.too_long([]) == 0
-
-
-def test_texts_beyond_what_the_model_reads_are_counted(default: Embedder) -> None:
-    # 256 tokens with the two that stand around every text.
-    assert default.too_long(["word " * 254, "word " * 255, "short", "word " * 5000]) == 2
 
 
 def test_any_other_model_is_taken_by_its_folder(tiny: Callable[..., Path]) -> None:
@@ -122,7 +116,6 @@ def test_any_other_model_is_taken_by_its_folder(tiny: Callable[..., Path]) -> No
     ours = embedder(str(folder))
     theirs = SentenceTransformer(str(folder)).encode(MIXED, normalize_embeddings=True)
     assert np.abs(ours.embed(MIXED) - theirs).max() < 1e-5
-    assert ours.too_long(MIXED) == 1
     assert ours.name == str(folder)
 
 
@@ -146,7 +139,6 @@ def test_a_model_without_a_transformer_is_left_to_the_library(tmp_path: Path) ->
     texts = ["yes", "no", "a desk"]
     assert np.abs(ours.embed(texts) - model.encode(texts, normalize_embeddings=True)).max() < 1e-5
     assert ours.embed([]).shape == (0, 8)
-    assert ours.too_long(texts) == 0
 
 
 def test_the_identity_changes_with_weights_and_length_and_with_nothing_else(

@@ -37,7 +37,7 @@ FACTS = Facts(
 )
 
 OPTIONS: Mapping[str, Option] = {
-    "task": Option("", "post-process answers as this task of MM-R3", ("", *TASKS)),
+    "task": Option("other", "treat answers as this task of MM-R3 does", ("other", *TASKS)),
     "unchanged": Option(False, "ask the unchanged input again and again (Sampling)", (False, True)),
     "size": Option(None, "pictures of this size, where the file holds several", least=1),
     "empty": Option("count", "empty answers count as wrong, or are left out", ("count", "ignore")),

@@ -55,11 +55,11 @@ def read_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -
     """A sample a group: its lines without the original, or only what is unchanged.
 
     `size` keeps the lines with that label `size`. What is `unchanged` is the original of each group or,
-    with `each`, every line but it, a sample of its own then. A sample's `record` is its lines. Raises
-    UserError where the file or a line is wrong, or nothing is left.
+    with `each`, every line but it, a sample of its own then. A sample's `record` is that line, else all
+    lines of its group. Raises UserError where the file or a line is wrong, or nothing is left.
     """
     lines = _of_size(read_groups(file), size, file)
-    return _samples(lines, file, unchanged=unchanged, each=each)
+    return _samples(lines, file, str(file.parent), unchanged=unchanged, each=each)
 
 
 def answered_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -> list[Sample]:
@@ -68,7 +68,7 @@ def answered_samples(file: Path, *, size: int | None, unchanged: bool, each: boo
     Raises UserError where a line is wrong.
     """
     lines = _of_size(_answered_lines(file), size, file)
-    return _samples(lines, None, unchanged=unchanged, each=each)
+    return _samples(lines, file, "", unchanged=unchanged, each=each)
 
 
 def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]:
@@ -113,15 +113,18 @@ class _Built(Struct):
     kind: str
 
 
-def _samples(lines: Sequence[GroupLine], file: Path | None, *, unchanged: bool, each: bool) -> list[Sample]:
-    root = str(file.parent) if file is not None else ""
+def _samples(
+    lines: Sequence[GroupLine], file: Path, root: str, *, unchanged: bool, each: bool
+) -> list[Sample]:
     samples = []
     for group, members in by_group(lines).items():
         asked: dict[str, list[GroupLine]] = {}
         for name, line in _asked(members, unchanged=unchanged, each=each):
             asked.setdefault(name, []).append(line)
         for name, own in asked.items():
-            samples.append(_sample(name, own, root, cluster=group if each and unchanged else None))
+            # What a group is held against may be its original, so that it keeps all its lines.
+            kept = own if each and unchanged else members
+            samples.append(_sample(name, kept, root, cluster=group if each and unchanged else None))
     if not samples:
         raise UserError(
             f"no group has a line with variant '{ORIGINAL}'"
@@ -130,7 +133,7 @@ def _samples(lines: Sequence[GroupLine], file: Path | None, *, unchanged: bool, 
             file=file,
             expected="the unchanged input as a line of each group"
             if unchanged
-            else "lines of other variants",
+            else "lines of other variants, or --unchanged",
         )
     return samples
 
@@ -163,7 +166,7 @@ def _asked(lines: Sequence[GroupLine], *, unchanged: bool, each: bool) -> Iterat
 
 def _of_size(lines: Sequence[GroupLine], size: int | None, file: Path) -> list[GroupLine]:
     """The lines of one size: of the one that is named, else those without any, else those of the only one."""
-    sizes = list(dict.fromkeys(str(line.labels.get("size", "")) for line in lines))
+    sizes = list(dict.fromkeys(map(_size, lines)))
     wanted = str(size) if size is not None else "" if "" in sizes else sizes[0]
     if wanted not in sizes or (size is None and "" not in sizes and len(sizes) > 1):
         raise UserError(
@@ -171,7 +174,13 @@ def _of_size(lines: Sequence[GroupLine], size: int | None, file: Path) -> list[G
             file=file,
             expected=f"--set size=S with S one of {', '.join(filter(None, sizes)) or 'none'}",
         )
-    return [line for line in lines if str(line.labels.get("size", "")) == wanted]
+    return [line for line in lines if _size(line) == wanted]
+
+
+def _size(line: GroupLine) -> str:
+    """The size that a line's picture was made in, '' for its own."""
+    size = str(line.labels.get("size", ""))
+    return "" if size == ORIGINAL else size
 
 
 def _answered_lines(file: Path) -> list[GroupLine]:
@@ -197,4 +206,5 @@ def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLi
     except msgspec.ValidationError as error:
         text, _, place = str(error).partition(" - at `$")
         field = place.strip("`.") or None
-        raise UserError(text, file=file, record=where, field=field) from None
+        expected = "as in answers.jsonl: lists of texts for references and options, an object for labels"
+        raise UserError(text, file=file, record=where, field=field, expected=expected) from None

@@ -46,7 +46,7 @@ class Mmr3:
             _setting("context", "one picture, three maskings of an object", "Tables 4, 5, 7, 9 and 11-13"),
         )
     }
-    options: Mapping[str, Option] = OPTIONS
+    options: Mapping[str, Option] = {name: one for name, one in OPTIONS.items() if name != "task"}
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The groups that `sightline build` made, or those that a file of answers is about."""

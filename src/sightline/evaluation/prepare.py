@@ -83,6 +83,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     if not chosen:
         raise UserError(f"the {split} split of {benchmark.name} holds no samples", file=data_of(spec))
     if models:
+        _refuse_nothing_to_ask(benchmark, chosen, options)
         _check_capabilities(benchmark, chosen, options, models[0])
     if spec.max_cost is not None:
         _check_prices(config, [spec.model, *judge_models] if asks else list(judge_models))
@@ -189,6 +190,17 @@ def _check_prices(config: Config, models: Sequence[str]) -> None:
                 f"--max-cost without a price for {model}",
                 expected=f'[prices."{model}"] prompt and completion, per million tokens, in sightline.toml',
             )
+
+
+def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], options: Options) -> None:
+    """Raise UserError where samples that come from answers alone are to be asked about."""
+    probe = next(iter(benchmark.probes(samples[0], options.benchmark)))
+    if not any(message.parts for message in probe.messages):
+        raise UserError(
+            "there is nothing to ask: neither prompt nor picture",
+            record=probe.sample,
+            expected="the data in place of answers to them, or `sightline score`",
+        )
 
 
 def _check_capabilities(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
-from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.base import FILE, Benchmark
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
+from sightline.metrics.consistency import SAMPLING
 from sightline.types import Probe, Text
 
 
@@ -19,10 +21,15 @@ class _Run(Struct):
 
     benchmark: str
     setting: str
+    options: dict[str, Any] = field(default_factory=dict)
 
 
-def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str) -> None:
-    """Raise UserError where the results folder of a file says that another setting was run."""
+def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
+    """Raise UserError where the results folder of a file says that another setting was run.
+
+    Asking the unchanged input counts as one. Where settings are files, one may have moved: the groups that
+    the answers are about tell more than its name.
+    """
     beside = file.with_name("metrics.json")
     if file.name != "answers.jsonl" or not beside.is_file():
         return
@@ -30,11 +37,14 @@ def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str) -> None
         run = msgspec.json.decode(beside.read_bytes(), type=_Run)
     except (OSError, msgspec.DecodeError):
         return
-    if (run.benchmark, run.setting) != (benchmark.name, setting):
+    ran = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
+    given = _named(run.benchmark, ran, run.options)
+    wanted = _named(benchmark.name, setting, options)
+    if given != wanted:
         raise UserError(
-            f"these answers were given to {run.benchmark}:{run.setting}, as {beside.name} beside them says",
+            f"these answers were given to {given}, as {beside.name} beside them says",
             file=file,
-            expected=f"{run.benchmark}:{run.setting} in place of {benchmark.name}:{setting}",
+            expected=f"{given} in place of {wanted}",
         )
 
 
@@ -50,3 +60,8 @@ def prompts_note(
 
 def _text(probe: Probe) -> str:
     return "".join(part.text for part in probe.messages[-1].parts if isinstance(part, Text))
+
+
+def _named(benchmark: str, setting: str, options: Mapping[str, Any]) -> str:
+    """A setting as the command line names it."""
+    return f"{benchmark}:{setting}" + (f" --{SAMPLING}" if options.get(SAMPLING) else "")

@@ -95,8 +95,10 @@ async def ascore(
     for name in partners or {}:
         if name not in known:
             raise unknown_name(f"setting that {ready.benchmark.name}:{ready.setting} needs", name, known)
-    for name, read in ((ready.setting, file), *(partners or {}).items()):
-        refuse_other_setting(Path(read), ready.benchmark, name)
+    refuse_other_setting(Path(file), ready.benchmark, ready.setting, options)
+    for name, read in (partners or {}).items():
+        setting = name if name in ready.benchmark.settings else ready.setting
+        refuse_other_setting(Path(read), ready.benchmark, setting, known[name])
     own = _Setting(ready.setting, options, _predictions(ready, ready.setting, file, options))
     found = [
         _Setting(name, chosen, _predictions(ready, name, other, chosen))
@@ -165,6 +167,12 @@ def _predictions(ready: Prepared, setting: str, file: str, options: Mapping[str,
         for sample in ready.samples
         for probe in ready.benchmark.probes(sample, options)
     ]
+    if not expected:
+        raise UserError(
+            f"what setting '{setting}' asks does not follow from the answers that are scored",
+            file=file,
+            expected="--data DIR, where it is known",
+        )
     wanted = [prediction for prediction in read if prediction.sample not in left_out]
     matched, _ = match(wanted, expected, file=Path(file), allow_missing=spec.allow_missing)
     return matched

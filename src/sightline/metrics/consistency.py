@@ -20,7 +20,8 @@ SAMPLING = "unchanged"
 NO_REFERENCE = "no answers with references to score them against"
 NO_EMBEDDER = "no similarities: embedder=none"
 NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
-NO_FAILURE = "every answer is right: there is no failure case"
+NO_FAILURE = "no failure case: no answer that has a reference is wrong"
+NO_FAILING_PAIR = "no failure case with two answers to compare"
 
 Terms = Callable[[Group], Iterable[Term]]
 
@@ -117,7 +118,7 @@ def contrary_consistent(group: Group) -> Iterator[Term]:
     """1 for a pair above the threshold that says plainly contrary things (yes and no), of 1 above it."""
     for pair in pairs(group):
         if pair.consistent:
-            said = (group.outcomes[place].extracted or "" for place in (pair.first, pair.second))
+            said = (group.outcomes[place].response for place in (pair.first, pair.second))
             yield Term(contrary(*said) is not None, 1)
 
 
@@ -296,7 +297,7 @@ _BESIDE = (
         same_meaning,
         source="beyond the paper",
         judged="same_meaning",
-        absent="no judge was asked whether answers mean the same (--judge MODEL)",
+        absent="no judge decided whether answers mean the same (--judge MODEL)",
     ),
     _beside("contrary_consistent", contrary_consistent, "no pair above the threshold"),
     _beside("consistent_right", consistent_right),
@@ -305,8 +306,8 @@ _BESIDE = (
     _beside("inconsistent", inconsistent),
     Metric("failures", failures, source=_FAILURE, absent=NO_REFERENCE),
     Metric("s_gt_failures", in_failures(s_gt), source=_FAILURE, judged=None, absent=NO_FAILURE),
-    Metric("con_failures", in_failures(con), source=_FAILURE, judged=SIMILAR, absent=NO_FAILURE),
-    Metric("s_c_failures", in_failures(s_c), source=_FAILURE, judged=SIMILAR, absent=NO_FAILURE),
+    Metric("con_failures", in_failures(con), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),
+    Metric("s_c_failures", in_failures(s_c), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),
     _beside("pairs_left_out", pairs_left_out, judged=None),
     _beside("empty", empty, "no answers", judged=None),
     _beside("refused", refused, "no answers", judged=None),

@@ -49,10 +49,6 @@ class Embedder(Protocol):
         """
         ...
 
-    def too_long(self, texts: Sequence[str]) -> int:
-        """How many texts are longer than the model reads; what goes beyond has no part in the vector."""
-        ...
-
 
 def embedder(name: str = DEFAULT) -> Embedder:
     """The embedder of that name: DEFAULT, which its package carries, a folder, or a model of the Hugging
@@ -91,15 +87,6 @@ class SentenceEmbedder:
         self._refuse_unusable(list(distinct), np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         unit: NDArray[np.float32] = rows / lengths
         return unit[[distinct[text] for text in texts]]
-
-    def too_long(self, texts: Sequence[str]) -> int:
-        """How many texts have more tokens than the model reads; 0 where it has no limit."""
-        model = self._model()
-        limit = model.max_seq_length
-        if not texts or not limit:
-            return 0
-        tokens = _tokens(model, list(texts), truncation=False)
-        return sum(len(ids) > limit for ids in tokens["input_ids"]) if tokens else 0
 
     def _model(self) -> SentenceTransformer:
         if self._loaded is None:
@@ -216,7 +203,7 @@ def _batches(
     model: SentenceTransformer, texts: Sequence[str]
 ) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
     """The places of the texts of each batch, and their vectors; texts of like length go together."""
-    tokens = _tokens(model, texts, truncation=True) if texts else None
+    tokens = _tokens(model, texts) if texts else None
     if tokens is None:
         if texts:
             yield list(range(len(texts))), model.encode(list(texts), show_progress_bar=False)
@@ -244,11 +231,11 @@ def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _tokens(model: SentenceTransformer, texts: Sequence[str], *, truncation: bool) -> dict[str, Any] | None:
+def _tokens(model: SentenceTransformer, texts: Sequence[str]) -> dict[str, Any] | None:
     """The tokens of each text, not padded; None for a model that wants more than that (a prompt before each
     text, no transformer, pictures): it is left to the library."""
     is_text = type(model[0]).__name__ == "Transformer" and model.modalities == ["text"]
     if not is_text or model.default_prompt_name is not None or model.truncate_dim is not None:
         return None
-    length = {"truncation": "longest_first", "max_length": model.max_seq_length} if truncation else {}
+    length = {"truncation": "longest_first", "max_length": model.max_seq_length}
     return dict(model.tokenizer(list(texts), padding=False, verbose=False, **length))

@@ -9,8 +9,8 @@ from typing import Literal
 
 from sightline.scoring.text import lexicon
 
-Task = Literal["", "rephrasing", "restyling", "context"]
-"""The tasks of MM-R3; '' for questions of any other kind, which are treated as rephrasing is."""
+Task = Literal["other", "rephrasing", "restyling", "context"]
+"""The tasks of MM-R3; `other` for questions of any other kind, which are treated as rephrasing is."""
 
 STOP_WORDS = lexicon("a an the of in is there")
 """What restyling drops from answer and reference before it matches them ('inside of a bus' holds 'inside
@@ -65,7 +65,7 @@ def post_process_as_printed(text: str, task: Task) -> str:
     return " ".join(text.split())
 
 
-def contains(response: str, references: Iterable[str], task: Task = "") -> bool:
+def contains(response: str, references: Iterable[str], task: Task = "other") -> bool:
     """Whether any reference stands in a response as a plain substring, both post-processed (MM-R3 3.3).
 
     Restyling drops stop words on both sides first. A blank response holds nothing, and a reference that is
@@ -111,7 +111,7 @@ def _matched(text: str, task: Task) -> str:
 
 def _wanted(reference: str, task: Task) -> str:
     """The reference as it is looked for; where post-processing leaves nothing of it, as it was written."""
-    return _matched(reference, task) or _matched(reference, "")
+    return _matched(reference, task) or _matched(reference, "other")
 
 
 def _kept(sign: re.Match[str]) -> str:
