@@ -95,9 +95,38 @@ def test_one_of_several_sizes_must_be_named(tmp_path: Path) -> None:
         asked(tmp_path, "mmr3:restyling", size=1024)
 
 
+def test_the_pictures_own_size_is_that_of_no_other(tmp_path: Path) -> None:
+    lines = [
+        GroupLine(group, "candy", ("x.png",), "Where?", labels={"size": size, "style": "candy"})
+        for group, size in (("a", "original"), ("a@224", "224"))
+    ]
+    write_groups(lines, tmp_path / "groups.jsonl")
+    assert [name for name, *_ in asked(tmp_path, "mmr3:restyling")] == ["a"]
+    assert [name for name, *_ in asked(tmp_path, "mmr3:restyling", size=224)] == ["a@224"]
+
+
+@pytest.mark.parametrize("task", ["rephrasing", "restyling"])
+def test_a_group_is_held_against_its_own_original(data: Path, task: str) -> None:
+    (data / "context").rename(data / task)
+    benchmark, chosen = Mmr3(), options(f"mmr3:{task}")
+    (first, *_) = benchmark.samples(data, "test", chosen)
+    partner = benchmark.partner("unchanged", chosen)
+    (probe,) = benchmark.probes(first, partner)
+    assert (probe.sample, probe.variant, probe.draws) == ("a", "original", 4)
+    shown = {picture.path for picture in first.pictures}
+    assert {part.path for part in probe.messages[0].parts if isinstance(part, Picture)} <= shown
+
+
+def test_the_setting_alone_says_which_task_it_is() -> None:
+    assert "task" not in Mmr3.options
+    assert options("mmr3:context")["task"] == "context"
+    with pytest.raises(UserError, match="unknown option of mmr3 'task'"):
+        effective(Mmr3(), setting_of(Mmr3(), "mmr3"), Spec(task="mmr3", set={"task": "restyling"}))
+
+
 def test_a_folder_of_another_builder_is_refused(data: Path) -> None:
     (data / "context" / "manifest.json").write_text('{"kind": "restyle"}')
-    with pytest.raises(UserError, match="made by `sightline build restyle`.*build mask"):
+    with pytest.raises(UserError, match=r"made by `sightline build restyle`.*build mask"):
         asked(data)
 
 

@@ -52,6 +52,16 @@ class Mock:
 @pytest.fixture
 def mock(shared: Path) -> Iterator[Callable[..., Mock]]:
     """Starts mock servers on free loopback ports, with the options given, and stops them in the end."""
+    yield from _mocks(shared)
+
+
+@pytest.fixture(scope="module")
+def module_mock(shared: Path) -> Iterator[Callable[..., Mock]]:
+    """The same for all tests of a module."""
+    yield from _mocks(shared)
+
+
+def _mocks(shared: Path) -> Iterator[Callable[..., Mock]]:
     pytest.importorskip("httptools", reason="the mock server needs httptools")
     started: list[Mock] = []
 
@@ -75,6 +85,22 @@ class Process(subprocess.Popen[str]):
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Starts `sightline` with the words given, in the test's own folder; none outlives the test."""
+    yield from _processes(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all tests of a module."""
+    return tmp_path_factory.mktemp("module")
+
+
+@pytest.fixture(scope="module")
+def module_start(module_folder: Path) -> Iterator[Callable[..., Process]]:
+    """The same in the module's folder, for all its tests."""
+    yield from _processes(module_folder)
+
+
+def _processes(folder: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("SIGHTLINE_", "OPENAI_"))
@@ -83,7 +109,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     def begin(*words: object, **environment: str) -> Process:
         process = Process(
             [*SIGHTLINE, *map(str, words)],
-            cwd=tmp_path,
+            cwd=folder,
             env=clean | environment,
             text=True,
             stdout=subprocess.PIPE,

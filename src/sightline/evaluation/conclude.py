@@ -14,7 +14,7 @@ import sightline
 from sightline.benchmarks.base import Benchmark
 from sightline.evaluation.agreements import agreements
 from sightline.evaluation.groups import NOT_ASKED, Judged, Known, graded_partners, judged, unjudged
-from sightline.evaluation.judges import Judge, People
+from sightline.evaluation.judges import Judge, People, judge_kind
 from sightline.evaluation.plan import Row
 from sightline.evaluation.similarity import Similarity
 from sightline.evaluation.spec import Decide
@@ -215,9 +215,17 @@ def side_by_side(
     ]
     graded = graded_partners(metrics)
     values: list[MetricValue] = []
+
+    def decides(judge: Judge, question: str | None) -> bool:
+        scorer = benchmark.scorer(question or "", judge_kind(judge.name), description.chosen)
+        return isinstance(judge, People) or scorer is not None
+
     for judge in judges:
-        alone = judged(measured(), benchmark, [judge], "first", replies, graded)
-        tallied = tally((one.group for one in alone), metrics, seed=description.seed)
+        # One who only compares answers leaves it to the others which of them are right.
+        others = [] if decides(judge, "correct") else [one for one in judges if decides(one, "correct")]
+        own = [metric for metric in metrics if decides(judge, metric.judged)]
+        alone = judged(measured(), benchmark, [judge, *others], "first", replies, graded)
+        tallied = tally((one.group for one in alone), own, seed=description.seed)
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]
     return values
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sightline.scoring.containment import normalised
 from sightline.scoring.contrary import contrary
 from sightline.scoring.mask_words import names_colour, names_lines, names_shape
+from sightline.scoring.options import is_refusal
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, Labels, Metric, Outcome, Term, Verdict
 
@@ -195,7 +196,7 @@ def refused(group: Group) -> Iterator[Term]:
     """The share of answers that decline (A.9.3)."""
     for outcome in group:
         if outcome.answered:
-            yield Term(outcome.scores.get("refused") == 1.0, 1, outcome.labels)
+            yield Term(is_refusal(outcome.response), 1, outcome.labels)
 
 
 def empty(group: Group) -> Iterator[Term]:
@@ -281,7 +282,8 @@ def _mean(terms: Iterable[Term]) -> float | None:
 
 
 def _text(outcome: Outcome) -> str:
-    return normalised(outcome.extracted or "")
+    """The answer as it was read, or as it was given where only people judged it."""
+    return normalised(outcome.response if outcome.extracted is None else outcome.extracted)
 
 
 def _beside(name: str, terms: Terms, absent: str = NO_PAIR, judged: str | None = SIMILAR) -> Metric:
