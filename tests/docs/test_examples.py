@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
-from PIL import Image
+import pytest
+from PIL import Image, ImageOps
 
 import sightline
+from sightline.cli.main import main
 from sightline.registry import plug_in
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -39,11 +42,41 @@ def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Pat
     assert run.metrics[0].interval == "wilson"
 
 
+def test_the_perturbation_of_the_docs_builds_groups_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    Image.radial_gradient("L").crop((0, 0, 99, 60)).save("photos/a.png")
+    Path("mirror.py").write_text(whole_example("building.md"))
+    words = ["build", "perturb", "photos", "--kind", "mirror", "--plugin", "mirror.py", "--out", "mirrored"]
+    assert main(words) == 0
+    with (
+        Image.open("mirrored/images/a_original.png") as before,
+        Image.open("mirrored/images/a_mirrored.png") as after,
+    ):
+        assert after.tobytes() == ImageOps.mirror(before).tobytes() != before.tobytes()
+    asking = ["--model", "baseline/chance", "--set", "embedder=none", "--json"]
+    assert main(["run", "groups:mirrored/groups.jsonl", *asking]) == 0
+    capsys.readouterr()
+
+
+def test_the_groups_file_of_the_docs_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```json\n(.*?)```", (DOCS / "benchmarks.md").read_text(), re.DOTALL)
+    Path("mine.jsonl").write_text(block)
+    asking = ["--model", "baseline/chance", "--set", "embedder=none", "--json"]
+    assert main(["run", "groups:mine.jsonl", *asking]) == 0
+    assert (json.loads(capsys.readouterr().out)["samples"], len(block.splitlines())) == (1, 3)
+
+
 def test_every_setting_of_the_docs_exists_and_every_setting_is_in_the_docs() -> None:
     from sightline.registry import benchmark, benchmark_names
 
     text = (DOCS / "benchmarks.md").read_text()
-    for name in ("codis", "iibench"):
+    for name in ("codis", "iibench", "mmr3"):
         assert name in benchmark_names()
         for setting in benchmark(name).settings:
             assert setting == "default" or setting in text, setting

@@ -105,12 +105,16 @@ def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_O
 
 def _entries(path: Path, kind: type[T]) -> dict[str, T]:
     """The entries of a JSON object by key; UserError for the first that is not of its kind."""
+    objects = [one for _, one in json_rows(read_bytes(path), path)]
+    if len(objects) != 1 or not objects[0]:
+        expected = "one with keys such as 000000111548_0: a COCO id and 0, 1 or 2"
+        raise UserError("is no JSON object of maskings", file=path, expected=expected)
     entries: dict[str, T] = {}
-    for key, value in json_rows(read_bytes(path), path)[0][1].items():
+    for key, value in objects[0].items():
         try:
             entries[key] = msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise _invalid(error, path, key, value) from None
+            raise _invalid(error, path, key, value, kind) from None
     return entries
 
 
@@ -148,21 +152,19 @@ def _counted(values: Iterable[Any], kind: Any) -> dict[str, int]:
     return {str(value): counts[value] for value in get_args(kind)}
 
 
-def _invalid(error: msgspec.ValidationError, path: Path, key: str, value: Any) -> UserError:
+def _invalid(error: msgspec.ValidationError, path: Path, key: str, value: Any, kind: type[Any]) -> UserError:
     message, _, place = str(error).partition(" - at `$")
     missing = re.search(r"missing required field `([^`]+)`", message)
     field = missing[1] if missing else place.strip("`.")
-    if isinstance(value, dict) and field in value:
-        value = value[field]
-    kinds: dict[str, Any] = {"colors": Colour, "lines": Lines, "draw_type": Shape}
-    expected = f"one of {', '.join(str(one) for one in get_args(kinds[field]))}" if field in kinds else None
-    if field not in kinds:
-        expected = "a category's id" if isinstance(value, str | None) else "colors, lines and draw_type"
+    words = {"colors": Colour, "lines": Lines, "draw_type": Shape}
+    expected = "a category's id" if kind is int else "colors, lines and draw_type"
+    if field in words:
+        expected = f"one of {', '.join(str(one) for one in get_args(words[field]))}"
     return UserError(
         message[0].lower() + message[1:],
         file=path,
         record=key,
         field=field or None,
-        found=None if missing else value,
+        found=None if missing else value[field] if field else value,
         expected=expected,
     )

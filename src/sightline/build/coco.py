@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LEAST, MOST = 0.1, 0.25
 """Bounds of an object's area over that of its picture, both included (3.1, Context Reasoning)."""
 
+EXPECTED = "a file in the format of COCO's instances_val2017.json"
+
 Side = Annotated[int, Meta(ge=1)]
 Number = Annotated[int, Meta(ge=0)]
 
@@ -60,8 +62,11 @@ class Annotation(Struct, frozen=True):
 
     @property
     def outline(self) -> Any:
-        """The segmentation as plain data: polygons, a run-length encoding, or None."""
-        return msgspec.json.decode(self.segmentation)
+        """The segmentation as plain data: polygons, a run-length encoding, or None; BadObject for neither."""
+        try:
+            return msgspec.json.decode(self.segmentation)
+        except ValueError as error:
+            raise BadObject(f"its segmentation cannot be read: {error}") from None
 
 
 class Category(Struct, frozen=True):
@@ -102,7 +107,7 @@ def read_instances(path: Path) -> Instances:
     """The instances of a file in COCO's format.
 
     UserError that names file, record and field: no JSON, a part or a field that is missing or of the wrong
-    type, an id that occurs twice, an annotation of an unknown picture or category, a picture outside the
+    type, an id that occurs twice in its part, an annotation of an unknown picture or category, a picture outside the
     folder.
     """
     content = read_bytes(path)
@@ -110,12 +115,14 @@ def read_instances(path: Path) -> Instances:
         whole = msgspec.json.decode(content, type=_File)
     except msgspec.ValidationError as error:
         raise _invalid(error, content, path) from None
-    except msgspec.DecodeError:
-        json_rows(content, path)
-        raise UserError("holds NaN or Infinity, which JSON does not know", file=path) from None
+    except ValueError:
+        rows = json_rows(content, path)
+        fault = "holds NaN or Infinity, which JSON does not know" if len(rows) == 1 else "is JSON Lines"
+        raise UserError(fault, file=path, expected=EXPECTED) from None
     photos = {one.id: one for one in whole.images}
     names = {one.id: one.name for one in whole.categories}
     _refuse_doubles((one.id for one in whole.images), "images", path)
+    _refuse_doubles((one.id for one in whole.annotations), "annotations", path)
     _refuse_doubles((one.id for one in whole.categories), "categories", path)
     for photo in whole.images:
         _check_name(photo, path)
@@ -265,5 +272,5 @@ def _invalid(error: msgspec.ValidationError, content: bytes, path: Path) -> User
         file=path,
         record=record,
         field=(missing[1] if missing else field or (part if not number else None)) or None,
-        expected="a file in the format of COCO's instances_val2017.json",
+        expected=EXPECTED,
     )

@@ -76,6 +76,8 @@ def _flat(image: Image) -> Image:
 
     if image.mode.startswith("I"):
         image = _eight_bits(image)
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers, of which none is known to be white")
     if not image.has_transparency_data:
         return image.convert("RGB")
     clear = image.convert("RGBA")

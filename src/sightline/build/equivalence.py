@@ -17,12 +17,12 @@ from msgspec import Struct, field, structs
 
 from sightline.build.asking import Asker
 from sightline.build.manifest import MANIFEST, digest_of, fingerprint, read_manifest
-from sightline.data.progress import progress
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.stream import LineFile
 from sightline.formats.verdicts import read_verdicts
+from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge import same_or_different
 from sightline.scoring.similarity import THRESHOLD

@@ -50,11 +50,14 @@ class Journal:
             raise self._failed(error) from None
         try:
             _lock(self._file.fileno())
-        except OSError:
+        except BlockingIOError:
             self._file.close()
             raise UserError(
                 "another process builds there", file=self._folder, expected="its end, or another --out"
             ) from None
+        except OSError as error:
+            self._file.close()
+            raise self._failed(error) from None
         return self
 
     def __exit__(

@@ -20,9 +20,9 @@ import msgspec
 from msgspec import Struct
 
 from sightline.build.coco import BadObject, Instances, Photo, coco_mask, pixels
-from sightline.build.decode import SUFFIXES, Form, open_upright, save
+from sightline.build.decode import Form, open_upright, save
 from sightline.build.sources import Source
-from sightline.build.workshop import Made
+from sightline.build.workshop import Made, picture_name
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import load
 
@@ -131,7 +131,7 @@ class Mask(Struct, frozen=True):
         facts: Mapping[str, Any],
         out: Path,
     ) -> GroupLine:
-        name = f"images/{source.id}_{variant}{SUFFIXES[self.form]}"
+        name = picture_name(source, variant, self.form)
         save(picture, out / name, self.form)
         return GroupLine(
             group=source.id,
@@ -176,8 +176,9 @@ def whole_pixels(box: tuple[float, float, float, float], width: int, height: int
     Pixels(left=0, top=2, right=4, bottom=4)
     """
     left, top, wide, high = box
-    right, bottom = math.floor(min(left + wide, width)), math.floor(min(top + high, height))
-    inside = Pixels(math.ceil(max(left, 0)), math.ceil(max(top, 0)), right, bottom)
+    # Numbers as large as 1e308 add up to infinity, which has no floor.
+    right, bottom = (min(max(end, 0), side) for end, side in ((left + wide, width), (top + high, height)))
+    inside = Pixels(math.ceil(max(left, 0)), math.ceil(max(top, 0)), math.floor(right), math.floor(bottom))
     return inside if inside.left < inside.right and inside.top < inside.bottom else None
 
 
@@ -237,10 +238,15 @@ def _ready(source: Source, task: Task) -> tuple[Image, Pixels, NDArray[np.bool_]
     box = whole_pixels(task.box, width, height)
     if box is None:
         raise BadObject(f"object {task.annotation}: its box holds no pixel of the picture")
+    bands, rows = max(masking.lines for masking in task.maskings), box.bottom - box.top
+    if rows < 2 * bands - 1:
+        raise BadObject(f"object {task.annotation}: its box is {rows} pixels high, too few for {bands} bands")
     picture = open_upright(source.picture)
     if picture.size != task.size:
         found = f"{picture.width} x {picture.height}"
         raise BadObject(f"the picture is {found} pixels, the instances file says {width} x {height}")
+    if _turned_in_place(source.picture):
+        raise BadObject("its EXIF data turn or mirror it: whether its boxes are drawn so is not known")
     if task.outline is None:
         return picture, box, None
     try:
@@ -250,6 +256,18 @@ def _ready(source: Source, task: Task) -> tuple[Image, Pixels, NDArray[np.bool_]
     if not object_.any():
         raise BadObject(f"object {task.annotation}: its segmentation holds no pixel")
     return picture, box, object_
+
+
+def _turned_in_place(path: str) -> bool:
+    """Whether EXIF turns or mirrors a picture whose sides stay the same, so that they cannot tell how."""
+    from PIL import ExifTags, Image
+
+    with Image.open(path) as image:
+        try:
+            turned = image.getexif().get(ExifTags.Base.Orientation)
+        except Exception:  # EXIF that cannot be read turns nothing, as in `open_upright`
+            return False
+        return turned in {2, 3, 4} or (turned in {5, 6, 7, 8} and image.width == image.height)
 
 
 def _shares(
@@ -286,7 +304,10 @@ def _task(
         maskings = assignment.maskings[photo.id]
     share = one.area / (photo.width * photo.height)
     name = instances.categories[one.category_id]
-    return name, Task(size, one.id, one.bbox, share, one.outline, maskings)
+    try:
+        return name, Task(size, one.id, one.bbox, share, one.outline, maskings)
+    except BadObject as error:
+        return name, Task(size, reason=f"object {one.id}: {error}")
 
 
 def _source(photo: Photo, category: str, task: Task, folder: Path) -> Source:

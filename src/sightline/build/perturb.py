@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from sightline.build.decode import Form, open_upright, save
@@ -48,7 +49,10 @@ class Perturbation(Protocol):
     """Variant -> its labels, such as {"q10": {"quality": "10"}}; a name is part of a file's name."""
 
     def apply(self, picture: Image, variant: str, random: Random) -> Image:
-        """The variant of an upright RGB picture, which stays as it is; choices come only from `random`."""
+        """The variant of an upright RGB picture; choices come only from `random`.
+
+        `sightline.pictures.BadPicture` drops the picture, with its text as the reason.
+        """
         ...
 
 
@@ -70,30 +74,28 @@ class Perturb(Struct, frozen=True):
         return [self._make(source, out) for source in sources]
 
     def _make(self, source: Source, out: Path) -> Made:
-        how = named(self.kind, self.plugins)
         try:
-            picture = open_upright(source.picture)
+            return Made(tuple(self._lines(source, out)))
         except BadPicture as error:
             return Made(dropped=str(error))
+
+    def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:
+        how, picture = named(self.kind, self.plugins), open_upright(source.picture)
         random = Random(f"{self.kind} {self.seed} {source.id}")
-        lines = []
         variants: dict[str, Labels] = {ORIGINAL: {}, **how.variants}
         for variant, labels in variants.items():
-            changed = picture if variant == ORIGINAL else how.apply(picture.copy(), variant, random)
+            changed = picture if variant == ORIGINAL else _applied(how, picture, variant, random, source)
             name = picture_name(source, variant, self.form)
-            save(_checked(changed, self.kind, variant), out / name, self.form)
-            lines.append(
-                GroupLine(
-                    group=source.id,
-                    variant=variant,
-                    images=(name,),
-                    prompt=self._asked(source),
-                    question=source.question,
-                    references=source.references,
-                    labels={**source.labels, **labels},
-                )
+            save(changed, out / name, self.form)
+            yield GroupLine(
+                group=source.id,
+                variant=variant,
+                images=(name,),
+                prompt=self._asked(source),
+                question=source.question,
+                references=source.references,
+                labels={**source.labels, **labels},
             )
-        return Made(tuple(lines))
 
     def _asked(self, source: Source) -> str:
         if "{question}" in self.prompt:
@@ -107,12 +109,21 @@ def named(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
     for file in plugins:
         plug_in(file)
     found = perturbation(kind)
-    wrong = [name for name in found.variants if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]
-    if wrong or not found.variants or ORIGINAL in found.variants:
+    try:
+        variants = msgspec.convert(found.variants, dict[str, dict[str, str | tuple[str, ...]]], strict=True)
+    except msgspec.ValidationError as error:
+        raise UserError(
+            f"the perturbation '{kind}' has variants that cannot be used: {error}",
+            found=found.variants,
+            expected='names with their labels as text, such as {"q10": {"quality": "10"}}',
+        ) from None
+    # An underscore ends the source's id in a picture's name; a second one could give two pictures one name.
+    wrong = [name for name in variants if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name)]
+    if wrong or not variants or ORIGINAL in variants:
         raise UserError(
             f"the perturbation '{kind}' has variants that cannot be used",
-            found=wrong or list(found.variants),
-            expected="at least one, named in letters, digits and .-_, none of them 'original'",
+            found=wrong or list(variants),
+            expected="at least one, named in letters, digits, dots and hyphens, none of them 'original'",
         )
     return found
 
@@ -174,14 +185,24 @@ class Blur:
         return picture.filter(ImageFilter.GaussianBlur(int(variant[1:]) * max(picture.size) / 1000))
 
 
-def _checked(picture: Any, kind: str, variant: str) -> Image:
-    """The picture as RGB; UserError where a perturbation gave no picture."""
+def _applied(how: Perturbation, picture: Image, variant: str, random: Random, source: Source) -> Image:
+    """The variant as RGB; UserError where a perturbation fails or gives no picture."""
     from PIL import Image
 
-    if not isinstance(picture, Image.Image) or 0 in picture.size:
+    try:
+        changed: Any = how.apply(picture.copy(), variant, random)
+    except (BadPicture, MemoryError):
+        raise
+    except Exception as error:
         raise UserError(
-            f"the perturbation '{kind}' gave no picture for its variant '{variant}'",
-            found=picture,
+            f"the perturbation '{how.name}' fails on this picture, variant '{variant}': {error!r}",
+            file=source.picture,
+        ) from error
+    if not isinstance(changed, Image.Image) or 0 in changed.size:
+        raise UserError(
+            f"the perturbation '{how.name}' gave no picture for its variant '{variant}'",
+            file=source.picture,
+            found=changed,
             expected="a PIL image of one pixel or more",
         )
-    return picture if picture.mode == "RGB" else picture.convert("RGB")
+    return changed if changed.mode == "RGB" else changed.convert("RGB")

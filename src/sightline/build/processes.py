@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from sightline.errors import SurroundingsError
@@ -20,32 +22,35 @@ Found = TypeVar("Found")
 def spread(do: Callable[[Task], Found], tasks: Sequence[Task], processes: int) -> Iterator[Found]:
     """What `do` makes of each task, as it comes: in this process for one, else in fresh (spawned) ones.
 
-    `do`, tasks and results must be picklable. SurroundingsError where a process dies.
+    `do`, tasks and results must be picklable. SurroundingsError where a process dies. Where this ends early,
+    for whatever reason, the processes are ended in the middle of their work.
     """
     if processes == 1 or len(tasks) < 2:
         yield from map(do, tasks)
         return
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(processes, len(tasks)), spawn, initializer=_follow_parent)
+    lifeline, held = spawn.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(min(processes, len(tasks)), spawn, _follow_parent, (lifeline,))
     waiting: set[Future[Found]] = set()
-    whole = False
     try:
         for task in tasks:
             if len(waiting) >= 2 * processes:
                 ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from _results(ready)
-            waiting.add(pool.submit(do, task))
+            with _ctrl_c_held_back():
+                waiting.add(pool.submit(do, task))
         while waiting:
             ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             yield from _results(ready)
-        whole = True
     except BrokenProcessPool:
         raise SurroundingsError(
             "a process that builds has died (killed, or out of memory: fewer --processes need less); "
             "what is finished is kept, the same command goes on"
         ) from None
     finally:
-        pool.shutdown(wait=whole, cancel_futures=True)
+        held.close()
+        pool.shutdown(cancel_futures=True)
+        lifeline.close()
 
 
 def _results(ready: set[Future[Found]]) -> Iterator[Found]:
@@ -55,14 +60,25 @@ def _results(ready: set[Future[Found]]) -> Iterator[Found]:
         future.result()
 
 
-def _follow_parent() -> None:
-    """In a fresh process: leave Ctrl-C to the parent, and end when it does, however it ends."""
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Ctrl-C comes at the end; processes that start meanwhile never get it, nor tell of it while they load."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _follow_parent(lifeline: Connection) -> None:
+    """In a fresh process: end when the parent lets go of the other end of the line, or ends in any way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
 
     def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        lifeline.poll(None)
+        os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()

@@ -61,6 +61,8 @@ def picture_sources(path: Path, pictures: Path | None = None, labels: Path | Non
         return folder_sources(path)
     content = read_bytes(path)
     if content.lstrip()[:1] in (b"{", b"["):
+        if labels:
+            raise UserError("--labels goes with a Google Landmarks csv, this is JSON", file=path)
         rows = json_rows(content, path)
         if len(rows) == 1 and _is_mapping(rows[0][1]):
             return place_sources(rows[0][1], path, pictures)
@@ -153,7 +155,7 @@ def landmark_sources(path: Path, pictures: Path | None = None, labels: Path | No
             found.append((cells[at], str(root / _only(cells[at], places, "", path)), name))
         elif len(missing) <= len(files):
             name = cells[of] if names is None else names.get(cells[of], "")
-            missing.append((cells[at], str(root / f"{cells[at]}.jpg"), name))
+            missing.append((cells[at], str(root / _absent(cells[at], f"line {number}", path)), name))
     if not found:
         raise UserError("no picture of it is there", file=path, expected=f"files named ID.jpg below {root}")
     listed = found + missing if len(missing) <= len(found) else found
@@ -176,7 +178,7 @@ def place_sources(named: Mapping[str, str], path: Path, pictures: Path | None = 
         raise UserError("no picture of it is there", file=path, expected=f"files named so below {root}")
     sources = []
     for name, (stem, place) in zip(_ids(list(named)), named.items(), strict=True):
-        there = _only(stem, files[stem], place, path) if stem in files else f"{stem}.jpg"
+        there = _only(stem, files[stem], place, path) if stem in files else _absent(stem, stem, path)
         sources.append(Source(name, str(root / there), (decoded(place),)))
     return sources
 
@@ -315,7 +317,8 @@ def _list_in_cell(cell: str) -> Any:
 
 
 def _text(value: Any, where: str, name: str, path: Path) -> str:
-    if value is None:
+    # NaN is how Python's json writes the empty cell of a data frame.
+    if value is None or value != value:
         return ""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise UserError("is no text", file=path, record=where, field=name, found=value, expected="text")
@@ -346,6 +349,13 @@ def _only(stem: str, places: Sequence[str], folder: str, path: Path) -> str:
             expected="one",
         )
     return right[0]
+
+
+def _absent(stem: str, where: str, path: Path) -> str:
+    """The file that a name without ending stands for, where there is none; UserError where none could be."""
+    if not stem or "/" in stem or "\0" in stem:
+        raise UserError("is no file name", file=path, record=where, found=stem, expected="a name without '/'")
+    return f"{stem}.jpg"
 
 
 def _landmark_names(labels: Path) -> dict[str, str]:

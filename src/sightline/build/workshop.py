@@ -30,10 +30,10 @@ from sightline.build.manifest import (
 )
 from sightline.build.processes import spread
 from sightline.build.sources import Source
-from sightline.data.progress import progress
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.pictures import BadPicture
+from sightline.progress import progress
 
 GROUPS, IMAGES = "groups.jsonl", "images"
 
@@ -141,7 +141,7 @@ def build(
         return _finished(out)
     with Journal(out) as journal:
         if (out / MANIFEST).exists() or journal.header() != plan.header:
-            _clear(out, journal)
+            _clear(out)
             journal.begin(plan.header)
         tasks, done = _outstanding(plan, work, out, journal, chunk)
         if shown:
@@ -217,7 +217,7 @@ def _refuse_other_contents(out: Path, plan: _Plan, force: bool) -> None:
         built = read_manifest(out)
         if built.fingerprint == plan.fingerprint:
             return
-        differs = difference(structs.asdict(built), plan.header) or "other sources, or others dropped"
+        differs = difference(structs.asdict(built), plan.header) or "other sources or --apart-from"
     else:
         begun = header_of(out)
         # A run that was killed before it wrote the journal's first line leaves the journal alone.
@@ -247,12 +247,10 @@ def _finished(out: Path) -> Manifest:
     return manifest
 
 
-def _clear(out: Path, journal: Journal) -> None:
+def _clear(out: Path) -> None:
     """Remove what was built before, its manifest last: after a kill on the way it can be cleared again."""
-    files = [name for entry in journal.read().values() for name in entry.files]
-    with contextlib.suppress(UserError):
-        files += read_manifest(out).made
-    for name in [*files, GROUPS, MANIFEST]:
+    _sweep(out, {})
+    for name in (GROUPS, MANIFEST):
         (out / name).unlink(missing_ok=True)
 
 
@@ -348,7 +346,11 @@ def _conclude(plan: _Plan, order: Sequence[str], out: Path, journal: Journal) ->
 
 
 def _sweep(out: Path, pictures: Mapping[str, str]) -> None:
-    """Remove what killed processes and dropped sources left among the pictures."""
+    """Remove all but these pictures: what killed processes and dropped sources left."""
     for path in (out / IMAGES).rglob("*"):
         if path.is_file() and path.relative_to(out).as_posix() not in pictures:
+            path.unlink()
+    # What `write_atomically` had begun when it was killed.
+    for name in (GROUPS, MANIFEST):
+        for path in out.glob(f".{name}.*.tmp"):
             path.unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,8 @@ EXAMPLE = """examples:
 
 An object may be masked where it is no crowd and its area is a tenth to a quarter of the picture's; one a
 picture is drawn by --seed. A masking is 1, 3, 5 or 7 horizontal bands of a colour with equal gaps between
-them, cut to the object's box or to the ellipse inscribed in it; nothing outside the box is touched.
+them, cut to the object's box or to the ellipse inscribed in it; nothing outside the box is touched (as PNG: JPEG
+stores no picture exactly).
 """
 NONE = "none"
 
@@ -73,7 +73,10 @@ def execute(options: argparse.Namespace) -> int:
             found=f"{len(instances.photos):,} pictures",
             expected=f"one that is no crowd, with an area of {LEAST} to {MOST} of its picture's",
         )
-    if not options.quiet:
+    if assignment is not None:
+        found = f"{len(sources):,} of the {len(assignment.maskings):,} pictures of the spec"
+        print(f"{found} are in the instances file", file=sys.stderr)
+    elif not options.quiet:
         print(f"{len(sources):,} of {len(instances.photos):,} pictures can be masked", file=sys.stderr)
     settings: dict[str, Any] = {"instances": _named(path), "prompt": prompt(), "area": [LEAST, MOST]}
     if assignment is not None:
@@ -158,4 +161,6 @@ def _table(assignment: Assignment) -> Table:
 
 def _named(path: Path) -> dict[str, str]:
     """A file's name and what it holds, for the manifest."""
-    return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    from sightline.build.manifest import digest_of
+
+    return {"file": path.name, "sha256": digest_of(path)}

@@ -69,6 +69,12 @@ def sources_of(options: argparse.Namespace) -> list[Source]:
         raise UserError("there is no such folder or file", file=options.source)
     if images and not images.is_dir():
         raise UserError("there is no such folder", file=images, expected="the pictures' for --images")
+    if source.is_dir() and Path(options.out).resolve().is_relative_to(source.resolve()):
+        raise UserError(
+            "lies in the folder of the pictures, where what is built would be taken for a source",
+            file=options.out,
+            expected=f"an --out outside {source}",
+        )
     return picture_sources(source, images, labels)
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder
-from sightline.data.progress import progress
 from sightline.data.pull import load
 from sightline.data.sources import Records, Source
 from sightline.errors import unknown_name
 from sightline.pictures import BadPicture, look
+from sightline.progress import progress
 from sightline.types import Picture, Sample
 
 THREADS = min(8, os.cpu_count() or 1)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import sightline
-from sightline.data.progress import progress
 from sightline.errors import SurroundingsError
+from sightline.progress import progress
 
 TIMEOUT_SECONDS = 60.0
 """How long a server may keep silent."""

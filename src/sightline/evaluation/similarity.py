@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.data.progress import progress
 from sightline.engine.store import Store
 from sightline.models.embedder import Embedder, embedder
+from sightline.progress import progress
 from sightline.scoring.scorer import VectorScorer
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.data import progress as module
-from sightline.data.progress import progress
+from sightline import progress as module
+from sightline.progress import progress
 
 
 def test_a_log_gets_a_line_at_times(

@@ -1,4 +1,4 @@
-"""Progress of fetching and checking on standard error: a bar on a terminal, else a line at times."""
+"""Progress of long work on standard error: a bar on a terminal, else a line at times."""
 
 from __future__ import annotations
 
