@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "codis": "sightline.benchmarks.codis:Codis",
     "iibench": "sightline.benchmarks.iibench:IIBench",
-    "mmr3": "sightline.benchmarks.mmr3:Mmr3",
-    "groups": "sightline.benchmarks.groups:Groups",
+    "mmr3": "sightline.benchmarks.mmr3:mmr3",
+    "groups": "sightline.benchmarks.groups:groups",
 }
 
 # Prefix of a model's name -> a function of (rest of the name, ModelOptions) -> models.

@@ -74,7 +74,7 @@ class Probe(Struct, frozen=True):
     `references` and `options` are those of this probe (CODIS: the answer under this context;
     II-Bench: the options in the order shown). `question` is what a judge is told was asked. `draws` is 0
     where every draw of the sample is a group of its own; a probe that is asked again unchanged has all its
-    draws in one group, and `draws` of them are what another setting is held against.
+    draws in a group of its own, and `draws` of them are what another setting is held against.
     """
 
     sample: str

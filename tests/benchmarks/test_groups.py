@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sightline.benchmarks.groups import Groups
-from sightline.benchmarks.mmr3 import Mmr3
+from sightline.benchmarks.groups import groups
+from sightline.benchmarks.mmr3 import mmr3
 from sightline.errors import UserError
 from sightline.evaluation.spec import Spec, effective, setting_of
 from sightline.formats.groups import GroupLine, write_groups
@@ -17,7 +17,7 @@ from sightline.types import Case, Picture
 
 
 def options(task: str, **chosen: Any) -> Mapping[str, Any]:
-    benchmark = Mmr3() if task.startswith("mmr3") else Groups()
+    benchmark = mmr3() if task.startswith("mmr3") else groups()
     return effective(benchmark, setting_of(benchmark, task), Spec(task=task, set=chosen)).benchmark
 
 
@@ -36,44 +36,43 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(data: Path, task: str = "mmr3:context", **chosen: Any) -> list[tuple[str, str, str, int]]:
+def asked(data: Path, task: str = "mmr3:context", **chosen: Any) -> list[tuple[str, str, int]]:
     chosen_options = options(task, **chosen)
-    benchmark = Mmr3()
+    benchmark = mmr3()
     return [
-        (sample.id, probe.sample, probe.variant, probe.draws)
+        (probe.sample, probe.variant, probe.draws)
         for sample in benchmark.samples(data, "test", chosen_options)
         for probe in benchmark.probes(sample, chosen_options)
     ]
 
 
 def test_the_original_is_never_among_the_perturbed_probes(data: Path) -> None:
-    assert [(name, variant) for name, _, variant, _ in asked(data)] == [
+    assert [(name, variant) for name, variant, _ in asked(data)] == [
         (group, variant) for group in "ab" for variant in ("m0", "m1", "m2")
     ]
 
 
 def test_for_sampling_each_masked_picture_is_asked_by_itself(data: Path) -> None:
-    found = asked(data, unchanged=True)
-    names = [f"{group}/{variant}" for group in "ab" for variant in ("m0", "m1", "m2")]
-    assert [(name, probe, draws) for name, probe, _, draws in found] == [(name, name, 4) for name in names]
+    assert asked(data, unchanged=True) == [(group, name, 4) for group in "ab" for name in ("m0", "m1", "m2")]
 
 
 def test_for_sampling_of_another_task_the_original_is_asked(data: Path) -> None:
     (data / "restyling").mkdir()
     (data / "context" / "groups.jsonl").rename(data / "restyling" / "groups.jsonl")
     found = asked(data, "mmr3:restyling", unchanged=True)
-    assert [(name, variant) for name, _, variant, _ in found] == [("a", "original"), ("b", "original")]
+    assert [(name, variant) for name, variant, _ in found] == [("a", "original"), ("b", "original")]
 
 
-def test_what_sampling_is_held_against_bears_the_names_of_the_sampling_run(data: Path) -> None:
-    benchmark, chosen = Mmr3(), options("mmr3:context")
+def test_a_group_is_held_against_what_sampling_asks(data: Path) -> None:
+    benchmark, chosen = mmr3(), options("mmr3:context")
     (first, *_) = benchmark.samples(data, "test", chosen)
     partner = benchmark.partner("unchanged", chosen)
-    assert [probe.sample for probe in benchmark.probes(first, partner)] == ["a/m0", "a/m1", "a/m2"]
+    assert [probe.variant for probe in benchmark.probes(first, partner)] == ["m0", "m1", "m2"]
+    assert all(probe.draws == 4 for probe in benchmark.probes(first, partner))
 
 
 def test_pictures_lie_beside_the_groups_file_and_come_before_the_prompt(data: Path) -> None:
-    benchmark, chosen = Mmr3(), options("mmr3:context")
+    benchmark, chosen = mmr3(), options("mmr3:context")
     (first, *_) = benchmark.samples(data, "test", chosen)
     picture, _ = next(iter(benchmark.probes(first, chosen))).messages[0].parts
     assert isinstance(picture, Picture)
@@ -108,7 +107,7 @@ def test_the_pictures_own_size_is_that_of_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["rephrasing", "restyling"])
 def test_a_group_is_held_against_its_own_original(data: Path, task: str) -> None:
     (data / "context").rename(data / task)
-    benchmark, chosen = Mmr3(), options(f"mmr3:{task}")
+    benchmark, chosen = mmr3(), options(f"mmr3:{task}")
     (first, *_) = benchmark.samples(data, "test", chosen)
     partner = benchmark.partner("unchanged", chosen)
     (probe,) = benchmark.probes(first, partner)
@@ -118,10 +117,10 @@ def test_a_group_is_held_against_its_own_original(data: Path, task: str) -> None
 
 
 def test_the_setting_alone_says_which_task_it_is() -> None:
-    assert "task" not in Mmr3.options
+    assert "task" not in mmr3().options
     assert options("mmr3:context")["task"] == "context"
     with pytest.raises(UserError, match="unknown option of mmr3 'task'"):
-        effective(Mmr3(), setting_of(Mmr3(), "mmr3"), Spec(task="mmr3", set={"task": "restyling"}))
+        effective(mmr3(), setting_of(mmr3(), "mmr3"), Spec(task="mmr3", set={"task": "restyling"}))
 
 
 def test_a_folder_of_another_builder_is_refused(data: Path) -> None:
@@ -149,14 +148,14 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None
     file = tmp_path / "mine.jsonl"
     file.write_text(line + "\n")
     with pytest.raises(UserError, match=f"(?s){message}"):
-        Groups().samples(None, "test", options(f"groups:{file}"))
+        groups().samples(None, "test", options(f"groups:{file}"))
 
 
 def test_a_variant_twice_in_a_group_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_text('{"group": "a", "variant": "m0", "prompt": "x"}\n' * 2)
     with pytest.raises(UserError, match="variant 'm0' on line 1 already"):
-        Groups().samples(None, "test", options(f"groups:{file}"))
+        groups().samples(None, "test", options(f"groups:{file}"))
 
 
 def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> None:
@@ -165,13 +164,13 @@ def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> Non
         '{"group": "a", "variant": "%s", "response": "x", "references": ["cat"], "labels": {"style": "%s"}}\n'
     )
     file.write_text("".join(line % (style, style) for style in ("candy", "mosaic")))
-    chosen = {**options("mmr3:restyling"), **Mmr3().shown_in(str(file), [], None)}
-    (sample,) = Mmr3().samples(None, "test", chosen)
-    assert [probe.references for probe in Mmr3().probes(sample, chosen)] == [("cat",), ("cat",)]
+    chosen = {**options("mmr3:restyling"), **mmr3().shown_in(str(file), [], None)}
+    (sample,) = mmr3().samples(None, "test", chosen)
+    assert [probe.references for probe in mmr3().probes(sample, chosen)] == [("cat",), ("cat",)]
 
 
 def verdict(task: str, said: str, *references: str, shown: tuple[str, ...] = ()) -> tuple[str, str | None]:
-    benchmark = Mmr3() if task.startswith("mmr3") else Groups()
+    benchmark = mmr3() if task.startswith("mmr3") else groups()
     scorer = benchmark.scorer("correct", "rules", options(task))
     case = Case(("k",), "correct", "?", (said,), references, shown, 0)
     reading = scorer.decide(case)  # type: ignore[union-attr]

@@ -126,8 +126,8 @@ def test_every_masked_picture_is_asked_once_and_the_unmasked_one_never(here: Don
 
 def test_sampling_asks_each_masked_picture_three_times_more(here: Done) -> None:
     assert here.asked[1] == 3 * 3 * GROUPS
-    by_picture = {line["sample"]: line for line in lines("sampling/answers.jsonl")}
-    assert len(by_picture) == 3 * GROUPS
+    pictures = {(line["sample"], line["variant"]) for line in lines("sampling/answers.jsonl")}
+    assert len(pictures) == 3 * GROUPS
     assert kept("sampling")["acc", "all"]["n"] == 4 * 3 * GROUPS
     assert kept("sampling")["con", "all"]["n"] == 6 * 3 * GROUPS
     assert kept("sampling")["con", "all"]["clusters"] == GROUPS
@@ -142,15 +142,16 @@ def test_second_runs_send_nothing_and_say_the_same(here: Done, capsys: pytest.Ca
     assert here.server.stats()["requests"] == before
 
 
-def consistency(folder: str) -> dict[str, float]:
-    """The share of consistent pairs of each sample, counted from the files alone."""
+def consistency(folder: str, *name: str) -> dict[tuple[str, ...], float]:
+    """The share of consistent pairs of each group, which these fields name, counted from the files alone."""
     values = {
         tuple(one["targets"]): one["value"] for one in lines(f"{folder}/verdicts.jsonl") if one["value"]
     }
     found = {}
-    for sample, members in groupby(lines(f"{folder}/answers.jsonl"), key=lambda line: line["sample"]):
+    answers = lines(f"{folder}/answers.jsonl")
+    for group, members in groupby(answers, key=lambda line: tuple(line[field] for field in name)):
         pairs = [values[pair] > 0.7 for pair in combinations([one["key"] for one in members], 2)]
-        found[sample] = sum(pairs) / len(pairs)
+        found[group] = sum(pairs) / len(pairs)
     return found
 
 
@@ -163,9 +164,10 @@ def test_the_report_of_an_earlier_run_holds_it_against_sampling_from_the_store(
     status, out, err = module_start("report", 1, "--json").end()
     assert status == 0, err
     metrics = by_name(json.loads(out))
-    whole, unchanged = consistency("all"), consistency("sampling")
+    whole, unchanged = consistency("all", "sample"), consistency("sampling", "sample", "variant")
     of_each = [
-        share - sum(unchanged[f"{group}/m{nth}"] for nth in range(3)) / 3 for group, share in whole.items()
+        share - sum(unchanged[group, f"m{nth}"] for nth in range(3)) / 3
+        for (group,), share in whole.items()
     ]
     assert metrics["con_minus_sampling", "all"]["value"] == pytest.approx(100 * sum(of_each) / GROUPS)
     assert [metrics[name, "all"]["n"] for name in DIFFERENCES] == [GROUPS] * 4

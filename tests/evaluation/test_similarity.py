@@ -62,7 +62,7 @@ def groups() -> list[Group]:
 
 
 def made(store: Store, embedder: Counting, identity: str = "counting") -> Similarity:
-    return Similarity(similarity("e", str, ignore_empty=False), identity, lambda: embedder, store)
+    return Similarity(similarity("e", str), identity, lambda: embedder, store)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_second_evaluation_embeds_nothing_and_does_not_load_the_model(store: S
     def load() -> Counting:
         raise AssertionError("the embedder was loaded")
 
-    again = Similarity(similarity("e", str, ignore_empty=False), "counting", load, store)
+    again = Similarity(similarity("e", str), "counting", load, store)
     again.embed(groups())
     assert [len(group.judgements) for group in again.measured(groups())] == [1, 1, 1]
 

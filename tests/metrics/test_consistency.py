@@ -137,7 +137,11 @@ def test_answers_that_say_nothing_count_as_wrong_unless_they_are_ignored() -> No
     outcomes = [outcome("a", 0), outcome("a", 1, said="", right=False), outcome("a", 2)]
     group = group_of("a", {(0, 2): 1.0}, outcomes)
     assert values([group])["acc", "all"].value == pytest.approx(200 / 3)
-    assert values([group], ignore_empty=True)["acc", "all"].value == 100
+    ignored = values([group], ignore_empty=True)
+    assert ignored["acc", "all"].value == 100
+    assert (ignored["con", "all"].n, ignored["failures", "all"].value) == (1, 0)
+    assert ignored["pairs_left_out", "all"].value == pytest.approx(200 / 3)
+    assert ignored["empty", "all"].value == pytest.approx(100 / 3)
     assert values([group])["empty", "all"].value == pytest.approx(100 / 3)
 
 

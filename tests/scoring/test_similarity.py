@@ -27,8 +27,8 @@ def outcome(nth: int, said: str | None, references: tuple[str, ...] = ("orange",
     )
 
 
-def read(*said: str | None, ignore_empty: bool = False) -> Group:
-    scorer = similarity("e", str.strip, ignore_empty=ignore_empty)
+def read(*said: str | None) -> Group:
+    scorer = similarity("e", str.strip)
     group = Group("a", 0, "a", tuple(outcome(nth, text) for nth, text in enumerate(said)))
     texts = scorer.texts(group)
     assert all(texts)
@@ -58,12 +58,6 @@ def test_an_empty_answer_is_similar_to_nothing() -> None:
     assert [one.scores["s_gt"] for one in found.outcomes[1:]] == [0.0, 0.0]
 
 
-def test_an_empty_answer_that_is_ignored_has_no_similarity() -> None:
-    found = read("an orange", "", "a lemon", ignore_empty=True)
-    assert len(found.judgements) == 1
-    assert found.outcomes[1].scores == {}
-
-
 def test_an_answer_that_failed_has_no_similarity() -> None:
     found = read("an orange", None, "a lemon")
     assert [verdict.targets for verdict in found.judgements] == [("0", "2")]
@@ -75,7 +69,7 @@ def test_a_group_of_nothing_but_failures_is_read() -> None:
 
 
 def test_answers_without_references_are_compared_all_the_same() -> None:
-    scorer = similarity("e", str.strip, ignore_empty=False)
+    scorer = similarity("e", str.strip)
     group = Group("a", 0, "a", tuple(replace(outcome(n, "x"), references=("",)) for n in range(2)))
     assert scorer.texts(group) == ["x", "x"]
     found = scorer.read(group, np.ones((2, 1), dtype=np.float32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -51,100 +51,102 @@ OPTIONS: Mapping[str, Option] = {
 
 
 class Groups:
-    """The groups of a file: lines of group, variant, images and prompt, with references where it has any."""
+    """Groups of lines from a file: group, variant, images and prompt, with references where there are any.
 
-    name = "groups"
-    title = "groups: your own probes of one thing in different lights"
-    citation = "the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)"
+    `locate` finds the groups file in a data folder for these options.
+    """
+
     splits: tuple[str, ...] = ("test",)
     judged_by: tuple[str, ...] = ("rules", "model", "people")
     presets: Mapping[str, Mapping[str, Any]] = {}
     facts = FACTS
-    settings: Mapping[str, Setting] = {
-        FILE: Setting(
-            FILE, "any groups file by its path", "nothing: your own data", {}, SAMPLING, SAMPLING_SOURCE
-        )
-    }
-    options: Mapping[str, Option] = OPTIONS
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        citation: str,
+        settings: Sequence[Setting],
+        options: Mapping[str, Option],
+        locate: Callable[[Path | None, Mapping[str, Any]], Path],
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.citation = citation
+        self.settings: Mapping[str, Setting] = {setting.name: setting for setting in settings}
+        self.options = options
+        self._locate = locate
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The groups of the file, or those that a file of answers is about."""
-        if options["file"] is None and options["answers"] is None:
-            raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
-        return samples_of(Path(options["file"]) if options["file"] else None, options)
+        if options["file"] is None and options["answers"] is not None:
+            return answered_samples(Path(options["answers"]), size=options["size"], **_unchanged(options))
+        file = Path(options["file"]) if options["file"] is not None else self._locate(folder, options)
+        return read_samples(file, size=options["size"], **_unchanged(options))
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
-        """The lines of the group, one query each."""
-        return probes_in(sample, options)
+        """The lines of the group, a query each, or what is unchanged, for Sampling (MM-R3 4.2)."""
+        return probes_of(sample, **_unchanged(options))
 
     def cases(self, group: Group) -> Iterator[Case]:
-        """Each answer against its references, and each two against each other."""
-        yield from cases_of(group)
+        """Each answer by itself, then every two that differ: who says the same in other words?"""
+        yield from about(group)
+        for first, second in combinations(group, 2):
+            if first.response != second.response:
+                texts = (first.response, second.response)
+                yield Case((first.key, second.key), "same_meaning", first.question, texts)
 
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """Containment for answers, vectors for similarity, a model for sameness of meaning."""
-        return scorer_of(question, kind, options)
+        """Containment for answers, vectors for similarity (3.3), a model for sameness of meaning."""
+        if question == "correct" and kind == "rules":
+            return RuleScorer("mmr3/contains", partial(_read, task=options["task"]))
+        if question == "same_meaning" and kind == "model":
+            return same_or_different(load("sightline")["same_meaning"]["text"])
+        if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
+            form = post_process_as_printed if options["form"] == "printed" else post_process
+            return similarity(options["embedder"], partial(form, task=options["task"]))
+        return None
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Section 3.3 of MM-R3, and what stands beside it."""
-        return metrics_of(options)
+        return consistency_metrics(
+            embedded=options["embedder"] != "none",
+            ignore_empty=options["empty"] == "ignore",
+            sampling=not options["unchanged"],
+            masks=options["task"] == "context",
+        )
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The unchanged input."""
+        """The unchanged input, asked again and again: Sampling."""
         return {**options, "unchanged": True}
 
     def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
-        """The answers themselves say what was asked."""
-        return {"answers": file}
+        """Where no data are named, the answers themselves say what was asked."""
+        return {"answers": file} if folder is None else {}
 
 
-def samples_of(file: Path | None, options: Mapping[str, Any]) -> Sequence[Sample]:
-    """The samples of a groups file, or (None) those that the answers are about."""
-    how: dict[str, Any] = {
-        "size": options["size"],
-        "unchanged": options["unchanged"],
-        "each": options["task"] == "context",
-    }
-    if file is not None:
-        return read_samples(file, **how)
-    return answered_samples(Path(options["answers"]), **how)
-
-
-def probes_in(sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
-    """The probes of a sample under these options."""
-    return probes_of(sample, unchanged=options["unchanged"], each=options["task"] == "context")
-
-
-def cases_of(group: Group) -> Iterator[Case]:
-    """Each answer by itself, then every two that differ: who says the same in other words?"""
-    yield from about(group)
-    for first, second in combinations(group, 2):
-        if first.response != second.response:
-            texts = (first.response, second.response)
-            yield Case((first.key, second.key), "same_meaning", first.question, texts)
-
-
-def scorer_of(question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-    """What decides a question under these options."""
-    if question == "correct" and kind == "rules":
-        return RuleScorer("mmr3/contains", partial(_read, task=options["task"]))
-    if question == "same_meaning" and kind == "model":
-        return same_or_different(load("sightline")["same_meaning"]["text"])
-    if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
-        form = post_process_as_printed if options["form"] == "printed" else post_process
-        prepared = partial(form, task=options["task"])
-        return similarity(options["embedder"], prepared, ignore_empty=options["empty"] == "ignore")
-    return None
-
-
-def metrics_of(options: Mapping[str, Any]) -> Sequence[Metric]:
-    """The metrics under these options."""
-    return consistency_metrics(
-        embedded=options["embedder"] != "none",
-        ignore_empty=options["empty"] == "ignore",
-        sampling=not options["unchanged"],
-        masks=options["task"] == "context",
+def groups() -> Groups:
+    """Any groups file by its path, whoever made it."""
+    return Groups(
+        name="groups",
+        title="groups: your own probes of one thing in different lights",
+        citation="the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)",
+        settings=[
+            Setting(
+                FILE, "any groups file by its path", "nothing: your own data", {}, SAMPLING, SAMPLING_SOURCE
+            )
+        ],
+        options=OPTIONS,
+        locate=_nowhere,
     )
+
+
+def _nowhere(folder: Path | None, options: Mapping[str, Any]) -> Path:
+    raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
+
+
+def _unchanged(options: Mapping[str, Any]) -> dict[str, bool]:
+    return {"unchanged": options["unchanged"], "each": options["task"] == "context"}
 
 
 def _read(case: Case, task: Task) -> Reading:

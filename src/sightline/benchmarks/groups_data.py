@@ -13,6 +13,7 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.formats.jsonl import id_field
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import Picture, Probe, Sample, user
 
@@ -20,9 +21,6 @@ GROUPS = "groups.jsonl"
 """The groups file in a builder's folder."""
 
 _BUILDERS = {"rephrasing": "rephrase", "restyling": "restyle", "context": "mask"}
-
-IDS = ("group", "sample", "id")
-"""The fields that may name the group of an answer, the most telling first."""
 
 SAMPLING_DRAWS = 4
 """How often the unchanged input is asked (MM-R3 4.2)."""
@@ -52,11 +50,10 @@ def task_file(folder: Path | None, task: str) -> Path:
 
 
 def read_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -> list[Sample]:
-    """A sample a group: its lines without the original, or only what is unchanged.
+    """A sample a group, its `record` all of its lines; groups of which nothing is asked are left out.
 
-    `size` keeps the lines with that label `size`. What is `unchanged` is the original of each group or,
-    with `each`, every line but it, a sample of its own then. A sample's `record` is that line, else all
-    lines of its group. Raises UserError where the file or a line is wrong, or nothing is left.
+    `size` keeps the lines with that label `size`; for the others see `asked`. Raises UserError where the file
+    or a line is wrong, or nothing is left.
     """
     lines = _of_size(read_groups(file), size, file)
     return _samples(lines, file, str(file.parent), unchanged=unchanged, each=each)
@@ -73,13 +70,11 @@ def answered_samples(file: Path, *, size: int | None, unchanged: bool, each: boo
 
 def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]:
     """The probes of a sample in the order of its lines; those asked unchanged share their draws."""
-    lines: tuple[GroupLine, ...] = sample.record
     root = sample.pictures[0].root if sample.pictures else ""
-    asked = list(_asked(lines, unchanged=unchanged, each=each))
-    for name, line in asked:
+    for line in asked(sample.record, unchanged=unchanged, each=each):
         pictures = [Picture(os.path.join(root, image), root) for image in line.images]
         yield Probe(
-            sample=name if len(asked) > 1 else sample.id,
+            sample=sample.id,
             variant=line.variant,
             messages=(user(*pictures, *([line.prompt] if line.prompt else [])),),
             question=line.question or line.prompt,
@@ -88,6 +83,16 @@ def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]
             labels=line.labels,
             draws=SAMPLING_DRAWS if unchanged else 0,
         )
+
+
+def asked(lines: Sequence[GroupLine], *, unchanged: bool, each: bool) -> list[GroupLine]:
+    """The lines of a group that are asked: all but the original; where `unchanged`, the original alone.
+
+    What is unchanged where it is `each` is every line but the original: the masked pictures of context
+    reasoning, of which the paper's Sampling is made.
+    """
+    original = unchanged and not each
+    return [line for line in lines if (line.variant == ORIGINAL) == original]
 
 
 def _refuse_other_task(folder: Path, task: str) -> None:
@@ -116,29 +121,26 @@ class _Built(Struct):
 def _samples(
     lines: Sequence[GroupLine], file: Path, root: str, *, unchanged: bool, each: bool
 ) -> list[Sample]:
-    samples = []
-    for group, members in by_group(lines).items():
-        asked: dict[str, list[GroupLine]] = {}
-        for name, line in _asked(members, unchanged=unchanged, each=each):
-            asked.setdefault(name, []).append(line)
-        for name, own in asked.items():
-            # What a group is held against may be its original, so that it keeps all its lines.
-            kept = own if each and unchanged else members
-            samples.append(_sample(name, kept, root, cluster=group if each and unchanged else None))
+    groups = by_group(lines)
+    samples = [
+        _sample(name, members, root)
+        for name, members in groups.items()
+        if asked(members, unchanged=unchanged, each=each)
+    ]
+    if not samples and unchanged and not each:
+        raise UserError(
+            f"no group has a line with variant '{ORIGINAL}'",
+            file=file,
+            expected="the unchanged input as a line of each group",
+        )
     if not samples:
         raise UserError(
-            f"no group has a line with variant '{ORIGINAL}'"
-            if unchanged
-            else "no group has a perturbed line",
-            file=file,
-            expected="the unchanged input as a line of each group"
-            if unchanged
-            else "lines of other variants, or --unchanged",
+            "no group has a perturbed line", file=file, expected="lines of other variants, or --unchanged"
         )
     return samples
 
 
-def _sample(name: str, lines: Sequence[GroupLine], root: str, cluster: str | None) -> Sample:
+def _sample(name: str, lines: Sequence[GroupLine], root: str) -> Sample:
     first = lines[0]
     return Sample(
         id=name,
@@ -146,22 +148,9 @@ def _sample(name: str, lines: Sequence[GroupLine], root: str, cluster: str | Non
         pictures=tuple(Picture(os.path.join(root, image), root) for line in lines for image in line.images),
         references=first.references,
         labels=first.labels,
-        cluster=first.cluster or cluster,
+        cluster=first.cluster or None,
         record=tuple(lines),
     )
-
-
-def _asked(lines: Sequence[GroupLine], *, unchanged: bool, each: bool) -> Iterator[tuple[str, GroupLine]]:
-    """The lines that are asked, each with the sample that it belongs to."""
-    perturbed = [line for line in lines if line.variant != ORIGINAL]
-    if not unchanged:
-        yield from ((line.group, line) for line in perturbed)
-    elif not each:
-        yield from ((line.group, line) for line in lines if line.variant == ORIGINAL)
-    elif len(perturbed) == 1:
-        yield perturbed[0].group, perturbed[0]
-    else:
-        yield from ((f"{line.group}/{line.variant}", line) for line in perturbed)
 
 
 def _of_size(lines: Sequence[GroupLine], size: int | None, file: Path) -> list[GroupLine]:
@@ -196,7 +185,7 @@ def _answered_lines(file: Path) -> list[GroupLine]:
 
 
 def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLine:
-    named = next((name for name in IDS if record.get(name)), None)
+    named = id_field(record)
     if named is None:
         raise UserError("names no group", file=file, record=where, field="group", expected="its id as text")
     fields = ("variant", "question", "references", "options", "labels", "cluster")

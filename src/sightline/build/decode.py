@@ -29,11 +29,11 @@ def open_upright(path: str | Path) -> Image:
     """
     from PIL import Image
 
-    known = look(Picture(str(path)), {})
     try:
         with warnings.catch_warnings():
             # Pillow warns of pictures that are large and still within our limits, and of odd EXIF.
             warnings.simplefilter("ignore")
+            known = look(Picture(str(path)), {})
             with Image.open(path, formats=[known.format]) as image:
                 image.load()
                 flat = _flat(_upright(image))

@@ -62,7 +62,7 @@ def _results(ready: set[Future[Found]]) -> Iterator[Found]:
 
 @contextmanager
 def _ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C comes at the end; processes that start meanwhile never get it, nor tell of it while they load."""
+    """Ctrl-C comes at the end; processes that start meanwhile never get it, not even while they load."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -56,7 +56,8 @@ def prepare(engine: Engine, name: str) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
-        if not inspect(connection).get_table_names():
+        tables = set(inspect(connection).get_table_names())
+        if not tables:
             schema.metadata.create_all(connection)
             version = str(schema.SCHEMA_VERSION)
             connection.execute(insert(schema.meta).values(name="schema_version", value=version))
@@ -72,6 +73,9 @@ def prepare(engine: Engine, name: str) -> None:
             )
         if found < schema.SCHEMA_VERSION:
             _migrate(connection, found)
+        elif not tables.issuperset(schema.metadata.tables):
+            # Tables of what costs nothing but time may have been dropped.
+            schema.metadata.create_all(connection)
 
 
 def _parse(url: str) -> URL:

@@ -37,11 +37,11 @@ class Judged(NamedTuple):
 
 
 def unjudged(rows: Iterable[Row], answers: Known) -> Iterator[Group]:
-    """The groups of a run in its order: the rows of a sample and draw (pooled: of a sample), answered."""
+    """The groups of a run in its order: the rows of a sample and draw (pooled: and variant), answered."""
     for chunk in _whole_samples(rows):
         partners = [row for first in chunk for rows in first.partners.values() for row in rows]
         results = answers.known(list(dict.fromkeys(row.key for row in (*chunk, *partners))))
-        for _, members in groupby(chunk, key=lambda row: (row.sample, 0 if row.pooled else row.draw)):
+        for _, members in groupby(chunk, key=_group_of):
             yield _group(list(members), results)
 
 
@@ -80,6 +80,10 @@ def judged(
 def graded_partners(metrics: Iterable[Metric]) -> set[str]:
     """The partner settings whose answers some metric wants judged, not only compared."""
     return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
+
+
+def _group_of(row: Row) -> tuple[str, int | str]:
+    return row.sample, row.variant if row.pooled else row.draw
 
 
 def _requests(case: Case, judges: Sequence[Judge]) -> Iterator[Keyed]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
 
     The first row of a group holds its `partners`: per other setting that a metric needs, that setting's
     rows for the same sample. `error` says why the probe could not be asked; its key is then that of
-    nothing in the store. Where rows are `pooled`, all draws of a sample are one group.
+    nothing in the store. Where rows are `pooled`, all draws of a probe are one group.
     """
 
     sample: str
@@ -103,16 +103,15 @@ class Plan:
     def _sample(self, sample: Sample, probes: list[Probe]) -> list[tuple[Row, Keyed | None]]:
         cluster = cluster_of(sample, self._files)
         made: list[tuple[Row, Keyed | None]] = []
-        for draw in range(self._repeats):
+        for members in grouped(probes, range(self._repeats)):
             partners = {
                 part.setting: tuple(
-                    self._row(probe, number, part, cluster)[0]
-                    for probe in self._probes(sample, part)
-                    for number in (range(probe.draws) if probe.draws else (draw,))
+                    self._row(probe, draw, part, cluster)[0]
+                    for probe, draw in held_against(self._probes(sample, part), members[0][1])
                 )
                 for part in self._partners
             }
-            own = [self._row(probe, draw, self._part, cluster) for probe in probes]
+            own = [self._row(probe, draw, self._part, cluster) for probe, draw in members]
             made.append((replace(own[0][0], partners=partners), own[0][1]))
             made.extend(own[1:])
         return made
@@ -154,6 +153,19 @@ class Plan:
             self._files[path] = replace(file, transform=transform) if transform else file
         if self._records:
             self._store.add_picture_files(seen)
+
+
+def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
+    """The probes of a sample and their draws, group by group: a draw of all, or all draws of one."""
+    if any(probe.draws for probe in probes):
+        return [[(probe, draw) for draw in draws] for probe in probes]
+    return [[(probe, draw) for probe in probes] for draw in draws]
+
+
+def held_against(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
+    """What of another setting a group of that draw is held against: the same draw, or all that it pools."""
+    for probe in probes:
+        yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
 
 
 def choose(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: int) -> list[Sample]:

@@ -16,7 +16,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.conclude import conclude
 from sightline.evaluation.groups import graded_partners, judge_requests, unjudged
-from sightline.evaluation.plan import Row, cluster_of, look_at, row_of
+from sightline.evaluation.plan import Row, cluster_of, grouped, held_against, look_at, row_of
 from sightline.evaluation.prepare import (
     Prepared,
     data_of,
@@ -35,7 +35,7 @@ from sightline.formats.prediction import Prediction
 from sightline.formats.read import read_predictions
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import attach
-from sightline.types import Answer, Failure, Probe, Sample
+from sightline.types import Answer, Failure, Probe
 
 Matched = Mapping[tuple[str, str, int], Prediction]
 
@@ -187,33 +187,20 @@ class _Setting(NamedTuple):
 
 
 def _rows(ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers: Read) -> Iterator[Row]:
-    draws = sorted({draw for _, _, draw in own.predictions}) or [0]
+    benchmark, draws = ready.benchmark, sorted({draw for _, _, draw in own.predictions}) or [0]
     for sample in ready.samples:
         cluster = cluster_of(sample, look_at(sample))
-        for draw in draws:
-            first, *rest = _rows_of(ready, own, sample, draw, cluster, answers)
+        for members in grouped(list(benchmark.probes(sample, own.options)), draws):
+            first, *rest = (_row(ready, own, *member, cluster, answers) for member in members)
             others = {
-                partner.name: tuple(_partner_rows(ready, partner, sample, draw, cluster, answers))
+                partner.name: tuple(
+                    _row(ready, partner, *member, cluster, answers)
+                    for member in held_against(benchmark.probes(sample, partner.options), first.draw)
+                )
                 for partner in partners
             }
             yield replace(first, partners=others)
             yield from rest
-
-
-def _rows_of(
-    ready: Prepared, setting: _Setting, sample: Sample, draw: int, cluster: str, answers: Read
-) -> Iterator[Row]:
-    for probe in ready.benchmark.probes(sample, setting.options):
-        yield _row(ready, setting, probe, draw, cluster, answers)
-
-
-def _partner_rows(
-    ready: Prepared, setting: _Setting, sample: Sample, draw: int, cluster: str, answers: Read
-) -> Iterator[Row]:
-    """The rows of another setting for a sample: of this draw, or all draws of what was asked unchanged."""
-    for probe in ready.benchmark.probes(sample, setting.options):
-        for number in range(probe.draws) if probe.draws else (draw,):
-            yield _row(ready, setting, probe, number, cluster, answers)
 
 
 def _row(ready: Prepared, setting: _Setting, probe: Probe, draw: int, cluster: str, answers: Read) -> Row:

@@ -34,6 +34,8 @@ _encoder = msgspec.json.Encoder()
 
 KEY = re.compile("[0-9a-f]{64}")
 IDS = ("sample", "id", "group")
+"""The fields that may name the sample of an answer."""
+
 RESPONSES = ("response", "output", "prediction", "text")
 
 
@@ -82,7 +84,7 @@ class PlainLine(Struct, frozen=True, omit_defaults=True):
 
 def recognises(record: dict[str, Any], benchmark: str) -> bool:
     """Whether a record has an id and an answer (or a recorded failure)."""
-    return _first(record, IDS) is not None and _first(record, (*RESPONSES, "error")) is not None
+    return id_field(record) is not None and _first(record, (*RESPONSES, "error")) is not None
 
 
 def read(rows: Rows, source: Source) -> list[Prediction]:
@@ -91,6 +93,15 @@ def read(rows: Rows, source: Source) -> list[Prediction]:
     A failed call is `error`, `status` 'error', or a response that is null or an object.
     """
     return [_prediction(record, where, source) for where, record in rows]
+
+
+def id_field(record: Mapping[str, Any]) -> str | None:
+    """The field that names the sample of an answer, None where there is none.
+
+    A line that says which variant of its group it answers may have an id of its own, which is not it.
+    """
+    named = [name for name in IDS if name in record]
+    return "group" if "group" in named and record.get("variant") else next(iter(named), None)
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -134,7 +145,7 @@ def read_outcomes(path: Path) -> list[Outcome]:
 
 def _prediction(record: dict[str, Any], where: str, source: Source) -> Prediction:
     place = source.at(where)
-    named = _first(record, IDS) or "id"
+    named = id_field(record) or "id"
     sample = identifier(record.get(named), named, place)
     place = source.at(sample)
     response, error = _response(record, place)

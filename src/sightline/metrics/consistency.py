@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, groupby
 
 from msgspec import Struct
@@ -61,17 +61,16 @@ def is_empty(outcome: Outcome) -> bool:
     return outcome.status == "empty" or outcome.extracted == ""
 
 
+def said(group: Group) -> Group:
+    """The group without the answers that say nothing (Table 5's asterisk)."""
+    partners = {name: tuple(filter(_says, outcomes)) for name, outcomes in group.partners.items()}
+    return replace(group, outcomes=tuple(filter(_says, group.outcomes)), partners=partners)
+
+
 def acc(group: Group) -> Iterator[Term]:
     """1 for a right answer of 1 scored (3.3)."""
     for outcome in group:
         if outcome.scored:
-            yield Term(outcome.right, 1, outcome.labels)
-
-
-def acc_without_empty(group: Group) -> Iterator[Term]:
-    """1 for a right answer of 1 scored that says anything (Table 5's asterisk)."""
-    for outcome in group:
-        if outcome.scored and not is_empty(outcome):
             yield Term(outcome.right, 1, outcome.labels)
 
 
@@ -124,10 +123,13 @@ def contrary_consistent(group: Group) -> Iterator[Term]:
 
 
 def pairs_left_out(group: Group) -> Iterator[Term]:
-    """The pairs without a similarity, of all: an answer of them failed, or is empty and ignored."""
-    every = len(group) * (len(group) - 1) // 2
-    if every:
-        yield Term(every - len(pairs(group)), every)
+    """The pairs without a similarity, of all: an answer of them failed."""
+    yield from _left_out(group, pairs(group))
+
+
+def pairs_left_out_or_empty(group: Group) -> Iterator[Term]:
+    """The pairs that are not compared, of all: an answer of them failed, or says nothing."""
+    yield from _left_out(group, pairs(said(group)))
 
 
 def consistent_right(group: Group) -> Iterator[Term]:
@@ -162,6 +164,17 @@ def in_failures(terms: Terms) -> Terms:
     def restricted(group: Group) -> Iterator[Term]:
         if _fails(group):
             yield from terms(group)
+
+    return restricted
+
+
+def without_empty(terms: Terms) -> Terms:
+    """The same over the answers that say anything."""
+
+    def restricted(group: Group) -> Iterator[Term]:
+        left = said(group)
+        if left.outcomes:
+            yield from terms(left)
 
     return restricted
 
@@ -212,16 +225,11 @@ def consistency_metrics(
     """The metrics of consistency, acc first.
 
     Without similarities (not `embedded`) the metrics that rest on them are null. `ignore_empty` leaves
-    answers that say nothing out of acc; `sampling` adds the differences to the unchanged input, `masks` what
-    answers say of the mask itself.
+    answers that say nothing out of all but the count of them; `sampling` adds the differences to the
+    unchanged input, `masks` what answers say of the mask itself.
     """
     main = [
-        Metric(
-            "acc",
-            acc_without_empty if ignore_empty else acc,
-            source="MM-R3 3.3, Tables 2-5",
-            absent=NO_REFERENCE,
-        ),
+        Metric("acc", acc, source="MM-R3 3.3, Tables 2-5", absent=NO_REFERENCE),
         Metric("s_gt", s_gt, source="MM-R3 3.3, Tables 2-5", judged=None, absent=NO_REFERENCE),
         Metric("con", con, source="MM-R3 3.3, Tables 2-5", judged=SIMILAR, absent=NO_PAIR),
         Metric("s_c", s_c, source="MM-R3 3.3, Tables 2-5", judged=SIMILAR, absent=NO_PAIR),
@@ -238,6 +246,13 @@ def consistency_metrics(
         for metric in main
     ]
     every = [*main, *(differences if sampling else ()), *_BESIDE, *(_MASKS if masks else ())]
+    if ignore_empty:
+        every = [replace(metric, terms=without_empty(metric.terms)) for metric in every]
+    left_out = pairs_left_out_or_empty if ignore_empty else pairs_left_out
+    every += [
+        _beside("pairs_left_out", left_out),
+        _beside("empty", empty, "no answers", judged=None),
+    ]
     if embedded:
         return every
     return [replace(metric, absent=NO_EMBEDDER) if _is_similarity(metric) else metric for metric in every]
@@ -258,6 +273,16 @@ def _over_pairs(group: Group, value: Callable[[Pair], float]) -> Iterator[Term]:
         amounts = [amount for pair, amount in known if place in (pair.first, pair.second)]
         if own and amounts:
             yield Term(sum(amounts) / len(amounts), 1, own, overall=False)
+
+
+def _left_out(group: Group, compared: Sequence[Pair]) -> Iterator[Term]:
+    every = len(group) * (len(group) - 1) // 2
+    if every:
+        yield Term(every - len(compared), every)
+
+
+def _says(outcome: Outcome) -> bool:
+    return not is_empty(outcome)
 
 
 def _by_verdict(group: Group, holds: Callable[[bool, int], bool]) -> Iterator[Term]:
@@ -310,8 +335,6 @@ _BESIDE = (
     Metric("s_gt_failures", in_failures(s_gt), source=_FAILURE, judged=None, absent=NO_FAILURE),
     Metric("con_failures", in_failures(con), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),
     Metric("s_c_failures", in_failures(s_c), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),
-    _beside("pairs_left_out", pairs_left_out, judged=None),
-    _beside("empty", empty, "no answers", judged=None),
     _beside("refused", refused, "no answers", judged=None),
 )
 

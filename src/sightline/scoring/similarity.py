@@ -21,12 +21,12 @@ SIMILAR = "similar"
 """The question that a pair's verdict answers: right is consistent, `value` the cosine, -1 to 1."""
 
 
-def similarity(embedder: str, prepared: Callable[[str], str], *, ignore_empty: bool) -> VectorScorer:
+def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     """The scorer that gives every answer `s_gt` and every pair of answers its similarity.
 
     `prepared` makes of a response the text that is compared; one of which nothing is left is empty. An
-    empty answer has similarity 0 to everything; with `ignore_empty`, none. s_gt, in percent, is that to
-    the nearest reference, unclamped. Answers that failed have neither, nor have their pairs.
+    empty answer has similarity 0 to everything. s_gt, in percent, is that to the nearest reference,
+    unclamped. Answers that failed have neither, nor have their pairs.
     """
 
     def said(group: Group) -> list[str]:
@@ -47,14 +47,14 @@ def similarity(embedder: str, prepared: Callable[[str], str], *, ignore_empty: b
                 return None
             if first in places and second in places:
                 return float(close[places[first], places[second]])
-            return None if ignore_empty else 0.0
+            return 0.0
 
         def s_gt(number: int, outcome: Outcome) -> Mapping[str, float]:
             against = [column[name] for name in outcome.references if name in column]
             if not against or not outcome.answered:
                 return {}
             if number not in places:
-                return {} if ignore_empty else {"s_gt": 0.0}
+                return {"s_gt": 0.0}
             return {"s_gt": 100 * max(float(close[places[number], place]) for place in against)}
 
         outcomes = tuple(
