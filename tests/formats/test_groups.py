@@ -1,0 +1,128 @@
+"""The groups file: what is written is read again, and a broken line is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.errors import SurroundingsError, UserError
+from sightline.formats.groups import GroupLine, by_group, read_groups, write_groups
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
+TEXTS = st.lists(WORDS, max_size=3).map(tuple)
+NAMED = WORDS.filter(bool)
+LINES = st.lists(
+    st.builds(
+        GroupLine,
+        group=NAMED,
+        variant=NAMED,
+        images=TEXTS,
+        prompt=NAMED,
+        question=WORDS,
+        references=TEXTS,
+        options=TEXTS,
+        labels=st.dictionaries(WORDS, WORDS | TEXTS, max_size=3),
+        cluster=WORDS,
+        facts=st.dictionaries(WORDS, st.integers(-9, 9) | st.lists(st.floats(0, 1), max_size=4), max_size=3),
+    ),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda line: (line.group, line.variant),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(LINES)
+def test_whatever_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[GroupLine]
+) -> None:
+    path = tmp_path_factory.mktemp("groups") / "groups.jsonl"
+    write_groups(lines, path)
+    assert read_groups(path) == lines
+    content = path.read_bytes()
+    write_groups(read_groups(path), path)
+    assert path.read_bytes() == content
+    assert len(content.splitlines()) == len(lines)
+
+
+@given(LINES)
+def test_groups_hold_all_lines_in_their_order(lines: list[GroupLine]) -> None:
+    groups = by_group(lines)
+    assert list(groups) == list(dict.fromkeys(line.group for line in lines))
+    for name, held in groups.items():
+        assert held == [line for line in lines if line.group == name]
+
+
+def test_a_line_of_anyones_needs_only_a_group_a_variant_and_something_to_send(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text(
+        '{"group": "a", "variant": "v", "prompt": "What?"}\n\n'
+        '{"variant": "w", "group": "a", "images": ["a.png"], "more": {"of": "theirs"}}\n'
+    )
+    assert read_groups(path) == [GroupLine("a", "v", (), "What?"), GroupLine("a", "w", ("a.png",))]
+
+
+def test_what_says_nothing_is_not_written(tmp_path: Path) -> None:
+    write_groups([GroupLine("a", "v", (), "What?")], tmp_path / "g.jsonl")
+    assert json.loads((tmp_path / "g.jsonl").read_text()) == {"group": "a", "variant": "v", "prompt": "What?"}
+
+
+GOOD = '{"group": "a", "variant": "v", "prompt": "What?"}\n'
+WRONG = {
+    "no group": ('{"variant": "w", "prompt": "x"}', "line 2", "missing required field `group`"),
+    "an empty group": ('{"group": "", "variant": "w", "prompt": "x"}', "field group", "is empty"),
+    "no variant": ('{"group": "a", "prompt": "x"}', "line 2", "missing required field `variant`"),
+    "an empty variant": ('{"group": "a", "variant": "", "prompt": "x"}', "field variant", "is empty"),
+    "nothing to send": ('{"group": "a", "variant": "w"}', "field prompt", "a prompt, pictures, or both"),
+    "a variant twice": (GOOD, "field variant", "group 'a' has variant 'v' on line 1 already"),
+    "one picture as text": (
+        '{"group": "a", "variant": "w", "images": "a.png"}', "field images", "Expected `array`, got `str`"),
+    "a picture as a number": (
+        '{"group": "a", "variant": "w", "images": ["a", 3]}', "field images[1]", "Expected `str`, got `int`"),
+    "a label as a number": (
+        '{"group": "a", "variant": "w", "prompt": "x", "labels": {"size": 3}}', "field labels", "got `int`"),
+    "a number for the group": ('{"group": 1, "variant": "w", "prompt": "x"}', "field group", "got `int`"),
+    "cut off": ('{"group": "a", "vari', "line 2", "is not valid JSON"),
+    "a list": ('["a", "v"]', "line 2", "Expected `object`, got `array`"),
+    "not text": ('{"group": "\udcff"}', "line 2", "is not UTF-8 text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_broken_line_is_named_with_file_line_and_field(tmp_path: Path, case: str) -> None:
+    line, place, message = WRONG[case]
+    path = tmp_path / "g.jsonl"
+    path.write_bytes((GOOD + line).encode(errors="surrogateescape"))
+    with pytest.raises(UserError) as caught:
+        read_groups(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}, record line 2")
+    assert place in text
+    assert message in text
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_an_empty_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "g.jsonl").write_text(content)
+    with pytest.raises(UserError, match="empty"):
+        read_groups(tmp_path / "g.jsonl")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text(GOOD)
+
+    def breaking() -> object:
+        yield GroupLine("b", "v", (), "x")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_groups(breaking(), path)  # type: ignore[arg-type]
+    assert path.read_text() == GOOD
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(SurroundingsError):
+        write_groups([], tmp_path / "no" / "g.jsonl")
