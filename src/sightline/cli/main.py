@@ -16,7 +16,7 @@ import sightline
 from sightline.errors import SurroundingsError, UserError, did_you_mean, unknown_name
 
 COMMANDS = {
-    "quickstart": "draw a small data set and run both benchmarks on it",
+    "quickstart": "draw small data sets and run CODIS and II-Bench on them",
     "list": "benchmarks, settings, options, published rows",
     "build": "make groups of your own pictures and questions: rephrase, restyle, mask, perturb",
     "data": "fetch the public data sets, or check a data folder",
@@ -97,7 +97,7 @@ def _parser(command: str, second: str) -> Parser:
     parser = Parser(
         prog="sightline",
         description="Measures what multimodal models understand when one picture must be seen in different "
-        "lights: another context (CODIS), a meaning behind it (II-Bench).",
+        "lights: another context (CODIS), wording, style or mask (MM-R3), a meaning behind it (II-Bench).",
         epilog="example: sightline run codis --model http://localhost:8000/v1#llava --data data/codis",
         allow_abbrev=False,
     )
