@@ -107,8 +107,8 @@ def read_instances(path: Path) -> Instances:
     """The instances of a file in COCO's format.
 
     UserError that names file, record and field: no JSON, a part or a field that is missing or of the wrong
-    type, an id that occurs twice in its part, an annotation of an unknown picture or category, a picture outside the
-    folder.
+    type, an id that occurs twice in its part, an annotation of an unknown picture or category, a picture
+    outside the folder.
     """
     content = read_bytes(path)
     try:

@@ -23,8 +23,8 @@ EXAMPLE = """examples:
 
 An object may be masked where it is no crowd and its area is a tenth to a quarter of the picture's; one a
 picture is drawn by --seed. A masking is 1, 3, 5 or 7 horizontal bands of a colour with equal gaps between
-them, cut to the object's box or to the ellipse inscribed in it; nothing outside the box is touched (as PNG: JPEG
-stores no picture exactly).
+them, cut to the object's box or to the ellipse inscribed in it; nothing outside the box is touched (as PNG:
+JPEG stores no picture exactly).
 """
 NONE = "none"
 
