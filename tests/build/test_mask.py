@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sightline.build.coco import LEAST, MOST, read_instances
+from sightline.build.manifest import read_manifest
 from sightline.build.mask import COLOURS, MASKINGS, pattern, whole_pixels
 from sightline.cli.main import main
 from sightline.formats.groups import GroupLine, by_group, read_groups
@@ -67,6 +68,7 @@ def test_the_real_objects_between_a_tenth_and_a_quarter_of_their_picture_are_eli
 def test_forty_pictures_give_forty_groups_of_three_distinct_maskings(masked: Path) -> None:
     groups = by_group(read_groups(masked / "groups.jsonl"))
     assert len(groups) == 40
+    assert read_manifest(masked).passed_over == {"pictures without an object that fits": 39, "crowds": 2}
     for lines in groups.values():
         assert [line.variant for line in lines] == ["original", "m0", "m1", "m2"]
         assert len({(m.labels["colour"], m.labels["lines"], m.labels["shape"]) for m in lines[1:]}) == 3

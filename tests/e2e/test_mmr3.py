@@ -166,8 +166,7 @@ def test_the_report_of_an_earlier_run_holds_it_against_sampling_from_the_store(
     metrics = by_name(json.loads(out))
     whole, unchanged = consistency("all", "sample"), consistency("sampling", "sample", "variant")
     of_each = [
-        share - sum(unchanged[group, f"m{nth}"] for nth in range(3)) / 3
-        for (group,), share in whole.items()
+        share - sum(unchanged[group, f"m{nth}"] for nth in range(3)) / 3 for (group,), share in whole.items()
     ]
     assert metrics["con_minus_sampling", "all"]["value"] == pytest.approx(100 * sum(of_each) / GROUPS)
     assert [metrics[name, "all"]["n"] for name in DIFFERENCES] == [GROUPS] * 4

@@ -87,11 +87,12 @@ def test_the_mean_over_responses_equals_the_mean_over_pairs_in_groups_of_one_siz
         assert found[metric, "all"].n == 6 * len(rows)
 
 
-def test_labels_that_the_whole_group_shares_hold_its_pairs() -> None:
+def test_labels_that_the_whole_group_shares_hold_all_its_answers() -> None:
     outcomes = [outcome("a", nth, source="indoor", style=STYLES[nth]) for nth in range(3)]
     found = values([group_of("a", {(0, 1): 1.0, (0, 2): 0.0, (1, 2): 0.0}, outcomes)])
     assert found["con", "source=indoor"].value == pytest.approx(100 / 3)
     assert found["con", "source=indoor"].n == 3
+    assert found["failures", "source=indoor"].n == 3
 
 
 def test_a_pair_without_a_similarity_is_left_out_and_counted() -> None:
@@ -173,3 +174,25 @@ def test_answers_that_name_their_mask_are_counted_under_its_colour() -> None:
     found = values([group_of("a", {}, outcomes)], masks=True)
     assert found["names_colour", "colour=green"].value == 100
     assert found["names_colour", "colour=red"].value == 50
+
+
+def test_answers_left_out_take_no_other_answer_out_of_its_label() -> None:
+    def coloured(group: str, nth: int, said: str, colour: str) -> Outcome:
+        return outcome(group, nth, said, right=False, colour=colour)
+
+    first = [
+        coloured("a", 0, "copper", "red"),
+        coloured("a", 1, "copper", "red"),
+        coloured("a", 2, "", "blue"),
+    ]
+    second = [
+        coloured("b", n, said, colour)
+        for n, (said, colour) in enumerate((("copper", "red"), ("yes", "blue"), ("yes", "green")))
+    ]
+    groups = [
+        group_of("a", {(0, 1): 1.0, (0, 2): 0.0, (1, 2): 0.0}, first),
+        group_of("b", {(0, 1): 0.1, (0, 2): 0.1, (1, 2): 1.0}, second),
+    ]
+    found = values(groups, ignore_empty=True)["con", "colour=red"]
+    assert found.value == pytest.approx(200 / 3)  # two that agree, one that does not
+    assert found.n == 3

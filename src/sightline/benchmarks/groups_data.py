@@ -78,7 +78,7 @@ def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]
             variant=line.variant,
             messages=(user(*pictures, *([line.prompt] if line.prompt else [])),),
             question=line.question or line.prompt,
-            references=line.references,
+            references=tuple(reference for reference in line.references if reference.strip()),
             options=line.options,
             labels=line.labels,
             draws=SAMPLING_DRAWS if unchanged else 0,

@@ -34,7 +34,9 @@ class Manifest(Struct, frozen=True):
     """What a builder's folder holds and how it came about: the whole of manifest.json.
 
     `sources` maps the id of each source that was used to the SHA-256 of its picture, `made` each file's path
-    in the folder to its own, `dropped` the id of a source that was left out to the reason. `versions` are
+    in the folder to its own, `dropped` the id of a source that was left out to the reason; `passed_over`
+    counts by reason what never was a source (a question that is too short, a picture without an object that
+    fits). `versions` are
     those that may change bytes. `fingerprint` covers all that decides what is made.
     """
 
@@ -47,6 +49,7 @@ class Manifest(Struct, frozen=True):
     fingerprint: str = ""
     apart_from: tuple[Apart, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
+    passed_over: Mapping[str, int] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     made: Mapping[str, str] = field(default_factory=dict)
     schema: int = 1

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from sightline.build.coco import BadObject, Instances, Photo, coco_mask, pixels
+from sightline.build.coco import LEAST, MOST, BadObject, Instances, Photo, coco_mask, pixels
 from sightline.build.decode import Form, open_upright, save
 from sightline.build.sources import Source
 from sightline.build.workshop import Made, picture_name
@@ -167,6 +167,16 @@ def mask_sources(
         assignment.check_against(instances, chosen)
     tasks = ((photo, _task(instances, photo, seed, assignment)) for photo in chosen.values())
     return [_source(photo, category, task, folder) for photo, (category, task) in tasks if task is not None]
+
+
+def passed_over(instances: Instances, sources: Sequence[Source]) -> dict[str, int]:
+    """How many pictures have no object that may be masked, and how many crowds would else be such objects."""
+    crowds = sum(
+        bool(one.iscrowd) and LEAST <= one.area / (photo.width * photo.height) <= MOST
+        for photo in instances.photos.values()
+        for one in instances.objects.get(photo.id, ())
+    )
+    return {"pictures without an object that fits": len(instances.photos) - len(sources), "crowds": crowds}
 
 
 def whole_pixels(box: tuple[float, float, float, float], width: int, height: int) -> Pixels | None:

@@ -79,11 +79,9 @@ class Rephrased(Struct, frozen=True):
 
 
 class RephraseManifest(Manifest, frozen=True):
-    """The manifest of rephrasings: also the questions without an answer, which the same command asks again,
-    and how many were passed over for being short or without a known answer."""
+    """The manifest of rephrasings, with the questions whose call failed: the same command asks them again."""
 
     unanswered: Mapping[str, str] = field(default_factory=dict)
-    passed_over: Mapping[str, int] = field(default_factory=dict)
 
 
 class Estimate(Struct, frozen=True):

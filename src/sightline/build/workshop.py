@@ -68,6 +68,7 @@ class _Plan(Struct, frozen=True):
     sources: Sequence[Source]
     digests: Mapping[str, str]
     dropped: Mapping[str, str]
+    passed_over: Mapping[str, int]
     apart: tuple[Apart, ...]
 
     @property
@@ -109,6 +110,7 @@ def build(
     shown: bool = False,
     force: bool = False,
     each: int = 0,
+    passed_over: Mapping[str, int] | None = None,
 ) -> Manifest:
     """Make the groups of all sources in the folder `out`: images/, groups.jsonl and, last, manifest.json.
 
@@ -117,7 +119,8 @@ def build(
     seed) are all that decides what `work` makes; a folder built with others, or from other sources, is
     refused unless `force`. `chunk` consecutive sources are worked on in one call, always the same ones.
     Sources whose picture a folder of `apart_from` used are dropped: it is compared by content. `each` is how
-    many pictures a source gives, for the estimate that is printed where `shown`.
+    many pictures a source gives, for the estimate that is printed where `shown`. `passed_over` goes into the
+    manifest as it is.
 
     Raises UserError where the call is wrong (before anything is written) or every source was dropped;
     SurroundingsError where the disk refuses or a process dies: the same call then goes on.
@@ -132,6 +135,7 @@ def build(
         sources=[source for source in sources if source.id in digests],
         digests=digests,
         dropped=dropped,
+        passed_over=passed_over or {},
         apart=apart,
     )
     if not plan.sources:
@@ -338,6 +342,7 @@ def _conclude(plan: _Plan, order: Sequence[str], out: Path, journal: Journal) ->
         fingerprint=plan.fingerprint,
         apart_from=plan.apart,
         dropped=dropped,
+        passed_over=plan.passed_over,
         sources={entry.id: plan.digests[entry.id] for entry in done if not entry.dropped},
         made={GROUPS: digest_of(out / GROUPS), **pictures},
     )

@@ -61,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
             _print_counts(assignment, options.json)
             return 0
     from sightline.build.coco import LEAST, MOST, read_instances
-    from sightline.build.mask import KIND, VARIANTS, Mask, mask_sources, prompt
+    from sightline.build.mask import KIND, VARIANTS, Mask, mask_sources, passed_over, prompt
 
     path = Path(options.instances)
     instances = read_instances(path)
@@ -84,7 +84,10 @@ def execute(options: argparse.Namespace) -> int:
         settings["labels"] = _named(Path(options.labels))
         settings["left_out"] = list(assignment.left_out)
     work = Mask(prompt(), options.format)
-    return make(options, sources, work, kind=KIND, settings=settings, each=1 + len(VARIANTS))
+    over = {} if assignment is not None else passed_over(instances, sources)
+    return make(
+        options, sources, work, kind=KIND, settings=settings, each=1 + len(VARIANTS), passed_over=over
+    )
 
 
 def _refuse_nonsense(options: argparse.Namespace) -> None:

@@ -107,6 +107,7 @@ def make(
     settings: Mapping[str, Any],
     chunk: int = 1,
     each: int = 0,
+    passed_over: Mapping[str, int] | None = None,
 ) -> int:
     """Build as the shared options say, tell what came of it, draw the sheet; the exit status.
 
@@ -131,6 +132,7 @@ def make(
         shown=not options.quiet,
         force=options.force,
         each=each,
+        passed_over=passed_over,
     )
     tell(manifest, Path(options.out))
     draw(Path(options.out), sheet, options.seed)

@@ -13,7 +13,7 @@ from sightline.scoring.contrary import contrary
 from sightline.scoring.mask_words import names_colour, names_lines, names_shape
 from sightline.scoring.options import is_refusal
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import Group, Labels, Metric, Outcome, Term, Verdict
+from sightline.types import Group, Metric, Outcome, Term, Verdict
 
 SAMPLING = "unchanged"
 """What asks the unchanged input several times is known by (4.2: Sampling)."""
@@ -27,11 +27,14 @@ NO_FAILING_PAIR = "no failure case with two answers to compare"
 Terms = Callable[[Group], Iterable[Term]]
 
 
-class Pair(Struct, frozen=True):
-    """Two answers of a group by their places in it, and the verdict on their similarity."""
+Places = tuple[int, int]
+"""Where the two answers of a pair stand in their group."""
 
-    first: int
-    second: int
+
+class Pair(Struct, frozen=True):
+    """Two answers of a group, and the verdict on their similarity."""
+
+    places: Places
     verdict: Verdict
 
     @property
@@ -52,7 +55,7 @@ def pairs(group: Group) -> list[Pair]:
     for first, second in combinations(range(len(group)), 2):
         verdict = verdicts.get((group.outcomes[first].key, group.outcomes[second].key))
         if verdict is not None:
-            found.append(Pair(first, second, verdict))
+            found.append(Pair((first, second), verdict))
     return found
 
 
@@ -82,44 +85,46 @@ def s_gt(group: Group) -> Iterator[Term]:
 
 
 def con(group: Group) -> Iterator[Term]:
-    """The consistent pairs of all pairs (3.3); under a label of its own, a response's share of partners."""
-    yield from _over_pairs(group, lambda pair: pair.consistent)
+    """The consistent pairs of all pairs (3.3); under a label, the share of a response's partners."""
+    yield from _over_pairs(group, [(pair.places, pair.consistent) for pair in pairs(group)])
 
 
 def s_c(group: Group) -> Iterator[Term]:
-    """The mean similarity of all pairs (3.3); under a label of its own, a response's mean over partners."""
-    yield from _over_pairs(group, lambda pair: pair.similarity)
+    """The mean similarity of all pairs (3.3); under a label, a response's mean over its partners."""
+    yield from _over_pairs(group, [(pair.places, pair.similarity) for pair in pairs(group)])
 
 
 def agree(group: Group) -> Iterator[Term]:
     """1 for a pair whose normalised answers are equal, of 1 that says anything."""
     texts = [_text(outcome) for outcome in group]
-    for first, second in combinations(texts, 2):
-        if first and second:
-            yield Term(first == second, 1)
+    yield from _over_pairs(group, [(places, texts[places[0]] == texts[places[1]]) for places in _both(texts)])
 
 
 def same_meaning(group: Group) -> Iterator[Term]:
     """1 for a pair that a judge calls the same in meaning, of 1 decided; equal answers need no judge."""
     texts = [_text(outcome) for outcome in group]
-    for first, second in combinations(range(len(group)), 2):
-        if not (texts[first] and texts[second]):
-            continue
-        if texts[first] == texts[second]:
-            yield Term(1, 1)
-            continue
+    decided = []
+    for first, second in _both(texts):
         keys = group.outcomes[first].key, group.outcomes[second].key
         verdict = group.judgement("same_meaning", *keys) or group.judgement("same_meaning", *keys[::-1])
-        if verdict is not None and verdict.verdict in ("right", "wrong"):
-            yield Term(verdict.verdict == "right", 1)
+        if texts[first] == texts[second]:
+            decided.append(((first, second), True))
+        elif verdict is not None and verdict.verdict in ("right", "wrong"):
+            decided.append(((first, second), verdict.verdict == "right"))
+    yield from _over_pairs(group, decided)
 
 
 def contrary_consistent(group: Group) -> Iterator[Term]:
     """1 for a pair above the threshold that says plainly contrary things (yes and no), of 1 above it."""
-    for pair in pairs(group):
-        if pair.consistent:
-            said = (group.outcomes[place].response for place in (pair.first, pair.second))
-            yield Term(contrary(*said) is not None, 1)
+    responses = [outcome.response for outcome in group]
+    yield from _over_pairs(
+        group,
+        [
+            (pair.places, contrary(responses[pair.places[0]], responses[pair.places[1]]) is not None)
+            for pair in pairs(group)
+            if pair.consistent
+        ],
+    )
 
 
 def pairs_left_out(group: Group) -> Iterator[Term]:
@@ -153,9 +158,10 @@ def inconsistent(group: Group) -> Iterator[Term]:
 
 
 def failures(group: Group) -> Iterator[Term]:
-    """1 for a group in which not every answer is right, of 1 scored (A.5)."""
+    """1 for a group in which not every answer is right, of 1 scored (A.5); under a label, of its answers."""
     if all(outcome.scored for outcome in group):
-        yield Term(_fails(group), 1)
+        yield Term(_fails(group), 1, {})
+        yield from (Term(_fails(group), 1, outcome.labels, overall=False) for outcome in group)
 
 
 def in_failures(terms: Terms) -> Terms:
@@ -188,7 +194,7 @@ def minus_sampling(terms: Terms) -> Terms:
         there = [_mean(terms(_of(group, tuple(draws)))) for _, draws in unchanged]
         known = [value for value in there if value is not None]
         if here is not None and known and len(known) == len(there):
-            yield Term(here - sum(known) / len(known), 1)
+            yield Term(here - sum(known) / len(known), 1, {})
 
     return difference
 
@@ -262,23 +268,26 @@ def _is_similarity(metric: Metric) -> bool:
     return metric.judged == SIMILAR or metric.name.startswith("s_gt")
 
 
-def _over_pairs(group: Group, value: Callable[[Pair], float]) -> Iterator[Term]:
-    known = [(pair, float(value(pair))) for pair in pairs(group)]
+def _over_pairs(group: Group, known: Sequence[tuple[Places, float]]) -> Iterator[Term]:
+    """The mean over pairs; under the labels of each answer, its mean over the pairs that it is in."""
     if not known:
         return
-    yield Term(sum(amount for _, amount in known), len(known))
-    shared = group.labels
+    yield Term(sum(amount for _, amount in known), len(known), {})
     for place, outcome in enumerate(group):
-        own: Labels = {name: label for name, label in outcome.labels.items() if name not in shared}
-        amounts = [amount for pair, amount in known if place in (pair.first, pair.second)]
-        if own and amounts:
-            yield Term(sum(amounts) / len(amounts), 1, own, overall=False)
+        own = [amount for places, amount in known if place in places]
+        if own and outcome.labels:
+            yield Term(sum(own) / len(own), 1, outcome.labels, overall=False)
+
+
+def _both(texts: Sequence[str]) -> Iterator[Places]:
+    """The pairs of answers that both say anything."""
+    return ((i, j) for i, j in combinations(range(len(texts)), 2) if texts[i] and texts[j])
 
 
 def _left_out(group: Group, compared: Sequence[Pair]) -> Iterator[Term]:
     every = len(group) * (len(group) - 1) // 2
     if every:
-        yield Term(every - len(compared), every)
+        yield Term(every - len(compared), every, {})
 
 
 def _says(outcome: Outcome) -> bool:
@@ -286,10 +295,12 @@ def _says(outcome: Outcome) -> bool:
 
 
 def _by_verdict(group: Group, holds: Callable[[bool, int], bool]) -> Iterator[Term]:
+    found = []
     for pair in pairs(group):
-        first, second = group.outcomes[pair.first], group.outcomes[pair.second]
+        first, second = (group.outcomes[place] for place in pair.places)
         if first.scored and second.scored:
-            yield Term(holds(pair.consistent, first.right + second.right), 1)
+            found.append((pair.places, holds(pair.consistent, first.right + second.right)))
+    yield from _over_pairs(group, found)
 
 
 def _of(group: Group, outcomes: tuple[Outcome, ...]) -> Group:

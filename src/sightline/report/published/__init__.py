@@ -98,8 +98,8 @@ class _Footnote(Struct, frozen=True):
 
 
 class _Column(Struct, frozen=True, array_like=True):
-    """What a column holds; `n` is what its cells average over, so that a share is k/n, or 0 where the
-    paper does not say."""
+    """What a column holds; `n` is what its cells average over as the paper says (a share should be k/n), or
+    0 where it does not."""
 
     setting: str
     metric: str
