@@ -1,0 +1,48 @@
+"""Draws masks.png: every number of lines in both shapes, on a scene made here.
+
+python docs/images/draw_masks.py
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+from PIL import Image, ImageDraw, ImageFont
+
+from sightline.build.mask import COLOURS, Lines, Masking, Pixels, Shape, hidden_pixels, paint
+
+WIDTH, HEIGHT = 240, 180
+BOX = Pixels(70, 40, 180, 150)
+MARGIN, CAPTION = 12, 22
+
+
+def scene() -> Image.Image:
+    """A lamp on a table."""
+    picture = Image.new("RGB", (WIDTH, HEIGHT), (205, 216, 226))
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 140, WIDTH, HEIGHT), fill=(142, 105, 72))
+    draw.polygon([(95, 40), (155, 40), (180, 95), (70, 95)], fill=(232, 186, 92))
+    draw.rectangle((120, 95, 130, 138), fill=(84, 78, 74))
+    draw.ellipse((95, 130, 155, 150), fill=(84, 78, 74))
+    return picture
+
+
+def main() -> None:
+    """Draw the sheet."""
+    shapes, lines = get_args(Shape), get_args(Lines)
+    size = (MARGIN + len(lines) * (WIDTH + MARGIN), MARGIN + len(shapes) * (HEIGHT + CAPTION + MARGIN))
+    sheet = Image.new("RGB", size, "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
+    for (row, shape), (column, count) in product(enumerate(shapes), enumerate(lines)):
+        colour = list(COLOURS)[(row * len(lines) + column) % len(COLOURS)]
+        hidden = hidden_pixels(BOX, WIDTH, HEIGHT, Masking(colour, count, shape))
+        left, top = MARGIN + column * (WIDTH + MARGIN), MARGIN + row * (HEIGHT + CAPTION + MARGIN)
+        sheet.paste(paint(scene(), hidden, colour), (left, top))
+        draw.text((left, top + HEIGHT + 3), f"{colour}, {count} line{'s' * (count > 1)}, {shape}", "black", font)
+    sheet.save(Path(__file__).with_name("masks.png"), optimize=True)
+
+
+if __name__ == "__main__":
+    main()
