@@ -40,7 +40,8 @@ def main() -> None:
         hidden = hidden_pixels(BOX, WIDTH, HEIGHT, Masking(colour, count, shape))
         left, top = MARGIN + column * (WIDTH + MARGIN), MARGIN + row * (HEIGHT + CAPTION + MARGIN)
         sheet.paste(paint(scene(), hidden, colour), (left, top))
-        draw.text((left, top + HEIGHT + 3), f"{colour}, {count} line{'s' * (count > 1)}, {shape}", "black", font)
+        caption = f"{colour}, {count} line{'s' * (count > 1)}, {shape}"
+        draw.text((left, top + HEIGHT + 3), caption, "black", font)
     sheet.save(Path(__file__).with_name("masks.png"), optimize=True)
 
 

@@ -190,3 +190,15 @@ def test_where_options_were_shown_the_right_one_must_be_chosen() -> None:
     shown = ("a cat", "a dog")
     assert verdict("groups:x", "The answer is B", "A dog", shown=shown) == ("right", "B")
     assert verdict("groups:x", "The answer is A", "b dog", "B", shown=shown) == ("wrong", "A")
+
+
+def test_a_label_size_of_one_s_own_is_a_label(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    sizes: list[dict[str, str]] = [{}, {"size": "large"}, {"size": "small"}]
+    write_groups([GroupLine("a", f"v{n}", prompt="?", labels=size) for n, size in enumerate(sizes)], file)
+    (sample,) = groups().samples(None, "test", options(f"groups:{file}"))
+    assert len(list(groups().probes(sample, options(f"groups:{file}")))) == 3
+
+
+def test_a_folder_stands_for_the_groups_file_in_it(data: Path) -> None:
+    assert len(groups().samples(None, "test", options(f"groups:{data / 'context'}"))) == 2

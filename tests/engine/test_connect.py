@@ -40,16 +40,6 @@ def test_names_with_signs_that_mean_something_in_urls_are_only_names(tmp_path: P
         assert (tmp_path / name).is_file()
 
 
-def test_a_store_of_the_first_schema_gains_the_tables_that_are_new(tmp_path: Path) -> None:
-    path = _new(tmp_path / "s.db")
-    _sql(path, "DROP TABLE vectors")
-    _sql(path, "UPDATE meta SET value = '1'")
-    store = Store.open(str(path))
-    store.add_vectors({b"k": b"v"})
-    assert store.vectors([b"k"]) == {b"k": b"v"}
-    assert (tmp_path / "s.db.v1.backup").is_file()
-
-
 @pytest.mark.parametrize("table", ["vectors", "pictures"])
 def test_tables_of_what_can_be_made_anew_may_be_dropped(tmp_path: Path, table: str) -> None:
     path = _new(tmp_path / "s.db")

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sightline.engine.store import Store
-from sightline.errors import SurroundingsError
+from sightline.errors import SurroundingsError, UserError
 from sightline.evaluation.similarity import Similarity
 from sightline.scoring.similarity import similarity
 from sightline.types import Group, Outcome, Usage
@@ -87,11 +87,21 @@ def test_a_second_evaluation_embeds_nothing_and_does_not_load_the_model(store: S
     assert [len(group.judgements) for group in again.measured(groups())] == [1, 1, 1]
 
 
+class Other(Counting):
+    identity = "other"
+
+
 def test_vectors_of_one_embedder_are_not_those_of_another(store: Store) -> None:
     made(store, Counting()).embed(groups())
-    other = Counting()
+    other = Other()
     made(store, other, "other").embed(groups())
     assert len(other.asked) == 4
+
+
+def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
+    with pytest.raises(UserError, match=r"no longer what this run was measured with.*expected counting"):
+        made(store, Other()).embed(groups())
+    assert store.vectors([b"k"]) == {}
 
 
 def test_a_group_is_measured_with_the_settings_that_it_is_held_against(store: Store) -> None:

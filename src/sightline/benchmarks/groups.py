@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import FILE, Facts, Option, Setting, about
-from sightline.benchmarks.groups_data import answered_samples, probes_of, read_samples
+from sightline.benchmarks.groups_data import GROUPS, Chosen, answered_samples, probes_of, read_samples
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.metrics.consistency import consistency_metrics
@@ -80,13 +80,15 @@ class Groups:
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The groups of the file, or those that a file of answers is about."""
         if options["file"] is None and options["answers"] is not None:
-            return answered_samples(Path(options["answers"]), size=options["size"], **_unchanged(options))
+            return answered_samples(Path(options["answers"]), _chosen(options))
         file = Path(options["file"]) if options["file"] is not None else self._locate(folder, options)
-        return read_samples(file, size=options["size"], **_unchanged(options))
+        if file.is_dir():
+            file = file / GROUPS
+        return read_samples(file, _chosen(options))
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """The lines of the group, a query each, or what is unchanged, for Sampling (MM-R3 4.2)."""
-        return probes_of(sample, **_unchanged(options))
+        return probes_of(sample, _chosen(options))
 
     def cases(self, group: Group) -> Iterator[Case]:
         """Each answer by itself, then every two that differ: who says the same in other words?"""
@@ -145,8 +147,13 @@ def _nowhere(folder: Path | None, options: Mapping[str, Any]) -> Path:
     raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
 
-def _unchanged(options: Mapping[str, Any]) -> dict[str, bool]:
-    return {"unchanged": options["unchanged"], "each": options["task"] == "context"}
+def _chosen(options: Mapping[str, Any]) -> Chosen:
+    return Chosen(
+        size=options["size"],
+        one_size=options["task"] == "restyling",
+        unchanged=options["unchanged"],
+        each=options["task"] == "context",
+    )
 
 
 def _read(case: Case, task: Task) -> Reading:

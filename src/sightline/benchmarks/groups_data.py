@@ -49,29 +49,39 @@ def task_file(folder: Path | None, task: str) -> Path:
     )
 
 
-def read_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -> list[Sample]:
+class Chosen(Struct, frozen=True):
+    """Which lines of a groups file are asked.
+
+    `size` keeps those with that label `size`; without it, `one_size` keeps the pictures' own size, else the
+    only one that a builder made. For `unchanged` and `each` see `asked`.
+    """
+
+    size: int | None = None
+    one_size: bool = False
+    unchanged: bool = False
+    each: bool = False
+
+
+def read_samples(file: Path, chosen: Chosen) -> list[Sample]:
     """A sample a group, its `record` all of its lines; groups of which nothing is asked are left out.
 
-    `size` keeps the lines with that label `size`; for the others see `asked`. Raises UserError where the file
-    or a line is wrong, or nothing is left.
+    Raises UserError where the file or a line is wrong, or nothing is left.
     """
-    lines = _of_size(read_groups(file), size, file)
-    return _samples(lines, file, str(file.parent), unchanged=unchanged, each=each)
+    return _samples(_of_size(read_groups(file), chosen, file), file, str(file.parent), chosen)
 
 
-def answered_samples(file: Path, *, size: int | None, unchanged: bool, each: bool) -> list[Sample]:
+def answered_samples(file: Path, chosen: Chosen) -> list[Sample]:
     """The samples that a file of answers says were asked: lines with group, variant, references, labels.
 
     Raises UserError where a line is wrong.
     """
-    lines = _of_size(_answered_lines(file), size, file)
-    return _samples(lines, file, "", unchanged=unchanged, each=each)
+    return _samples(_of_size(_answered_lines(file), chosen, file), file, "", chosen)
 
 
-def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]:
+def probes_of(sample: Sample, chosen: Chosen) -> Iterator[Probe]:
     """The probes of a sample in the order of its lines; those asked unchanged share their draws."""
     root = sample.pictures[0].root if sample.pictures else ""
-    for line in asked(sample.record, unchanged=unchanged, each=each):
+    for line in asked(sample.record, chosen):
         pictures = [Picture(os.path.join(root, image), root) for image in line.images]
         yield Probe(
             sample=sample.id,
@@ -81,17 +91,17 @@ def probes_of(sample: Sample, *, unchanged: bool, each: bool) -> Iterator[Probe]
             references=tuple(reference for reference in line.references if reference.strip()),
             options=line.options,
             labels=line.labels,
-            draws=SAMPLING_DRAWS if unchanged else 0,
+            draws=SAMPLING_DRAWS if chosen.unchanged else 0,
         )
 
 
-def asked(lines: Sequence[GroupLine], *, unchanged: bool, each: bool) -> list[GroupLine]:
+def asked(lines: Sequence[GroupLine], chosen: Chosen) -> list[GroupLine]:
     """The lines of a group that are asked: all but the original; where `unchanged`, the original alone.
 
     What is unchanged where it is `each` is every line but the original: the masked pictures of context
     reasoning, of which the paper's Sampling is made.
     """
-    original = unchanged and not each
+    original = chosen.unchanged and not chosen.each
     return [line for line in lines if (line.variant == ORIGINAL) == original]
 
 
@@ -118,16 +128,10 @@ class _Built(Struct):
     kind: str
 
 
-def _samples(
-    lines: Sequence[GroupLine], file: Path, root: str, *, unchanged: bool, each: bool
-) -> list[Sample]:
+def _samples(lines: Sequence[GroupLine], file: Path, root: str, chosen: Chosen) -> list[Sample]:
     groups = by_group(lines)
-    samples = [
-        _sample(name, members, root)
-        for name, members in groups.items()
-        if asked(members, unchanged=unchanged, each=each)
-    ]
-    if not samples and unchanged and not each:
+    samples = [_sample(name, members, root) for name, members in groups.items() if asked(members, chosen)]
+    if not samples and chosen.unchanged and not chosen.each:
         raise UserError(
             f"no group has a line with variant '{ORIGINAL}'",
             file=file,
@@ -153,23 +157,24 @@ def _sample(name: str, lines: Sequence[GroupLine], root: str) -> Sample:
     )
 
 
-def _of_size(lines: Sequence[GroupLine], size: int | None, file: Path) -> list[GroupLine]:
-    """The lines of one size: of the one that is named, else those without any, else those of the only one."""
+def _of_size(lines: Sequence[GroupLine], chosen: Chosen, file: Path) -> list[GroupLine]:
+    if chosen.size is None and not chosen.one_size:
+        return list(lines)
     sizes = list(dict.fromkeys(map(_size, lines)))
-    wanted = str(size) if size is not None else "" if "" in sizes else sizes[0]
-    if wanted not in sizes or (size is None and "" not in sizes and len(sizes) > 1):
+    wanted = str(chosen.size) if chosen.size is not None else ORIGINAL if ORIGINAL in sizes else sizes[0]
+    several = chosen.size is None and ORIGINAL not in sizes and len(sizes) > 1
+    if several or wanted not in sizes:
         raise UserError(
-            f"holds no pictures of size {size}" if size else "holds pictures of several sizes",
+            "holds pictures of several sizes" if several else f"holds no pictures of size {wanted}",
             file=file,
-            expected=f"--set size=S with S one of {', '.join(filter(None, sizes)) or 'none'}",
+            expected=f"--set size=S with S one of {', '.join(size for size in sizes if size != ORIGINAL)}",
         )
     return [line for line in lines if _size(line) == wanted]
 
 
 def _size(line: GroupLine) -> str:
-    """The size that a line's picture was made in, '' for its own."""
-    size = str(line.labels.get("size", ""))
-    return "" if size == ORIGINAL else size
+    """The size that a builder made a line's picture in."""
+    return str(line.labels.get("size", ORIGINAL))
 
 
 def _answered_lines(file: Path) -> list[GroupLine]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
+from sightline.build.sources import inside
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
 
@@ -125,7 +126,7 @@ def read_instances(path: Path) -> Instances:
     _refuse_doubles((one.id for one in whole.annotations), "annotations", path)
     _refuse_doubles((one.id for one in whole.categories), "categories", path)
     for photo in whole.images:
-        _check_name(photo, path)
+        inside(photo.file_name, path, f"image {photo.id}", "file_name")
     objects: dict[int, list[Annotation]] = {}
     for one in whole.annotations:
         if one.image_id not in photos:
@@ -217,19 +218,6 @@ def _unpacked(text: str) -> list[int]:
     if shift:
         raise BadObject("the runs of its segmentation are cut off")
     return runs
-
-
-def _check_name(photo: Photo, path: Path) -> None:
-    name = PurePosixPath(photo.file_name)
-    if name.is_absolute() or ".." in name.parts or "\0" in photo.file_name:
-        raise UserError(
-            "leads out of the folder of pictures",
-            file=path,
-            record=f"image {photo.id}",
-            field="file_name",
-            found=photo.file_name,
-            expected="a path inside it",
-        )
 
 
 def _dangling(one: Annotation, field: str, value: int, part: str, path: Path) -> UserError:

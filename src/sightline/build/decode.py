@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
 
 Form = Literal["png", "jpeg"]
 
-FORMS: tuple[Form, ...] = ("png", "jpeg")
-SUFFIXES = {"png": ".png", "jpeg": ".jpg"}
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "JPEG": (".jpg", ".jpeg"),
+    "PNG": (".png",),
+    "WEBP": (".webp",),
+    "GIF": (".gif",),
+    "BMP": (".bmp",),
+    "TIFF": (".tiff", ".tif"),
+}
+"""How files of a format (Pillow's name) may end; what is written ends in the first."""
 
 
 def open_upright(path: str | Path) -> Image:

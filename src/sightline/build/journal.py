@@ -43,28 +43,20 @@ class Journal:
 
     def __enter__(self) -> Self:
         """Open it, made anew with its folder where it is not there, and keep other processes out."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a+b")
-        except OSError as error:
-            raise self._failed(error) from None
-        try:
-            _lock(self._file.fileno())
-        except BlockingIOError:
+        self._hold()
+        # The process that held it may have removed it after it was opened here.
+        while not self._in_place():
             self._file.close()
-            raise UserError(
-                "another process builds there", file=self._folder, expected="its end, or another --out"
-            ) from None
-        except OSError as error:
-            self._file.close()
-            raise self._failed(error) from None
+            self._hold()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it; what was added stays."""
+        """Close it; what was added stays, an empty one does not."""
         with contextlib.suppress(OSError):
+            if os.fstat(self._file.fileno()).st_size == 0 and self._in_place():
+                discard(self._folder)
             self._file.close()
 
     def header(self) -> Any:
@@ -105,6 +97,30 @@ class Journal:
     def discard(self) -> None:
         """Remove it: all is built."""
         discard(self._folder)
+
+    def _hold(self) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("a+b")
+        except OSError as error:
+            raise self._failed(error) from None
+        try:
+            _lock(self._file.fileno())
+        except BlockingIOError:
+            self._file.close()
+            raise UserError(
+                "another process builds there", file=self._folder, expected="its end, or another --out"
+            ) from None
+        except OSError as error:
+            self._file.close()
+            raise self._failed(error) from None
+
+    def _in_place(self) -> bool:
+        """Whether the file that is held is still the folder's."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
+        except FileNotFoundError:
+            return False
 
     def _write(self, lines: list[bytes]) -> None:
         self._file.write(b"".join(line + b"\n" for line in lines))

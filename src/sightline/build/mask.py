@@ -100,11 +100,9 @@ class Mask(Struct, frozen=True):
     prompt: str
     form: Form = "png"
 
-    def __call__(self, sources: Sequence[Source], out: Path) -> list[Made]:
-        """Mask the object of each source; one whose record or picture does not allow it is dropped."""
-        return [self._make(source, msgspec.convert(source.record, Task), out) for source in sources]
-
-    def _make(self, source: Source, task: Task, out: Path) -> Made:
+    def __call__(self, source: Source, out: Path) -> Made:
+        """Mask the object of a source; one whose record or picture does not allow it is dropped."""
+        task = msgspec.convert(source.record, Task)
         try:
             picture, box, object_ = _ready(source, task)
         except BadObject as error:
@@ -327,4 +325,5 @@ def _source(photo: Photo, category: str, task: Task, folder: Path) -> Source:
         references=(category,),
         labels={"category": category},
         record=msgspec.to_builtins(task),
+        root=str(folder),
     )

@@ -69,15 +69,9 @@ class Perturb(Struct, frozen=True):
     form: Form = "png"
     plugins: tuple[str, ...] = ()
 
-    def __call__(self, sources: Sequence[Source], out: Path) -> list[Made]:
-        """Make the groups of these sources; a picture that cannot be used is dropped."""
-        return [self._make(source, out) for source in sources]
-
-    def _make(self, source: Source, out: Path) -> Made:
-        try:
-            return Made(tuple(self._lines(source, out)))
-        except BadPicture as error:
-            return Made(dropped=str(error))
+    def __call__(self, source: Source, out: Path) -> Made:
+        """Make the group of a source; BadPicture where its picture cannot be used."""
+        return Made(tuple(self._lines(source, out)))
 
     def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:
         how, picture = named(self.kind, self.plugins), open_upright(source.picture)

@@ -96,7 +96,7 @@ def _draw_group(
         _write(pen, font, (GAP, top + LINE), asked.pop(), width, 1, "dimgray")
     for column, line in enumerate(shown):
         left, below = GAP + column * (layout.cell + GAP), top + HEAD * LINE
-        picture = _thumbnail(line, folder, layout.cell)
+        picture, height = _thumbnail(line, folder, layout.cell), layout.cell
         if isinstance(picture, str):
             pen.rectangle((left, below, left + layout.cell - 1, below + layout.cell - 1), outline="silver")
             room = (layout.cell - GAP) // LINE
@@ -105,11 +105,12 @@ def _draw_group(
             )
         else:
             canvas.paste(picture, (left, below))
+            height = picture.height
         caption = "; ".join(_labels_beyond(line, shown))
         words = f"{line.variant}: {caption}" if caption else line.variant
         if len({other.prompt for other in shown}) > 1:
             words += f" | {line.prompt}"
-        _write(pen, font, (left, below + layout.cell + 4), words, layout.cell, LINES, "black")
+        _write(pen, font, (left, below + height + 4), words, layout.cell, LINES, "black")
 
 
 def _title(lines: Sequence[GroupLine], shown: int) -> str:

@@ -65,9 +65,9 @@ class Restyle(Struct, frozen=True):
     max_pixels: int = MAX_PIXELS
     device: str = "cpu"
 
-    def __call__(self, sources: Sequence[Source], out: Path) -> list[Made]:
-        """Restyle the picture of each source; BadPicture where it cannot be decoded."""
-        return [Made(lines=tuple(self._lines(source, out))) for source in sources]
+    def __call__(self, source: Source, out: Path) -> Made:
+        """Restyle the picture of a source; BadPicture where it cannot be decoded, MemoryError for too little."""
+        return Made(tuple(self._lines(source, out)))
 
     def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:
         picture = open_upright(source.picture)

@@ -15,12 +15,14 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct, field
 
+from sightline.build.decode import ENDINGS
 from sightline.errors import UserError
 from sightline.formats.files import Rows, json_rows, read_bytes
 from sightline.formats.tables import Table, read_table, table_rows
+from sightline.pictures import BadPicture
 from sightline.types import Labels
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 IMAGE = ("image", "picture")
 ANSWERS = ("answer", "answers", "reference", "references")
 LANDMARK = ("landmark_id", "landmark")
@@ -34,8 +36,9 @@ class Source(Struct, frozen=True):
 
     `id` is its group's: unique, and safe as a file name. `picture` is a path on disk, `references` answers
     any of which is right. `record` is what one builder needs beyond that (an annotation), in plain builtins.
-    All but `picture` are part of the fingerprint by which finished work is known again; the picture counts
-    by its content.
+    `root` is the folder that the picture may not leave, by a link either ('' for none): one that does is
+    dropped. All but `picture` and `root` are part of the fingerprint by which finished work is known again;
+    the picture counts by its content.
     """
 
     id: str
@@ -44,6 +47,7 @@ class Source(Struct, frozen=True):
     question: str = ""
     labels: Labels = field(default_factory=dict)
     record: Any = None
+    root: str = ""
 
 
 def picture_sources(path: Path, pictures: Path | None = None, labels: Path | None = None) -> list[Source]:
@@ -91,7 +95,7 @@ def folder_sources(folder: Path) -> list[Source]:
     for path, name, parent in zip(paths, _ids(paths), inside, strict=True):
         place = decoded(os.path.basename(parent)) if parent and len(classes) > 1 else ""
         known: Labels = {"class": place} if place else {}
-        sources.append(Source(name, str(folder / path), (place,) if place else (), labels=known))
+        sources.append(Source(name, str(folder / path), (place,) if place else (), labels=known, root=str(folder)))
     return sources
 
 
@@ -99,8 +103,9 @@ def table_sources(path: Path, pictures: Path | None = None) -> list[Source]:
     """The records of a CSV, JSON Lines or JSON list: image, and id, question, answer(s), reference(s) if any.
 
     A cell may hold a JSON list of answers. Pictures are looked for in `pictures` (default: the table's
-    folder) and may not leave it; one that is not there becomes a drop when it is worked on. Records about
-    one picture are told apart by a number. UserError names file, record and field.
+    folder) and may not leave it: UserError for a path that does, a drop for a link. One that is not there
+    becomes a drop when it is worked on. Records about one picture are told apart by a number. UserError
+    names file, record and field.
     """
     root = pictures or path.parent
     content = read_bytes(path)
@@ -109,7 +114,7 @@ def table_sources(path: Path, pictures: Path | None = None) -> list[Source]:
         if content.lstrip()[:1] in (b"{", b"[")
         else table_rows(_headed(read_table(content, path), path), path)
     )
-    images = [_inside(row, where, path, root) for where, row in rows]
+    images = [_image(row, where, path, root) for where, row in rows]
     ids = _given_ids(rows, path) or _ids(images)
     return [
         Source(
@@ -117,6 +122,7 @@ def table_sources(path: Path, pictures: Path | None = None) -> list[Source]:
             picture=str(root / image),
             references=_references(row, where, path),
             question=_text(row.get("question"), where, "question", path),
+            root=str(root),
         )
         for (where, row), image, name in zip(rows, images, ids, strict=True)
     ]
@@ -161,7 +167,7 @@ def landmark_sources(path: Path, pictures: Path | None = None, labels: Path | No
     listed = found + missing if len(missing) <= len(found) else found
     ids = _ids([name for name, _, _ in listed])
     return [
-        Source(name, picture, (decoded(place),))
+        Source(name, picture, (decoded(place),), root=str(root))
         for name, (_, picture, place) in zip(ids, listed, strict=True)
     ]
 
@@ -179,7 +185,7 @@ def place_sources(named: Mapping[str, str], path: Path, pictures: Path | None = 
     sources = []
     for name, (stem, place) in zip(_ids(list(named)), named.items(), strict=True):
         there = _only(stem, files[stem], place, path) if stem in files else _absent(stem, stem, path)
-        sources.append(Source(name, str(root / there), (decoded(place),)))
+        sources.append(Source(name, str(root / there), (decoded(place),), root=str(root)))
     return sources
 
 
@@ -195,6 +201,40 @@ def decoded(name: str) -> str:
     with contextlib.suppress(UnicodeDecodeError):
         bare = unquote(bare, errors="strict")
     return " ".join(bare.replace("_", " ").split())
+
+
+def inside(name: str, path: Path, record: object, field: str, root: Path | None = None) -> str:
+    """A picture's path as a file names it, relative to the folder of pictures; UserError where it leads out."""
+    plain = os.path.normpath(name)
+    if os.path.isabs(plain) or plain.split(os.sep)[0] == ".." or "\0" in name:
+        raise UserError(
+            f"leads out of {root or 'the folder of pictures'}",
+            file=path,
+            record=record,
+            field=field,
+            found=name,
+            expected="a path inside that folder",
+        )
+    return Path(plain).as_posix()
+
+
+def drop_reason(error: BadPicture, source: Source) -> str:
+    """Why a source is dropped, without the places on disk: they decide nothing that is built."""
+    return str(error).removeprefix(f"{source.picture}: ").removesuffix(f" {source.root}")
+
+
+def refuse_twins(sources: Sequence[Source]) -> None:
+    """Raise UserError where an id occurs twice."""
+    seen: dict[str, str] = {}
+    for source in sources:
+        if source.id in seen:
+            raise UserError(
+                "two sources have this id",
+                record=source.id,
+                found=f"{seen[source.id]} and {source.picture}",
+                expected="ids that differ",
+            )
+        seen[source.id] = source.picture
 
 
 def _pictures_below(folder: Path) -> list[str]:
@@ -225,7 +265,7 @@ def _ids(names: Sequence[str]) -> list[str]:
     plain = [_plain(name) + number for name, number in zip(names, numbers, strict=True)]
     alike = Counter(name.casefold() for name in plain)
     return [
-        f"{short}-{hashlib.sha256((name + number).encode()).hexdigest()[:8]}"
+        f"{short}-{hashlib.sha256((f'{name}\0{number}' if number else name).encode()).hexdigest()[:8]}"
         if alike[short.casefold()] > 1 or not _says_all(short, name)
         else short
         for short, name, number in zip(plain, names, numbers, strict=True)
@@ -274,7 +314,7 @@ def _headed(table: Table, path: Path, *needed: str) -> Table:
     return table
 
 
-def _inside(row: Mapping[str, Any], where: str, path: Path, root: Path) -> str:
+def _image(row: Mapping[str, Any], where: str, path: Path, root: Path) -> str:
     """The picture of a record, relative to the root; UserError where there is none or it leads out of it."""
     column = next((name for name in IMAGE if name in row), None)
     if column is None:
@@ -284,17 +324,7 @@ def _inside(row: Mapping[str, Any], where: str, path: Path, root: Path) -> str:
     name = _text(row[column], where, column, path)
     if not name or "\0" in name:
         raise UserError("names no picture", file=path, record=where, field=column, found=row[column])
-    inside = os.path.normpath(name)
-    if os.path.isabs(inside) or inside.split(os.sep)[0] == "..":
-        raise UserError(
-            f"leads out of {root}",
-            file=path,
-            record=where,
-            field=column,
-            found=name,
-            expected="a path inside the folder of the table, or in the one that --images names",
-        )
-    return Path(inside).as_posix()
+    return inside(name, path, where, column, root)
 
 
 def _references(row: Mapping[str, Any], where: str, path: Path) -> tuple[str, ...]:

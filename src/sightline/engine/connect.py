@@ -73,8 +73,8 @@ def prepare(engine: Engine, name: str) -> None:
             )
         if found < schema.SCHEMA_VERSION:
             _migrate(connection, found)
-        elif not tables.issuperset(schema.metadata.tables):
-            # Tables of what costs nothing but time may have been dropped.
+        if not tables.issuperset(schema.metadata.tables):
+            # New since the store was made, or dropped, as what costs nothing but time may be.
             schema.metadata.create_all(connection)
 
 
@@ -162,7 +162,6 @@ def _migrate(connection: Connection, version: int) -> None:
     for step in range(version, schema.SCHEMA_VERSION):
         for statement in schema.MIGRATIONS[step]:
             connection.execute(text(statement))
-    schema.metadata.create_all(connection)
     connection.execute(
         update(schema.meta)
         .where(schema.meta.c.name == "schema_version")

@@ -18,10 +18,10 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {1: ()}
-"""Version -> the SQL statements that lead from it to the next one; tables that are new come by themselves."""
+MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
+"""Version -> the SQL statements that lead from it to the next one; a table that is new comes by itself."""
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")

@@ -90,24 +90,34 @@ class Plan:
         order = _neighbours(self.samples)
         for first in range(0, len(order), CHUNK):
             chunk = order[first : first + CHUNK]
-            probes = {index: self._probes(self.samples[index], self._part) for index in chunk}
+            asked = {index: self._asked(self.samples[index]) for index in chunk}
             self._look_at(
-                [picture for index in chunk for picture in self.samples[index].pictures]
-                + [picture for made in probes.values() for probe in made for picture in _pictures(probe)]
+                [picture for index in chunk for picture in _standing_for(self.samples[index])]
+                + [
+                    picture
+                    for settings in asked.values()
+                    for probes in settings.values()
+                    for probe in probes
+                    for picture in _pictures(probe)
+                ]
             )
-            yield [(index, self._sample(self.samples[index], probes[index])) for index in chunk]
+            yield [(index, self._sample(self.samples[index], asked[index])) for index in chunk]
 
-    def _probes(self, sample: Sample, part: Part) -> list[Probe]:
-        return list(self.benchmark.probes(sample, part.options))
+    def _asked(self, sample: Sample) -> dict[str, list[Probe]]:
+        """The probes of a sample by setting, its own first."""
+        return {
+            part.setting: list(self.benchmark.probes(sample, part.options))
+            for part in (self._part, *self._partners)
+        }
 
-    def _sample(self, sample: Sample, probes: list[Probe]) -> list[tuple[Row, Keyed | None]]:
+    def _sample(self, sample: Sample, asked: Mapping[str, list[Probe]]) -> list[tuple[Row, Keyed | None]]:
         cluster = cluster_of(sample, self._files)
         made: list[tuple[Row, Keyed | None]] = []
-        for members in grouped(probes, range(self._repeats)):
+        for members in grouped(asked[self._part.setting], range(self._repeats)):
             partners = {
                 part.setting: tuple(
                     self._row(probe, draw, part, cluster)[0]
-                    for probe, draw in held_against(self._probes(sample, part), members[0][1])
+                    for probe, draw in held_against(asked[part.setting], members[0][1])
                 )
                 for part in self._partners
             }
@@ -208,9 +218,9 @@ def cluster_of(sample: Sample, seen: Mapping[str, PictureFile | BadPicture]) -> 
 
 
 def look_at(sample: Sample) -> Mapping[str, PictureFile | BadPicture]:
-    """What is seen of a sample's pictures, without a store to remember it."""
+    """What is seen of the picture that stands for a sample, without a store to remember it."""
     seen: dict[str, PictureFile | BadPicture] = {}
-    for picture in sample.pictures:
+    for picture in _standing_for(sample):
         try:
             seen[picture.path] = look(picture, {})
         except BadPicture as error:
@@ -241,6 +251,11 @@ def _neighbours(samples: Sequence[Sample]) -> list[int]:
         for index, sample in enumerate(samples)
     ]
     return sorted(range(len(samples)), key=leader.__getitem__)
+
+
+def _standing_for(sample: Sample) -> tuple[Picture, ...]:
+    """The picture whose digest is the cluster of a sample that names none."""
+    return sample.pictures[:1] if sample.cluster is None else ()
 
 
 def _pictures(probe: Probe) -> list[Picture]:

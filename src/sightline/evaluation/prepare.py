@@ -97,9 +97,12 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
 
 def similarity_of(ready: Prepared, store: Store, shown: bool) -> Similarity | None:
     """The similarity of answers, where the benchmark measures any."""
-    if ready.embedder is None:
+    made = ready.embedder
+    if made is None:
         return None
-    return similarity(ready.benchmark, ready.options.benchmark, ready.embedder.identity, store, shown=shown)
+    return similarity(
+        ready.benchmark, ready.options.benchmark, made.identity, lambda: made, store, shown=shown
+    )
 
 
 def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from sightline.engine.store import Store
@@ -10,6 +12,7 @@ from sightline.evaluation.groups import Judged
 from sightline.evaluation.judges import Judge, ModelJudge, People, Rules, judge_kind
 from sightline.evaluation.run import rows_of
 from sightline.evaluation.similarity import similarity
+from sightline.models.embedder import embedder
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import attach
 from sightline.types import Result
@@ -43,7 +46,9 @@ def rebuild(store: Store, run: int | None = None, against: str | None = None) ->
         judges,
         store,
         _Nowhere(),
-        similarity(benchmark, options, identity, store) if identity else None,
+        similarity(benchmark, options, identity, partial(embedder, options.get("embedder", "")), store)
+        if identity
+        else None,
     )
     return attach(result, against or description.against)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
-from sightline.models.embedder import Embedder, embedder
+from sightline.errors import UserError
+from sightline.models.embedder import Embedder
 from sightline.progress import progress
 from sightline.scoring.scorer import VectorScorer
 from sightline.scoring.similarity import SIMILAR
@@ -35,15 +35,19 @@ def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorSco
 
 
 def similarity(
-    benchmark: Benchmark, options: Mapping[str, Any], identity: str, store: Store, *, shown: bool = False
+    benchmark: Benchmark,
+    options: Mapping[str, Any],
+    identity: str,
+    load: Callable[[], Embedder],
+    store: Store,
+    *,
+    shown: bool = False,
 ) -> Similarity | None:
     """The similarity of answers under these options, None where the benchmark measures none.
 
-    `identity` is that of the embedder, which is loaded only where a text has no vector yet. `shown` is
-    whether progress is.
+    For the others see Similarity; `shown` is whether progress is.
     """
     scorer = vector_scorer(benchmark, options)
-    load = partial(embedder, options.get("embedder", ""))
     return None if scorer is None else Similarity(scorer, identity, load, store, shown=shown)
 
 
@@ -78,6 +82,12 @@ class Similarity:
         if not window:
             return
         model = self._load()
+        if model.identity != self.identity:
+            raise UserError(
+                f"the embedder '{model.name}' is no longer what this run was measured with",
+                found=model.identity,
+                expected=self.identity,
+            )
         with progress(f"embedding ({model.name})", None, "texts", shown=self._shown) as advance:
             while window:
                 vectors = model.embed([text for _, text in window])

@@ -100,8 +100,8 @@ def id_field(record: Mapping[str, Any]) -> str | None:
 
     A line that says which variant of its group it answers may have an id of its own, which is not it.
     """
-    named = [name for name in IDS if name in record]
-    return "group" if "group" in named and record.get("variant") else next(iter(named), None)
+    order = ("sample", "group", "id") if record.get("variant") else IDS
+    return _first(record, order)
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -200,5 +200,5 @@ def _draw(value: object, place: Place) -> int:
     return value
 
 
-def _first(record: dict[str, Any], names: tuple[str, ...]) -> str | None:
+def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in record), None)

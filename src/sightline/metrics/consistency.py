@@ -103,27 +103,24 @@ def agree(group: Group) -> Iterator[Term]:
 def same_meaning(group: Group) -> Iterator[Term]:
     """1 for a pair that a judge calls the same in meaning, of 1 decided; equal answers need no judge."""
     texts = [_text(outcome) for outcome in group]
+    given = {
+        frozenset(verdict.targets): verdict.verdict == "right"
+        for verdict in group.judgements
+        if verdict.question == "same_meaning" and verdict.verdict in ("right", "wrong")
+    }
     decided = []
     for first, second in _both(texts):
-        keys = group.outcomes[first].key, group.outcomes[second].key
-        verdict = group.judgement("same_meaning", *keys) or group.judgement("same_meaning", *keys[::-1])
-        if texts[first] == texts[second]:
-            decided.append(((first, second), True))
-        elif verdict is not None and verdict.verdict in ("right", "wrong"):
-            decided.append(((first, second), verdict.verdict == "right"))
+        keys = frozenset((group.outcomes[first].key, group.outcomes[second].key))
+        same = True if texts[first] == texts[second] else given.get(keys)
+        if same is not None:
+            decided.append(((first, second), same))
     yield from _over_pairs(group, decided)
 
 
 def contrary_consistent(group: Group) -> Iterator[Term]:
     """1 for a pair above the threshold that says plainly contrary things (yes and no), of 1 above it."""
-    responses = [outcome.response for outcome in group]
     yield from _over_pairs(
-        group,
-        [
-            (pair.places, contrary(responses[pair.places[0]], responses[pair.places[1]]) is not None)
-            for pair in pairs(group)
-            if pair.consistent
-        ],
+        group, [(pair.places, _contradict(group, pair)) for pair in pairs(group) if pair.consistent]
     )
 
 
@@ -273,10 +270,19 @@ def _over_pairs(group: Group, known: Sequence[tuple[Places, float]]) -> Iterator
     if not known:
         return
     yield Term(sum(amount for _, amount in known), len(known), {})
-    for place, outcome in enumerate(group):
-        own = [amount for places, amount in known if place in places]
-        if own and outcome.labels:
-            yield Term(sum(own) / len(own), 1, outcome.labels, overall=False)
+    sums, counts = [0.0] * len(group), [0] * len(group)
+    for places, amount in known:
+        for place in places:
+            sums[place] += amount
+            counts[place] += 1
+    for outcome, total, count in zip(group, sums, counts, strict=True):
+        if count and outcome.labels:
+            yield Term(total / count, 1, outcome.labels, overall=False)
+
+
+def _contradict(group: Group, pair: Pair) -> bool:
+    first, second = (group.outcomes[place].response for place in pair.places)
+    return first != second and contrary(first, second) is not None
 
 
 def _both(texts: Sequence[str]) -> Iterator[Places]:

@@ -310,20 +310,27 @@ def _is_undecided(outcome: Outcome) -> bool:
 
 
 def _decided(group: Group, needs: str | None) -> Group:
-    """The group without its undecided outcomes, nor those that a partner in the same place left so."""
+    """The group without its undecided outcomes, nor those whose counterpart in a partner is undecided.
+
+    Counterparts stand in the same place and answer the same variant (CODIS: the pair without its context);
+    where a partner holds something else, as the draws of one picture, each side leaves out its own.
+    """
     partner = group.partners.get(needs, ()) if needs else ()
+    paired = [outcome.variant for outcome in group] == [outcome.variant for outcome in partner]
+    sides = (group.outcomes, partner) if paired else (group.outcomes,)
     dropped = {
-        place
-        for outcomes in (group.outcomes, partner)
-        for place, outcome in enumerate(outcomes)
-        if _is_undecided(outcome)
+        place for outcomes in sides for place, outcome in enumerate(outcomes) if _is_undecided(outcome)
     }
 
-    def keep(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        return tuple(outcome for place, outcome in enumerate(outcomes) if place not in dropped)
+    def keep(outcomes: tuple[Outcome, ...], *, by_place: bool) -> tuple[Outcome, ...]:
+        return tuple(
+            outcome
+            for place, outcome in enumerate(outcomes)
+            if not (place in dropped if by_place else _is_undecided(outcome))
+        )
 
-    partners = {setting: keep(outcomes) for setting, outcomes in group.partners.items()}
-    return structs.replace(group, outcomes=keep(group.outcomes), partners=partners)
+    partners = {setting: keep(outcomes, by_place=paired) for setting, outcomes in group.partners.items()}
+    return structs.replace(group, outcomes=keep(group.outcomes, by_place=True), partners=partners)
 
 
 def _if_right(group: Group) -> Group:

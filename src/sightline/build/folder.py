@@ -1,0 +1,119 @@
+"""A builder's folder: what may be built there, how it is begun so that any kill leaves it usable, and finished."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from sightline.build.journal import JOURNAL, Journal, header_of
+from sightline.build.manifest import MANIFEST, Manifest, difference, read_manifest, write_manifest
+from sightline.errors import SurroundingsError, UserError
+
+GROUPS, IMAGES = "groups.jsonl", "images"
+
+
+class Build(Struct, frozen=True):
+    """What is to be built: kind, settings and versions in words (`header`), and a digest of all that counts."""
+
+    header: Mapping[str, Any]
+    fingerprint: str
+
+
+def refuse_other_contents(out: Path, build: Build, *, force: bool) -> None:
+    """Raise UserError where the folder holds anything but this build, begun or finished.
+
+    `force` allows what another build left there, never anything else.
+    """
+    if out.exists() and not out.is_dir():
+        raise UserError("is no folder", file=out, expected="a folder for --out")
+    differs = _difference(out, build)
+    if differs and not force:
+        raise UserError(
+            f"was built from something else: {differs}",
+            file=out,
+            expected="another --out, or --force to build it anew",
+        )
+
+
+@contextmanager
+def held(out: Path, build: Build, *, force: bool) -> Iterator[Journal]:
+    """The folder's journal, held against other processes; UserError where it holds something else by then."""
+    refuse_other_contents(out, build, force=force)
+    with Journal(out) as journal:
+        # Another process may have built there since.
+        refuse_other_contents(out, build, force=force)
+        yield journal
+
+
+def begin(out: Path, build: Build, journal: Journal) -> None:
+    """Make the folder one that this build has begun; what it finished before a kill stays.
+
+    What another build left is removed only after the journal says what is built from now on, its manifest
+    first: after a kill anywhere on the way the folder is still the old one, whole, or one that was begun.
+    """
+    if not (out / MANIFEST).exists() and journal.header() == build.header:
+        return
+    journal.begin(build.header)
+    try:
+        for name in (MANIFEST, GROUPS):
+            (out / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(out, error) from None
+    sweep(out, ())
+
+
+def sweep(out: Path, kept: Collection[str]) -> None:
+    """Remove all pictures but those (paths in the folder), and what killed processes left half-written."""
+    try:
+        (out / IMAGES).mkdir(exist_ok=True)
+        for path in (out / IMAGES).rglob("*"):
+            if path.is_file() and path.relative_to(out).as_posix() not in kept:
+                path.unlink()
+        for name in (GROUPS, MANIFEST):
+            for path in out.glob(f".{name}.*.tmp"):
+                path.unlink()
+    except OSError as error:
+        raise _unwritable(out, error) from None
+
+
+def finish(out: Path, manifest: Manifest, journal: Journal) -> None:
+    """Write the manifest, by which the folder counts as finished, and remove the journal."""
+    write_manifest(manifest, out)
+    journal.discard()
+
+
+def nothing_left(dropped: Mapping[str, str], what: str) -> UserError:
+    """The error where every source (`what` in the plural) was dropped, with the first reason."""
+    if not dropped:
+        return UserError(f"there are no {what} to work on", expected="at least one")
+    name, reason = next(iter(dropped.items()))
+    return UserError(
+        f"all {len(dropped):,} {what} are dropped, {name} because: {reason}",
+        expected="one at least that can be used",
+    )
+
+
+def _difference(out: Path, build: Build) -> str:
+    """In words how what the folder holds differs from the build; UserError where no builder made it."""
+    if (out / MANIFEST).exists():
+        built = read_manifest(out)
+        if built.fingerprint == build.fingerprint:
+            return ""
+        return difference(structs.asdict(built), build.header) or "other sources, pictures or --apart-from"
+    begun = header_of(out)
+    if begun is not None:
+        return difference(begun, build.header)
+    if not any(path.is_file() and path.name != JOURNAL for path in out.rglob("*")):
+        return ""
+    # A kill while the journal was begun anew tears its first line off.
+    if (out / JOURNAL).exists():
+        return "its journal does not say what"
+    raise UserError("holds something else", file=out, expected="an empty or a new folder for --out")
+
+
+def _unwritable(out: Path, error: OSError) -> SurroundingsError:
+    return SurroundingsError(f"{error.filename or out}: cannot be written: {error.strerror or error}")
