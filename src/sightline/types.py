@@ -19,6 +19,10 @@ Role = Literal["system", "user", "assistant"]
 Unit = Literal["percent", "number"]
 
 
+UNCHANGED = "unchanged"
+"""The option, and the setting, that asks the unchanged input again and again (MM-R3 4.2: Sampling)."""
+
+
 class Text(Struct, frozen=True, tag="text"):
     """A piece of a message that is words."""
 

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
@@ -196,3 +197,22 @@ def test_answers_left_out_take_no_other_answer_out_of_its_label() -> None:
     found = values(groups, ignore_empty=True)["con", "colour=red"]
     assert found.value == pytest.approx(200 / 3)  # two that agree, one that does not
     assert found.n == 3
+
+
+def test_a_group_that_lacks_a_value_of_its_unchanged_inputs_has_no_difference() -> None:
+    group = group_of("a", {(0, 1): 0.9}, [outcome("a", n) for n in range(2)])
+    draws = tuple(outcome("a", 8 + nth, draw=number) for nth in range(2) for number in range(2))
+    known = pair(draws[0], draws[1], 1.0)  # of the second input nothing is known
+    held = Group("a", 0, "a", group.outcomes, (*group.judgements, known), {"unchanged": draws})
+    found = values([held], sampling=True)
+    assert found["con_minus_sampling", "all"].value is None
+    assert found["acc_minus_sampling", "all"].value == 0
+
+
+def test_an_undecided_draw_takes_nothing_else_with_it() -> None:
+    own = [outcome("a", 0), outcome("a", 1), outcome("a", 2, right=False)]
+    draws = [outcome("a", 9, draw=number) for number in range(4)]
+    draws[2] = replace(draws[2], verdict="undecided")
+    held = Group("a", 0, "a", tuple(own), (), {"unchanged": tuple(draws)})
+    found = values([held], sampling=True)["acc_minus_sampling", "all"]
+    assert found.value_decided == pytest.approx(200 / 3 - 100)

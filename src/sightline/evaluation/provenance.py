@@ -12,8 +12,7 @@ from msgspec import Struct, field
 from sightline.benchmarks.base import FILE, Benchmark
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
-from sightline.metrics.consistency import SAMPLING
-from sightline.types import Probe, Text
+from sightline.types import UNCHANGED, Probe, Text
 
 
 class _Run(Struct):
@@ -64,4 +63,4 @@ def _text(probe: Probe) -> str:
 
 def _named(benchmark: str, setting: str, options: Mapping[str, Any]) -> str:
     """A setting as the command line names it."""
-    return f"{benchmark}:{setting}" + (f" --{SAMPLING}" if options.get(SAMPLING) else "")
+    return f"{benchmark}:{setting}" + (f" --{UNCHANGED}" if options.get(UNCHANGED) else "")

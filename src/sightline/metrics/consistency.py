@@ -13,10 +13,7 @@ from sightline.scoring.contrary import contrary
 from sightline.scoring.mask_words import names_colour, names_lines, names_shape
 from sightline.scoring.options import is_refusal
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import Group, Metric, Outcome, Term, Verdict
-
-SAMPLING = "unchanged"
-"""What asks the unchanged input several times is known by (4.2: Sampling)."""
+from sightline.types import UNCHANGED, Group, Metric, Outcome, Term, Verdict
 
 NO_REFERENCE = "no answers with references to score them against"
 NO_EMBEDDER = "no similarities: embedder=none"
@@ -187,7 +184,7 @@ def minus_sampling(terms: Terms) -> Terms:
 
     def difference(group: Group) -> Iterator[Term]:
         here = _mean(terms(group))
-        unchanged = groupby(group.partners.get(SAMPLING, ()), key=lambda outcome: outcome.variant)
+        unchanged = groupby(group.partners.get(UNCHANGED, ()), key=lambda outcome: outcome.variant)
         there = [_mean(terms(_of(group, tuple(draws)))) for _, draws in unchanged]
         known = [value for value in there if value is not None]
         if here is not None and known and len(known) == len(there):
@@ -242,7 +239,7 @@ def consistency_metrics(
             f"{metric.name}_minus_sampling",
             minus_sampling(metric.terms),
             source="MM-R3 4.2, Tables 2-4",
-            needs=SAMPLING,
+            needs=UNCHANGED,
             judged=metric.judged,
             absent=metric.absent,
         )

@@ -15,7 +15,6 @@ from sightline.report.grid import Cell, Column, Spread, Table
 from sightline.report.notes import place, published_notes, run_notes, told, value_notes
 from sightline.report.terminal import least_width
 from sightline.report.varied import (
-    SAMPLING,
     Measured,
     leading,
     place_of,
@@ -24,7 +23,7 @@ from sightline.report.varied import (
     switch,
     task_of,
 )
-from sightline.types import MetricValue, PublishedValue, Result
+from sightline.types import UNCHANGED, MetricValue, PublishedValue, Result
 
 COUNTS = ("errors", "misses", "undecided", "truncated")
 """Counts of results that are told even where they are 0."""
@@ -90,7 +89,7 @@ class _Found(Struct, frozen=True):
 
 
 def _pivot(points: Sequence[Measured], by: str | None) -> Table:
-    points = sorted(points, key=lambda point: point.at.get(SAMPLING) is False)
+    points = sorted(points, key=lambda point: point.at.get(UNCHANGED) is False)
     down = by is not None and any(point.at for point in points)
     shown = leading(points)
     found = _found(points, by, down, shown)
@@ -130,7 +129,7 @@ def _found(points: Sequence[Measured], by: str | None, down: bool, shown: Sequen
 
 def _block(at: Mapping[str, Any]) -> _Block:
     names = {True: "Sampling", False: "All"}
-    head = [names[value] if name == SAMPLING else switch(value) for name, value in at.items()]
+    head = [names[value] if name == UNCHANGED else switch(value) for name, value in at.items()]
     return _Block(place_of(at), tuple(head))
 
 

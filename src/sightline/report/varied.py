@@ -12,9 +12,6 @@ from sightline.registry import facts
 from sightline.report.notes import compact
 from sightline.types import Result
 
-SAMPLING = "unchanged"
-"""The switch that asks the same again: MM-R3's Tables 2-4 call it Sampling when it is on, All when off."""
-
 
 class Measured(Struct, frozen=True):
     """A result, and where it stands among others: the options that were varied, with their values here."""
