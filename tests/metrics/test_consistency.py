@@ -216,3 +216,9 @@ def test_an_undecided_draw_takes_nothing_else_with_it() -> None:
     held = Group("a", 0, "a", tuple(own), (), {"unchanged": tuple(draws)})
     found = values([held], sampling=True)["acc_minus_sampling", "all"]
     assert found.value_decided == pytest.approx(200 / 3 - 100)
+
+
+def test_a_group_with_an_answer_that_nobody_can_score_is_no_failure() -> None:
+    unscored = replace(outcome("a", 1), verdict="unscored", references=())
+    found = values([group_of("a", {}, [outcome("a", 0, right=False), unscored])])
+    assert found["failures", "all"].value is None
