@@ -84,7 +84,12 @@ def _print(one: dict[str, Any], *, full: bool) -> None:
             print(f"    --gen {name}: {preset}")
         print("  options (--set KEY=VALUE):")
         for key, option in one["options"].items():
-            print(f"    {key} = {option['default']}: {option['summary']} ({option['allowed']})")
+            print(f"    {key} = {_shown(option['default'])}: {option['summary']} ({option['allowed']})")
         print(f"  metrics: {', '.join(dict.fromkeys(m for s in one['settings'] for m in s['metrics']))}")
-        print(f"  published rows (--against): {', '.join(one['published_rows'])}")
+        print(f"  published rows (--against): {', '.join(one['published_rows']) or 'none'}")
     print()
+
+
+def _shown(default: Any) -> str:
+    """A default as it would be written behind --set KEY=."""
+    return {None: "null", True: "on", False: "off"}.get(default, str(default))
