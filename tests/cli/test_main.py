@@ -68,3 +68,11 @@ def test_a_pair_without_a_value_is_refused() -> None:
 def test_no_word_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "commands:" in capsys.readouterr().out
+
+
+def test_defaults_are_listed_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "iibench"]) == 0
+    listed = capsys.readouterr().out
+    assert "picture = on:" in listed
+    assert "orders = 1:" in listed
+    assert "options = null:" in listed

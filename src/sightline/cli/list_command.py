@@ -92,4 +92,6 @@ def _print(one: dict[str, Any], *, full: bool) -> None:
 
 def _shown(default: Any) -> str:
     """A default as it would be written behind --set KEY=."""
-    return {None: "null", True: "on", False: "off"}.get(default, str(default))
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return "null" if default is None else str(default)
