@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.build import journal as module
 from sightline.build.journal import JOURNAL, Done, Journal, discard, header_of
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.groups import GroupLine
@@ -78,6 +79,35 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
         pass
     with Journal(tmp_path):
         pass
+
+
+def test_one_that_its_holder_removed_while_it_was_opened_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = module._lock
+    locked: list[int] = []
+
+    def late(descriptor: int) -> None:
+        lock(descriptor)
+        if not locked:
+            discard(tmp_path)
+        locked.append(descriptor)
+
+    monkeypatch.setattr(module, "_lock", late)
+    with Journal(tmp_path) as journal:
+        journal.begin(HEADER)
+        assert header_of(tmp_path) == HEADER
+    assert len(locked) == 2
+
+
+def test_one_that_was_opened_for_nothing_leaves_no_file(tmp_path: Path) -> None:
+    with Journal(tmp_path):
+        pass
+    assert not (tmp_path / JOURNAL).exists()
+    written(tmp_path)
+    with Journal(tmp_path):
+        pass
+    assert header_of(tmp_path) == HEADER
 
 
 def test_without_a_journal_there_is_no_header(tmp_path: Path) -> None:

@@ -267,7 +267,22 @@ def test_a_picture_that_is_missing_or_of_another_size_is_told(
     assert "100 x 200 pixels, the instances file says 200 x 100" in capsys.readouterr().err
     (tmp_path / "a.png").unlink()
     assert built(tmp_path, file) == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert "no such picture" in capsys.readouterr().err
+
+
+def test_a_picture_that_leads_out_of_the_folder_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    file = instances(tmp_path)
+    (tmp_path / "in" / "a.png").symlink_to(tmp_path / "a.png")
+    words = ["build", "mask", str(file), "--images", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "leads out of the data folder" in capsys.readouterr().err
+    file.write_text(file.read_text().replace('"a.png"', '"../a.png"'))
+    assert main(words) == 2
+    assert "record image 1, field file_name: leads out of the folder" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def spec(tmp_path: Path, ids: list[int], category: dict[int, int], **entry: Any) -> list[str]:

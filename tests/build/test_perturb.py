@@ -17,9 +17,10 @@ from sightline import registry
 from sightline.build import perturb as module
 from sightline.build.perturb import Blur, Crop, Jpeg, Perturb, Perturbation, Rotate, named
 from sightline.build.sources import Source
-from sightline.build.workshop import Made
+from sightline.build.workshop import build
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine
+from sightline.pictures import BadPicture
 from sightline.registry import perturbation_names
 
 BUILT_IN: tuple[Perturbation, ...] = (Blur(), Crop(), Jpeg(), Rotate())
@@ -52,8 +53,7 @@ def make(tmp_path: Path, work: Perturb, **known: object) -> tuple[GroupLine, ...
     noise().save(tmp_path / "p.png")
     (tmp_path / "out" / "images").mkdir(parents=True, exist_ok=True)
     source = Source("p", str(tmp_path / "p.png"), **known)  # type: ignore[arg-type]
-    (made,) = work([source], tmp_path / "out")
-    return made.lines
+    return work(source, tmp_path / "out").lines
 
 
 # --- the built-in ones
@@ -177,13 +177,12 @@ def test_the_seed_and_the_source_decide_what_is_made(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_cannot_be_used_is_dropped_alone(tmp_path: Path) -> None:
-    (tmp_path / "out" / "images").mkdir(parents=True)
     noise().save(tmp_path / "good.png")
     (tmp_path / "bad.png").write_text("404")
     sources = [Source(name, str(tmp_path / f"{name}.png")) for name in ("bad", "good")]
-    bad, good = Perturb("jpeg", "What?")(sources, tmp_path / "out")
-    assert "not a picture" in bad.dropped
-    assert len(good.lines) == 4
+    manifest = build(sources, Perturb("jpeg", "What?"), tmp_path / "out", kind="perturb", settings={})
+    assert manifest.dropped["bad"].startswith("not a picture")
+    assert (manifest.groups, manifest.probes) == (1, 4)
 
 
 # --- one's own
@@ -235,7 +234,8 @@ def test_it_may_drop_a_picture_with_a_reason(tmp_path: Path) -> None:
     noise().save(tmp_path / "p.png")
     (tmp_path / "out" / "images").mkdir(parents=True)
     work = Perturb("own", "What?", plugins=(str(plugin(tmp_path, "raise BadPicture('too dark')")),))
-    assert work([Source("p", str(tmp_path / "p.png"))], tmp_path / "out") == [Made(dropped="too dark")]
+    with pytest.raises(BadPicture, match="too dark"):
+        work(Source("p", str(tmp_path / "p.png")), tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,28 @@ def test_a_broken_record_is_named_with_file_record_and_field(tmp_path: Path) -> 
     assert told(infographics(tmp_path, [RECORD, "x"])).record == "data 2"
 
 
+@pytest.mark.parametrize("name", ["/etc/secret.png", "../../secret.png", "in/../../secret.png"])
+def test_a_picture_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    error = told(infographics(tmp_path, [RECORD, {**RECORD, "questionId": 2, "image_local_name": name}]))
+    assert (error.record, error.field, error.found) == (2, "image_local_name", name)
+    assert "leads out" in str(error)
+
+
+def test_the_part_that_okvqa_names_leads_out_of_no_folder(tmp_path: Path) -> None:
+    path = okvqa(tmp_path, [asked(10)], {10: ["a"]})
+    path.write_text(path.read_text().replace('"val2014"', '"../../secret"'))
+    with pytest.raises(UserError, match="field data_subtype: leads out"):
+        read_questions([path], annotations=tmp_path / "mscoco_val2014_annotations.json")
+
+
+def test_the_folder_in_which_a_picture_was_found_is_the_one_that_it_may_not_leave(tmp_path: Path) -> None:
+    (tmp_path / "two" / "images").mkdir(parents=True)
+    (tmp_path / "two" / "images" / "33490.jpeg").touch()
+    folders = [tmp_path / "one", tmp_path / "two"]
+    (source,) = read_questions([infographics(tmp_path, [RECORD])], folders).sources
+    assert source.root == str(tmp_path / "two")
+
+
 def test_an_id_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     assert told(infographics(tmp_path, [RECORD, RECORD])).record == "infographicvqa-84053"
 

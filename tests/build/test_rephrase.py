@@ -11,6 +11,8 @@ import pytest
 from PIL import Image
 
 from sightline.build.asking import Asker, Asking
+from sightline.build.folder import refuse_other_contents
+from sightline.build.journal import JOURNAL
 from sightline.build.manifest import read_manifest
 from sightline.build.rephrase import (
     ASKS,
@@ -18,7 +20,6 @@ from sightline.build.rephrase import (
     Job,
     Rephrased,
     prepare,
-    refuse_other_contents,
     rephrase,
     request,
     write,
@@ -165,16 +166,16 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
     out = tmp_path / "out"
     job = prepare(sources, asker)
     write(job, all_rephrased(job), out)
-    refuse_other_contents(out, job, force=False)
+    refuse_other_contents(out, job.build, force=False)
     other = prepare(sources, asker, seed=1)
     with pytest.raises(UserError, match="seed 0 instead of 1"):
-        refuse_other_contents(out, other, force=False)
-    refuse_other_contents(out, other, force=True)
+        refuse_other_contents(out, other.build, force=False)
+    refuse_other_contents(out, other.build, force=True)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").touch()
     with pytest.raises(UserError, match="holds something else"):
-        refuse_other_contents(foreign, job, force=True)
+        refuse_other_contents(foreign, job.build, force=True)
 
 
 def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
@@ -188,8 +189,78 @@ def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
     assert not (out / "manifest.json").exists()
     Image.new("RGB", (9, 7), "green").save(sources[2].picture)
     again = prepare(sources, asker)
-    refuse_other_contents(out, again, force=False)
+    refuse_other_contents(out, again.build, force=False)
     write(again, all_rephrased(again), out)
     assert json.loads((out / "manifest.json").read_bytes())["groups"] == 3
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
     assert len(list((out / "images").iterdir())) == 2
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_of_the_first(
+    tmp_path: Path, asker: Asker, sources: list[Source]
+) -> None:
+    out = tmp_path / "out"
+    first, second = prepare(sources, asker), prepare(sources, asker, seed=1)
+    for job in (first, second):
+        refuse_other_contents(out, job.build, force=False)
+    write(first, all_rephrased(first), out)
+    before = bytes_of(out)
+    with pytest.raises(UserError, match="seed 0 instead of 1"):
+        write(second, all_rephrased(second), out)
+    assert bytes_of(out) == before
+    write(second, all_rephrased(second), out, force=True)
+    assert read_manifest(out).settings["seed"] == 1
+
+
+def test_a_folder_kept_apart_from_another_or_of_other_pictures_is_refused_unless_forced(
+    tmp_path: Path, asker: Asker, sources: list[Source]
+) -> None:
+    train, out = tmp_path / "train", tmp_path / "out"
+    job = prepare(sources[:1], asker)
+    write(job, all_rephrased(job), train)
+    alone = prepare(sources[2:], asker)
+    write(alone, all_rephrased(alone), out)
+    before = bytes_of(out)
+    apart = prepare(sources[2:], asker, apart_from=[train])
+    Image.new("RGB", (9, 7), "green").save(sources[2].picture)
+    for other in (apart, prepare(sources[2:], asker)):
+        with pytest.raises(UserError, match="other sources, pictures or --apart-from"):
+            refuse_other_contents(out, other.build, force=False)
+        with pytest.raises(UserError, match="other sources, pictures or --apart-from"):
+            write(other, all_rephrased(other), out)
+    assert bytes_of(out) == before
+
+
+def test_answers_that_come_later_join_the_folder_without_force(
+    tmp_path: Path, asker: Asker, sources: list[Source]
+) -> None:
+    job = prepare(sources, asker)
+    some = {**all_rephrased(job), "q-b.jpg": Rephrased(unanswered="HTTP 500")}
+    assert write(job, some, tmp_path / "out").groups == 2
+    assert write(job, all_rephrased(job), tmp_path / "out").groups == 3
+
+
+def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
+    tmp_path: Path, asker: Asker, sources: list[Source]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / JOURNAL).touch()
+    job = prepare(sources, asker)
+    refuse_other_contents(out, job.build, force=False)
+    write(job, all_rephrased(job), out)
+    assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
+
+
+def test_a_picture_that_leads_out_by_a_link_is_dropped(
+    tmp_path: Path, asker: Asker, sources: list[Source]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link.png").symlink_to(sources[0].picture)
+    linked = Source("q", str(tmp_path / "in/link.png"), ("copper",), "What?", root=str(tmp_path / "in"))
+    job = prepare([*sources, linked], asker)
+    assert job.dropped == {"q": "leads out of the data folder"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sightline.build import stylenet
+from sightline.build.journal import JOURNAL
 from sightline.build.restyle import STYLES, Restyle, find_styles, refuse_clashes, resized
 from sightline.build.sources import Source, folder_sources
 from sightline.build.stylenet import paint, read_weights, shapes
@@ -150,9 +153,9 @@ def test_scaled_down_pictures_have_no_more_pixels_than_allowed(size: tuple[int, 
 
 
 def test_a_source_with_a_question_is_asked_it(tmp_path: Path, places: Path) -> None:
-    sources = [Source("a", str(places / "inside_bus/a.png"), question="Where is this?")]
+    source = Source("a", str(places / "inside_bus/a.png"), question="Where is this?")
     (tmp_path / "images").mkdir()
-    (made,) = Restyle(find_styles(["grayscale"], tmp_path), (), PROMPT)(sources, tmp_path)
+    made = Restyle(find_styles(["grayscale"], tmp_path), (), PROMPT)(source, tmp_path)
     assert {line.prompt for line in made.lines} == {"Where is this?"}
 
 
@@ -184,6 +187,54 @@ def test_any_weights_of_the_network_are_a_style_called_like_their_file(
     assert lines[1].labels["style"] == "waves"
     waves, candy = (pixels(tmp_path / "out" / line.images[0]) for line in lines[1:3])
     assert np.array_equal(waves, candy)
+
+
+def test_a_picture_too_large_for_the_memory_ends_with_advice_and_keeps_what_is_done(
+    places: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    import torch
+
+    forward = stylenet._forward
+
+    def greedy(weights: stylenet.Weights, x: torch.Tensor) -> torch.Tensor:
+        # More than any machine has: torch's own allocator refuses.
+        return forward(weights, x) if x.shape[2] == 24 else torch.empty(2**50, dtype=torch.uint8)
+
+    words = ["build", "restyle", str(places), "--style", "candy", "--weights", str(weights), "--quiet"]
+    words += ["--processes", "1", "--out", str(tmp_path / "out")]
+    with monkeypatch.context() as patch:
+        patch.setattr(stylenet, "_forward", greedy)
+        assert main(words) == 3
+    said = capsys.readouterr().err
+    assert "living_room/a.png: there is too little memory" in said
+    assert "fewer --processes need less" in said
+    assert (tmp_path / "out" / JOURNAL).read_bytes().count(b"\n") == 2
+    assert main(words) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"), [((), 1), (("--processes", "3"), 3), (("--style", "grayscale"), None)]
+)
+def test_on_a_gpu_one_process_works_unless_more_are_asked_for(
+    places: Path,
+    weights: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    processes: int | None,
+) -> None:
+    found: list[int] = []
+
+    def build(*_: object, processes: int, **__: object) -> None:
+        found.append(processes)
+        raise UserError("no further")
+
+    monkeypatch.setattr("sightline.build.workshop.build", build)
+    if "grayscale" not in words:
+        monkeypatch.setattr("sightline.build.restyle.runs_on", lambda *_: {"device": "cuda"})
+    base = ["build", "restyle", str(places), "--weights", str(weights), "--out", str(tmp_path / "out")]
+    assert main([*base, *words]) == 2
+    assert found == [os.cpu_count() if processes is None else processes]
 
 
 WRONG: dict[str, tuple[list[str], str]] = {

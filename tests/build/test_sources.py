@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.build.ids import ids_of
 from sightline.build.sources import Source, decoded, folder_sources, picture_sources
 from sightline.errors import UserError
 
@@ -96,6 +97,15 @@ def test_ids_are_unique_and_safe_as_file_names_whatever_the_paths_are(
         assert len(name) < 200
 
 
+@given(st.lists(st.sampled_from(["x", "X", "x-1", "x-2", "x-1-1", "x.jpg"]), max_size=9))
+def test_ids_of_names_that_occur_twice_are_none_of_the_others(names: list[str]) -> None:
+    assert len({name.casefold() for name in ids_of(names)}) == len(names)
+
+
+def test_the_first_of_two_x_is_not_called_like_a_third_one() -> None:
+    assert len(set(ids_of(["x", "x", "x-1"]))) == 3
+
+
 def test_a_long_path_gives_an_id_that_fits_into_a_file_name(tmp_path: Path) -> None:
     table = tmp_path / "t.jsonl"
     table.write_text("".join(json.dumps({"image": f"{'long' * 60}{n}.jpg"}) + "\n" for n in range(2)))
@@ -122,14 +132,15 @@ def test_a_table_gives_pictures_questions_and_answers(tmp_path: Path, name: str)
     (tmp_path / name).write_text(RECORDS[name])
     root = tmp_path / "photos"
     assert picture_sources(tmp_path / name, root) == [
-        Source("a", str(root / "a.jpg"), ("cat",), "What?"),
-        Source("b", str(root / "b.jpg")),
+        Source("a", str(root / "a.jpg"), ("cat",), "What?", root=str(root)),
+        Source("b", str(root / "b.jpg"), root=str(root)),
     ]
 
 
 def test_a_single_record_is_a_table_too(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"image": "a.jpg", "question": "What?"}\n')
-    assert picture_sources(tmp_path / "t.jsonl") == [Source("a", str(tmp_path / "a.jpg"), (), "What?")]
+    (source,) = picture_sources(tmp_path / "t.jsonl")
+    assert (source.id, source.picture, source.question) == ("a", str(tmp_path / "a.jpg"), "What?")
 
 
 @pytest.mark.parametrize(
@@ -193,6 +204,19 @@ def test_a_wrong_record_is_named_with_file_line_and_field(tmp_path: Path, case: 
         picture_sources(path)
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
+
+
+def test_every_kind_of_sources_names_the_folder_that_pictures_may_not_leave(landmarks: Path) -> None:
+    index, names = landmarks / "index", landmarks / "names.csv"
+    (landmarks / "t.csv").write_text("image\n0/0/1/001aa.jpg\n")
+    (landmarks / "places.json").write_text('{"001aa": "bar"}')
+    for sources in (
+        picture_sources(index),
+        picture_sources(landmarks / "t.csv", index),
+        picture_sources(landmarks / "train.csv", index, names),
+        picture_sources(landmarks / "places.json", index),
+    ):
+        assert {source.root for source in sources} == {str(index)}
 
 
 # --- Google Landmarks

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.build import stylenet
 from sightline.build.stylenet import Weights, paint, read_weights, shapes
 from sightline.data.styles import PAINTED
 from sightline.errors import UserError
@@ -256,3 +258,39 @@ def test_a_missing_torch_is_told_with_what_installs_it(
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UserError, match=r"needs torch; expected pip install 'sightline\[local\]'"):
         read_weights(tmp_path / "candy.pth")
+
+
+def test_too_little_memory_of_any_device_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_gpu(weights: Weights, x: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total ...")
+
+    def on_cpu(weights: Weights, x: Any) -> Any:
+        return torch.empty(2**50, dtype=torch.uint8)
+
+    for forward in (on_gpu, on_cpu):
+        monkeypatch.setattr(stylenet, "_forward", forward)
+        with pytest.raises(MemoryError, match="allocate"):
+            paint(random_weights(), noise(8, 8))
+
+
+def test_another_fault_of_torch_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stylenet, "_forward", lambda weights, x: torch.zeros(2) + torch.zeros(3))
+    with pytest.raises(RuntimeError, match="must match the size"):
+        paint(random_weights(), noise(8, 8))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited as Linux does")
+def test_a_process_without_memory_says_so() -> None:
+    code = (
+        "import math, resource, numpy as np, torch\n"
+        "from sightline.build.stylenet import paint, shapes\n"
+        "w = {k: torch.randn(s) / math.sqrt(math.prod(s[1:]) or 1) for k, s in shapes().items()}\n"
+        "paint(w, np.zeros((64, 64, 3), np.uint8))\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * 4096 + (150 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used, used))\n"
+        "try:\n    paint(w, np.zeros((1500, 2000, 3), np.uint8))\n"
+        "except MemoryError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "DefaultCPUAllocator: can't allocate memory" in done.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -54,21 +54,18 @@ class Copies(Struct, frozen=True):
     called: Called
     trouble: Callable[[Source], None] = lambda source: None
 
-    def __call__(self, sources: Sequence[Source], out: Path) -> list[Made]:
-        made = []
-        for source in sources:
-            self.called.append(source.id)
-            self.trouble(source)
-            name = picture_name(source, "copy", "png")
-            save(open_upright(source.picture), out / name, "png")
-            made.append(Made((GroupLine(source.id, "copy", (name,), "What is it?"),)))
-        return made
+    def __call__(self, source: Source, out: Path) -> Made:
+        self.called.append(source.id)
+        self.trouble(source)
+        name = picture_name(source, "copy", "png")
+        save(open_upright(source.picture), out / name, "png")
+        return Made((GroupLine(source.id, "copy", (name,), "What is it?"),))
 
 
 def copies(photos: Path, out: Path, trouble: Callable[[Source], None] = lambda source: None) -> Called:
-    """Build copies in chunks of two; returns the sources that were worked on."""
+    """Build copies; returns the sources that were worked on."""
     called: Called = []
-    build(folder_sources(photos), Copies(called, trouble), out, kind="copies", settings={"seed": 0}, chunk=2)
+    build(folder_sources(photos), Copies(called, trouble), out, kind="copies", settings={"seed": 0})
     return called
 
 
@@ -141,14 +138,12 @@ def test_what_was_finished_is_not_made_again(photos: Path, tmp_path: Path) -> No
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def test_a_chunk_that_lacks_one_is_made_whole_so_that_each_has_its_usual_company(
-    photos: Path, tmp_path: Path
-) -> None:
+def test_a_picture_that_was_spoilt_since_the_interruption_is_made_again(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         copies(photos, out, stop_at("p4", KeyboardInterrupt()))
     (out / "images" / "p1_copy.png").write_bytes(b"spoilt since")
-    assert copies(photos, out) == ["p0", "p1", "p4", "p5"]
+    assert copies(photos, out) == ["p1", "p4", "p5"]
     copies(photos, tmp_path / "whole")
     assert content(out) == content(tmp_path / "whole")
 
@@ -157,7 +152,7 @@ def test_a_source_that_changed_since_the_interruption_is_made_again(photos: Path
     with pytest.raises(KeyboardInterrupt):
         copies(photos, tmp_path / "out", stop_at("p4", KeyboardInterrupt()))
     draw(photos / "p2.png", 99)
-    assert copies(photos, tmp_path / "out") == ["p2", "p3", "p4", "p5"]
+    assert copies(photos, tmp_path / "out") == ["p2", "p4", "p5"]
     copies(photos, tmp_path / "whole")
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
@@ -244,6 +239,24 @@ def test_a_forced_build_that_is_interrupted_goes_on(photos: Path, tmp_path: Path
     assert called == ["p4", "p5"]
 
 
+def test_a_forced_build_that_is_killed_before_it_made_anything_goes_on(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, sources = tmp_path / "out", folder_sources(photos)
+    copies(photos, out)
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sightline.build.folder.sweep", kill)
+        with pytest.raises(KeyboardInterrupt):
+            build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
+    build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
+    build(sources, Copies([]), tmp_path / "new", kind="copies", settings={"seed": 1})
+    assert content(out) == content(tmp_path / "new")
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_folder_that_holds_anything_else_is_never_touched(
     photos: Path, tmp_path: Path, force: bool
@@ -272,9 +285,7 @@ def test_a_file_is_no_folder(photos: Path, tmp_path: Path) -> None:
 # --- drops
 
 
-def test_a_bad_picture_is_dropped_with_its_reason_and_costs_its_chunk_nothing(
-    photos: Path, tmp_path: Path
-) -> None:
+def test_a_bad_picture_is_dropped_with_its_reason(photos: Path, tmp_path: Path) -> None:
     (photos / "p1.png").write_bytes((photos / "p1.png").read_bytes()[:-200])
     (photos / "p4.png").write_bytes(b"")
     copies(photos, tmp_path / "out")
@@ -289,7 +300,7 @@ def test_a_bad_picture_is_dropped_with_its_reason_and_costs_its_chunk_nothing(
 def test_a_picture_that_is_not_there_is_dropped(photos: Path, tmp_path: Path) -> None:
     sources = [*folder_sources(photos), Source("gone", str(photos / "gone.png"))]
     manifest = build(sources, Copies([]), tmp_path / "out", kind="copies", settings={})
-    assert manifest.dropped == {"gone": "cannot be read: No such file or directory"}
+    assert manifest.dropped == {"gone": "no such picture"}
 
 
 def test_where_all_are_dropped_the_first_reason_is_told_and_nothing_is_left(
@@ -302,15 +313,27 @@ def test_where_all_are_dropped_the_first_reason_is_told_and_nothing_is_left(
 
 
 def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no source to work on"):
+    with pytest.raises(UserError, match="there are no sources to work on"):
         build([], Copies([]), tmp_path / "out", kind="copies", settings={})
 
 
 def test_two_sources_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None:
     sources = folder_sources(photos)
-    with pytest.raises(UserError, match="two sources have the id 'p0'"):
+    with pytest.raises(UserError, match="record p0: two sources have this id"):
         build([*sources, sources[0]], Copies([]), tmp_path / "out", kind="copies", settings={})
     assert not (tmp_path / "out").exists()
+
+
+def test_a_picture_that_leads_out_of_its_folder_by_a_link_is_dropped(photos: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    (photos / "p1.png").rename(secret)
+    (photos / "p1.png").symlink_to(secret)
+    (photos / "p7.png").symlink_to("p2.png")
+    copies(photos, tmp_path / "out")
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.dropped == {"p1": "leads out of the data folder"}
+    assert manifest.sources["p7"] == manifest.sources["p2"]
+    assert hashlib.sha256(secret.read_bytes()).hexdigest() not in content(tmp_path / "out").values()
 
 
 # --- train and test apart

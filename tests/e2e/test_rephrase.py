@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -290,6 +291,49 @@ def test_equivalence_is_written_for_people_judged_by_a_model_and_remembered(
     capsys.readouterr()
     assert main(["build", "equivalence", "out", "--people", "pairs.jsonl"]) == 0
     assert "92.0 (+8.0)" in capsys.readouterr().out
+
+
+def test_similarity_takes_no_folder_for_its_embedder(
+    build: Callable[..., int],
+    server: Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named: list[str] = []
+
+    def embedder(name: str) -> None:
+        named.append(name)
+
+    monkeypatch.setattr("sightline.models.embedder.embedder", embedder)
+    build("--limit", 1)
+    assert main(["build", "equivalence", "--similarity", "out"]) == 0
+    assert main(["build", "equivalence", "--similarity", "--embedder", "my/model", "out"]) == 0
+    assert named == ["all-MiniLM-L6-v2", "my/model"]
+    capsys.readouterr()
+    assert main(["build", "equivalence", "out", "--embedder", "my/model"]) == 2
+    assert "--similarity beside it" in capsys.readouterr().err
+
+
+def test_a_folder_that_another_job_finished_while_this_one_asked_is_left_alone(
+    build: Callable[..., int], server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build("--limit", 1)
+    finished = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    shutil.rmtree("out")
+    reply = server.reply
+
+    def meanwhile(body: dict[str, Any]) -> tuple[int, Any]:
+        for path, content in finished.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return reply(body)
+
+    server.reply = meanwhile  # type: ignore[method-assign]
+    assert build("--limit", 1, "--seed", 7) == 2
+    assert "seed 0 instead of 7" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == finished
+    assert build("--limit", 1, "--seed", 7, "--force") == 0
+    assert manifest()["settings"]["seed"] == 7
 
 
 def test_a_judge_that_fails_leaves_its_pairs_out_and_is_asked_again(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from sightline.build.sources import inside
+from sightline.build.sources import confined
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
 
@@ -126,7 +126,7 @@ def read_instances(path: Path) -> Instances:
     _refuse_doubles((one.id for one in whole.annotations), "annotations", path)
     _refuse_doubles((one.id for one in whole.categories), "categories", path)
     for photo in whole.images:
-        inside(photo.file_name, path, f"image {photo.id}", "file_name")
+        confined(photo.file_name, path, f"image {photo.id}", "file_name")
     objects: dict[int, list[Annotation]] = {}
     for one in whole.annotations:
         if one.image_id not in photos:

@@ -26,6 +26,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
     "TIFF": (".tiff", ".tif"),
 }
 """How files of a format (Pillow's name) may end; what is written ends in the first."""
+SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
 
 def open_upright(path: str | Path) -> Image:

@@ -1,4 +1,4 @@
-"""A builder's folder: what may be built there, how it is begun so that any kill leaves it usable, and finished."""
+"""A builder's folder: what may be built there, and a beginning and an end that survive any kill."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUPS, IMAGES = "groups.jsonl", "images"
 
 
 class Build(Struct, frozen=True):
-    """What is to be built: kind, settings and versions in words (`header`), and a digest of all that counts."""
+    """What is to be built: its kind, settings and versions in words, and a digest of all that counts."""
 
     header: Mapping[str, Any]
     fingerprint: str

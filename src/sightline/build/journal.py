@@ -53,9 +53,9 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it; what was added stays, an empty one does not."""
+        """Close it; what was added stays. One that was made anew for nothing goes."""
         with contextlib.suppress(OSError):
-            if os.fstat(self._file.fileno()).st_size == 0 and self._in_place():
+            if self._idle and self._in_place():
                 discard(self._folder)
             self._file.close()
 
@@ -65,6 +65,7 @@ class Journal:
 
     def begin(self, header: Mapping[str, Any]) -> None:
         """Forget what it holds; `header` says what is built from now on."""
+        self._idle = False
         try:
             self._file.truncate(0)
             self._write([_encoder.encode(header)])
@@ -101,6 +102,7 @@ class Journal:
     def _hold(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._idle = not self._path.exists()
             self._file = self._path.open("a+b")
         except OSError as error:
             raise self._failed(error) from None

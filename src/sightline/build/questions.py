@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.build.sources import Source, table_sources
+from sightline.build.sources import Source, confined, refuse_twins, table_sources
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
 
@@ -48,14 +48,14 @@ def read_questions(
     Each file is recognised by its content: the VQA format (OKVQA: `questions`, its answers in `annotations`
     or in the file beside it that the release has), InfographicVQA's (`data`), else JSON Lines, a JSON list or
     CSV with the columns image, question and answer or answers. `pictures` are the folders in which pictures
-    are looked for; where there are none, the file's own. A picture that is in none keeps its place in the
-    first one.
+    are looked for, and that they may not leave; where there are none, the file's own. A picture that is in
+    none keeps its place in the first one.
 
     Raises UserError, with file, record and field, for a file that is none of these, a record that lacks a
-    field, an id that occurs twice, and where no question is left.
+    field or leads out of the folder of pictures, an id that occurs twice, and where no question is left.
     """
     read = [source for file in files for source in _read(file, list(pictures) or [file.parent], annotations)]
-    _refuse_twins(read)
+    refuse_twins(read)
     kept, passed_over = [], Counter[str]()
     for source in read:
         if reason := _unfit(source, min_words):
@@ -149,13 +149,18 @@ def _vqa(
     }
     # OK-VQA calls itself so in its `info`; without that it is another set in VQA's format.
     name = "okvqa" if any("OK-VQA" in str(one.get("info")) for one in (whole, given)) else "vqa"
+    part = confined(part, file, None, "data_subtype")
     return [
-        Source(
-            id=f"{name}-{question.question_id}",
-            picture=_place(f"COCO_{part}_{question.image_id:012d}.jpg", pictures, part),
-            references=answers.get(str(question.question_id), ()),
-            question=_one_line(question.question),
-            labels={"source": name},
+        _placed(
+            Source(
+                id=f"{name}-{question.question_id}",
+                picture=f"COCO_{part}_{question.image_id:012d}.jpg",
+                references=answers.get(str(question.question_id), ()),
+                question=_one_line(question.question),
+                labels={"source": name},
+            ),
+            pictures,
+            part,
         )
         for question in _records(whole["questions"], _Question, file, "questions", "question_id")
     ]
@@ -177,12 +182,16 @@ def _annotations(path: Path, questions: Path) -> dict[str, Any]:
 def _infographics(listed: list[Any], file: Path, pictures: Sequence[Path]) -> list[Source]:
     records = _records(listed, _Infographic, file, "data", "questionId")
     return [
-        Source(
-            id=f"infographicvqa-{record.id}",
-            picture=_place(record.picture, pictures, "images"),
-            references=_distinct(record.answers),
-            question=_one_line(record.question),
-            labels={"source": "infographicvqa"},
+        _placed(
+            Source(
+                id=f"infographicvqa-{record.id}",
+                picture=confined(record.picture, file, record.id, "image_local_name", pictures[0]),
+                references=_distinct(record.answers),
+                question=_one_line(record.question),
+                labels={"source": "infographicvqa"},
+            ),
+            pictures,
+            "images",
         )
         for record in records
     ]
@@ -191,11 +200,15 @@ def _infographics(listed: list[Any], file: Path, pictures: Sequence[Path]) -> li
 def _table(file: Path, pictures: Sequence[Path]) -> list[Source]:
     root = pictures[0]
     return [
-        replace(
-            source,
-            picture=_place(str(Path(source.picture).relative_to(root)), pictures, ""),
-            question=_one_line(source.question),
-            references=_distinct(source.references),
+        _placed(
+            replace(
+                source,
+                picture=str(Path(source.picture).relative_to(root)),
+                question=_one_line(source.question),
+                references=_distinct(source.references),
+            ),
+            pictures,
+            "",
         )
         for source in table_sources(file, root)
     ]
@@ -227,10 +240,11 @@ def _names(kind: type[Any]) -> Sequence[str]:
     return [found.encode_name for found in msgspec.structs.fields(kind)]
 
 
-def _place(name: str, pictures: Sequence[Path], folder: str) -> str:
-    """Where a picture lies: in one of the folders, or in its subfolder of the release's name."""
-    places = [place / name for root in pictures for place in (root, root / folder)]
-    return str(next((place for place in places if place.is_file()), places[0]))
+def _placed(source: Source, pictures: Sequence[Path], folder: str) -> Source:
+    """The source with its picture where it lies: in one of the folders, or in its subfolder of that name."""
+    places = [(place / source.picture, root) for root in pictures for place in (root, root / folder)]
+    path, root = next((place for place in places if place[0].is_file()), places[0])
+    return replace(source, picture=str(path), root=str(root))
 
 
 def _distinct(answers: Sequence[str]) -> tuple[str, ...]:
@@ -239,13 +253,3 @@ def _distinct(answers: Sequence[str]) -> tuple[str, ...]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _refuse_twins(sources: Sequence[Source]) -> None:
-    seen: set[str] = set()
-    for source in sources:
-        if source.id in seen:
-            raise UserError(
-                "this question's id occurs twice", record=source.id, expected="each question once"
-            )
-        seen.add(source.id)

@@ -7,29 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 import sightline
 from sightline.build.asking import Asker
-from sightline.build.journal import Journal, header_of
+from sightline.build.decode import ENDINGS
+from sightline.build.folder import GROUPS, IMAGES, Build, begin, finish, held, nothing_left, sweep
 from sightline.build.manifest import (
-    MANIFEST,
     Apart,
     Manifest,
-    difference,
     digest_of,
     digest_or_error,
     fingerprint,
     held_against,
-    read_manifest,
-    write_manifest,
 )
 from sightline.build.replies import read
-from sightline.build.sources import Source
-from sightline.build.workshop import GROUPS, IMAGES
+from sightline.build.sources import Source, drop_reason, refuse_twins
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import SurroundingsError
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
 from sightline.pictures import BadPicture, look, read_bytes
@@ -41,8 +37,6 @@ ASKS = 3
 """How often a question is asked about before it is dropped."""
 SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
 """Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
-
-_ENDINGS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tiff"}
 
 
 class Job(Struct, frozen=True):
@@ -60,9 +54,11 @@ class Job(Struct, frozen=True):
     passed_over: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def header(self) -> dict[str, Any]:
-        """What a folder must have been built from to be built on."""
-        return {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
+    def build(self) -> Build:
+        """What a folder must have been built from to be built on; replies that come later join it."""
+        header = {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
+        digests = {name: file.digest for name, file in self.files.items()}
+        return Build(header, fingerprint([header, self.apart_from, self.dropped, digests]))
 
 
 class Rephrased(Struct, frozen=True):
@@ -105,25 +101,27 @@ def prepare(
 ) -> Job:
     """Look at the pictures, and drop what cannot be shown or is held by a folder of `apart_from`.
 
-    Raises UserError where nothing is left, or a folder of `apart_from` is none of a builder.
+    Raises UserError where nothing is left, an id occurs twice, or a folder of `apart_from` is none of a
+    builder.
     """
-    apart, held = held_against(apart_from)
+    refuse_twins(sources)
+    apart, used = held_against(apart_from)
     files: dict[str, PictureFile] = {}
     dropped: dict[str, str] = {}
     seen: dict[str, PictureFile] = {}
     for source in sources:
         try:
-            file = seen[source.picture] = look(Picture(source.picture), seen)
+            file = seen[source.picture] = look(Picture(source.picture, source.root), seen)
         except BadPicture as error:
-            dropped[source.id] = str(error).removeprefix(f"{source.picture}: ")
+            dropped[source.id] = drop_reason(error, source)
             continue
-        if file.digest in held:
-            dropped[source.id] = f"its picture is in {held[file.digest]}"
+        if file.digest in used:
+            dropped[source.id] = f"its picture is in {used[file.digest]}"
         else:
             files[source.id] = file
     kept = tuple(source for source in sources if source.id in files)
     if not kept:
-        raise _nothing_left(dropped)
+        raise nothing_left(dropped, "questions")
     settings = {
         **asker.description,
         "request": _prompts()["request"],
@@ -177,49 +175,30 @@ def estimate(job: Job, asker: Asker, store: Store) -> Estimate:
     return Estimate(len(job.sources), len(job.dropped), known, least, most)
 
 
-def refuse_other_contents(out: Path, job: Job, *, force: bool) -> None:
-    """Raise UserError where the folder holds anything but this very work, unless `force` may replace it."""
-    if out.exists() and not out.is_dir():
-        raise UserError("is no folder", file=out, expected="a folder for --out")
-    if (out / MANIFEST).exists():
-        differs = difference(structs.asdict(read_manifest(out)), job.header)
-    else:
-        begun = header_of(out)
-        if begun is None and out.exists() and any(out.iterdir()):
-            raise UserError("holds something else", file=out, expected="an empty or a new folder for --out")
-        differs = difference(begun, job.header) if begun is not None else ""
-    if differs and not force:
-        raise UserError(
-            f"was built from something else: {differs}",
-            file=out,
-            expected="another --out, or --force to build it anew",
-        )
-
-
-def write(job: Job, found: Mapping[str, Rephrased], out: Path) -> RephraseManifest:
+def write(job: Job, found: Mapping[str, Rephrased], out: Path, *, force: bool = False) -> RephraseManifest:
     """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies.
 
     Questions without an answer are left out and listed in the manifest. Raises UserError, with nothing
-    written, where no question was rephrased; SurroundingsError where the disk refuses.
+    written, where no question was rephrased, and where the folder holds something else by now unless `force`
+    replaces it; SurroundingsError where the disk refuses.
     """
     done = [source for source in job.sources if found[source.id].rephrasings]
     replies = {name: one.dropped for name, one in found.items() if one.dropped}
     if not done:
-        raise _nothing_left({**job.dropped, **replies})
+        raise nothing_left({**job.dropped, **replies}, "questions")
     pictures = {job.files[source.id].digest: job.files[source.id] for source in done}
     lines = [line for source in done for line in _lines(source, job.files[source.id], found[source.id])]
-    with Journal(out) as journal:
-        journal.begin(job.header)
-        (out / MANIFEST).unlink(missing_ok=True)
+    with held(out, job.build, force=force) as journal:
+        begin(out, job.build, journal)
         made = _copy(pictures, out)
         write_groups(lines, out / GROUPS)
         made = {GROUPS: digest_of(out / GROUPS), **made}
         manifest = RephraseManifest(
-            **job.header,
+            **job.build.header,
             groups=len(done),
             probes=len(lines),
             pictures=len(pictures),
-            fingerprint=fingerprint([job.header, job.apart_from, made]),
+            fingerprint=job.build.fingerprint,
             apart_from=job.apart_from,
             dropped={**job.dropped, **replies},
             sources={source.id: job.files[source.id].digest for source in done},
@@ -227,8 +206,7 @@ def write(job: Job, found: Mapping[str, Rephrased], out: Path) -> RephraseManife
             unanswered={name: one.unanswered for name, one in found.items() if one.unanswered},
             passed_over=job.passed_over,
         )
-        write_manifest(manifest, out)
-        journal.discard()
+        finish(out, manifest, journal)
     return manifest
 
 
@@ -286,19 +264,13 @@ def _lines(source: Source, file: PictureFile, one: Rephrased) -> list[GroupLine]
 
 def _name(file: PictureFile) -> str:
     """A picture's place in the folder, by its content: two sources that show the same one share it."""
-    return f"{IMAGES}/{file.digest[:16]}.{_ENDINGS[file.format]}"
+    return f"{IMAGES}/{file.digest[:16]}{ENDINGS[file.format][0]}"
 
 
 def _copy(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, str]:
     """Copy pictures as they are, those that are there already left alone; their paths with their SHA-256."""
-    try:
-        (out / IMAGES).mkdir(exist_ok=True)
-        made = {_name(file): digest for digest, file in pictures.items()}
-        for path in (out / IMAGES).iterdir():
-            if f"{IMAGES}/{path.name}" not in made:
-                path.unlink()
-    except OSError as error:
-        raise SurroundingsError(f"{out / IMAGES}: cannot be written: {error.strerror or error}") from None
+    made = {_name(file): digest for digest, file in pictures.items()}
+    sweep(out, made)
     for digest, file in pictures.items():
         if digest_or_error(out / _name(file)) == digest:
             continue
@@ -308,11 +280,3 @@ def _copy(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, str]:
             raise SurroundingsError(f"{error}; the same command goes on") from None
         write_atomically(out / _name(file), [content])
     return made
-
-
-def _nothing_left(dropped: Mapping[str, str]) -> UserError:
-    name, reason = next(iter(dropped.items()), ("", ""))
-    return UserError(
-        f"all {len(dropped):,} questions are dropped, {name} because: {reason}" if dropped else "no question",
-        expected="one at least that can be rephrased",
-    )

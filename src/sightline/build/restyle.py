@@ -66,7 +66,7 @@ class Restyle(Struct, frozen=True):
     device: str = "cpu"
 
     def __call__(self, source: Source, out: Path) -> Made:
-        """Restyle the picture of a source; BadPicture where it cannot be decoded, MemoryError for too little."""
+        """Restyle the picture of a source; BadPicture where it cannot be decoded, MemoryError as `paint`."""
         return Made(tuple(self._lines(source, out)))
 
     def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections import Counter, defaultdict
@@ -15,20 +14,17 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct, field
 
-from sightline.build.decode import ENDINGS
+from sightline.build.decode import SUFFIXES
+from sightline.build.ids import ids_of
 from sightline.errors import UserError
 from sightline.formats.files import Rows, json_rows, read_bytes
 from sightline.formats.tables import Table, read_table, table_rows
 from sightline.pictures import BadPicture
 from sightline.types import Labels
 
-SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 IMAGE = ("image", "picture")
 ANSWERS = ("answer", "answers", "reference", "references")
 LANDMARK = ("landmark_id", "landmark")
-
-LONGEST_ID = 120
-"""Characters of an id made from a path; file systems take names of 255 bytes, a builder adds to them."""
 
 
 class Source(Struct, frozen=True):
@@ -92,10 +88,12 @@ def folder_sources(folder: Path) -> list[Source]:
     inside = [os.path.dirname(path) for path in paths]
     classes = set(inside) - {""}
     sources = []
-    for path, name, parent in zip(paths, _ids(paths), inside, strict=True):
+    for path, name, parent in zip(paths, ids_of(paths), inside, strict=True):
         place = decoded(os.path.basename(parent)) if parent and len(classes) > 1 else ""
         known: Labels = {"class": place} if place else {}
-        sources.append(Source(name, str(folder / path), (place,) if place else (), labels=known, root=str(folder)))
+        sources.append(
+            Source(name, str(folder / path), (place,) if place else (), labels=known, root=str(folder))
+        )
     return sources
 
 
@@ -115,7 +113,7 @@ def table_sources(path: Path, pictures: Path | None = None) -> list[Source]:
         else table_rows(_headed(read_table(content, path), path), path)
     )
     images = [_image(row, where, path, root) for where, row in rows]
-    ids = _given_ids(rows, path) or _ids(images)
+    ids = _given_ids(rows, path) or ids_of(images)
     return [
         Source(
             id=name,
@@ -165,7 +163,7 @@ def landmark_sources(path: Path, pictures: Path | None = None, labels: Path | No
     if not found:
         raise UserError("no picture of it is there", file=path, expected=f"files named ID.jpg below {root}")
     listed = found + missing if len(missing) <= len(found) else found
-    ids = _ids([name for name, _, _ in listed])
+    ids = ids_of([name for name, _, _ in listed])
     return [
         Source(name, picture, (decoded(place),), root=str(root))
         for name, (_, picture, place) in zip(ids, listed, strict=True)
@@ -183,7 +181,7 @@ def place_sources(named: Mapping[str, str], path: Path, pictures: Path | None = 
     if not any(stem in files for stem in named):
         raise UserError("no picture of it is there", file=path, expected=f"files named so below {root}")
     sources = []
-    for name, (stem, place) in zip(_ids(list(named)), named.items(), strict=True):
+    for name, (stem, place) in zip(ids_of(list(named)), named.items(), strict=True):
         there = _only(stem, files[stem], place, path) if stem in files else _absent(stem, stem, path)
         sources.append(Source(name, str(root / there), (decoded(place),), root=str(root)))
     return sources
@@ -203,8 +201,8 @@ def decoded(name: str) -> str:
     return " ".join(bare.replace("_", " ").split())
 
 
-def inside(name: str, path: Path, record: object, field: str, root: Path | None = None) -> str:
-    """A picture's path as a file names it, relative to the folder of pictures; UserError where it leads out."""
+def confined(name: str, path: Path, record: object, field: str, root: Path | None = None) -> str:
+    """A picture's path as a file names it, below the folder of pictures; UserError where it leads out."""
     plain = os.path.normpath(name)
     if os.path.isabs(plain) or plain.split(os.sep)[0] == ".." or "\0" in name:
         raise UserError(
@@ -251,36 +249,6 @@ def _pictures_below(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _ids(names: Sequence[str]) -> list[str]:
-    """An id for each path or name: readable, safe as a file name, and unique even where case is lost.
-
-    Names that occur more than once get a number; a digest tells apart what would become the same, and
-    marks what could not stand in a file name.
-    """
-    often, counted = Counter(names), Counter[str]()
-    numbers = []
-    for name in names:
-        counted[name] += 1
-        numbers.append(f"-{counted[name]}" if often[name] > 1 else "")
-    plain = [_plain(name) + number for name, number in zip(names, numbers, strict=True)]
-    alike = Counter(name.casefold() for name in plain)
-    return [
-        f"{short}-{hashlib.sha256((f'{name}\0{number}' if number else name).encode()).hexdigest()[:8]}"
-        if alike[short.casefold()] > 1 or not _says_all(short, name)
-        else short
-        for short, name, number in zip(plain, names, numbers, strict=True)
-    ]
-
-
-def _plain(path: str) -> str:
-    stem = path[: -len(Path(path).suffix)] if path.lower().endswith(SUFFIXES) else path
-    return re.sub(r"[^A-Za-z0-9._-]", "_", stem.replace("/", "-")).lstrip(".")[:LONGEST_ID] or "picture"
-
-
-def _says_all(name: str, path: str) -> bool:
-    return len(name) < LONGEST_ID and re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._/-]*", path) is not None
-
-
 def _given_ids(rows: Rows, path: Path) -> list[str]:
     """The ids that a table gives, if it does; UserError where one is missing or given twice."""
     if not any("id" in row for _, row in rows):
@@ -300,7 +268,7 @@ def _given_ids(rows: Rows, path: Path) -> list[str]:
                 expected="each id once",
             )
         seen[name] = where
-    return _ids(list(seen))
+    return ids_of(list(seen))
 
 
 def _headed(table: Table, path: Path, *needed: str) -> Table:
@@ -324,7 +292,7 @@ def _image(row: Mapping[str, Any], where: str, path: Path, root: Path) -> str:
     name = _text(row[column], where, column, path)
     if not name or "\0" in name:
         raise UserError("names no picture", file=path, record=where, field=column, found=row[column])
-    return inside(name, path, where, column, root)
+    return confined(name, path, where, column, root)
 
 
 def _references(row: Mapping[str, Any], where: str, path: Path) -> tuple[str, ...]:

@@ -33,6 +33,10 @@ _TAG = b"\x47\x6b\x30\x01"
 """What stands before the half-precision weights of a convolution in a file of ncnn."""
 _FORGOTTEN = re.compile(r"(^|\.)in\d\.(running_mean|running_var|num_batches_tracked)$")
 """Keys that old versions of torch wrote for instance normalisation, and never used."""
+_TOO_LITTLE = re.compile(
+    r"out of memory|DefaultCPUAllocator|bad_alloc|CUDNN_STATUS_ALLOC_FAILED", re.IGNORECASE
+)
+"""What torch's errors say where memory is lacking, on a GPU or on the CPU."""
 _RESIDUAL = tuple(f"res{number}" for number in range(1, 6))
 
 Weights = Mapping[str, "Tensor"]
@@ -65,7 +69,8 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     Any size goes in and the same size comes out. The network gives a multiple of four pixels a side; what it
     gives beyond the picture is cut off. Fractions are cut off too, as in pytorch/examples. It runs where the
     weights are. On the CPU one thread computes, so that the bytes do not depend on how many there are:
-    several pictures at once are for several processes. Memory: 400 bytes a pixel.
+    several pictures at once are for several processes. Memory: 400 bytes a pixel; MemoryError where there is
+    less.
     """
     import numpy as np
 
@@ -73,7 +78,7 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     height, width = pixels.shape[:2]
     missing = [(0, max(0, SMALLEST - height)), (0, max(0, SMALLEST - width)), (0, 0)]
     device = weights["conv1.conv2d.bias"].device
-    with torch.inference_mode(), _reproducible():
+    with _enough_memory(), torch.inference_mode(), _reproducible():
         image = torch.from_numpy(np.pad(pixels, missing, mode="edge")).to(device)
         painted = _forward(weights, image.permute(2, 0, 1)[None].float())[0, :, :height, :width]
         values: NDArray[np.uint8] = painted.clamp_(0, 255).byte().permute(1, 2, 0).contiguous().cpu().numpy()
@@ -81,8 +86,9 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def on_device(weights: Weights, device: str) -> Weights:
-    """The weights on another device, by torch's name of it."""
-    return {key: tensor.to(device) for key, tensor in weights.items()}
+    """The weights on another device, by torch's name of it; MemoryError where they do not fit there."""
+    with _enough_memory():
+        return {key: tensor.to(device) for key, tensor in weights.items()}
 
 
 def shapes() -> dict[str, tuple[int, ...]]:
@@ -195,6 +201,18 @@ def _reproducible() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """MemoryError where torch finds too little memory, which it tells by a RuntimeError."""
+    try:
+        yield
+    except RuntimeError as error:
+        # torch.OutOfMemoryError of a GPU is one of them, the CPU's has no class of its own.
+        if _TOO_LITTLE.search(str(error)):
+            raise MemoryError(str(error).partition("\n")[0]) from None
+        raise
 
 
 def _forward(weights: Weights, x: Tensor) -> Tensor:

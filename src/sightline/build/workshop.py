@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,7 +58,7 @@ class Work(Protocol):
         ...
 
 
-class _Plan(Struct, frozen=True):
+class _Plan(Struct, frozen=True, dict=True):
     """What is to be built: the sources that are left, the digests of their pictures, what was dropped."""
 
     kind: str
@@ -74,7 +75,7 @@ class _Plan(Struct, frozen=True):
         """What a journal must say for its lines to be of use."""
         return {"kind": self.kind, "settings": self.settings, "versions": self.versions}
 
-    @property
+    @cached_property
     def build(self) -> Build:
         """The whole; equal fingerprints mean equal bytes."""
         each = [self.fingerprint_of(source) for source in self.sources]
@@ -197,9 +198,7 @@ def _finished(out: Path, journal: Journal) -> Manifest:
     return manifest
 
 
-def _outstanding(
-    plan: _Plan, work: Work, out: Path, journal: Journal
-) -> tuple[list[_Task], dict[str, Done]]:
+def _outstanding(plan: _Plan, work: Work, out: Path, journal: Journal) -> tuple[list[_Task], dict[str, Done]]:
     """What is left to do, and what is done."""
     prints = {source.id: plan.fingerprint_of(source) for source in plan.sources}
     known = {name: done for name, done in journal.read().items() if done.fingerprint == prints.get(name)}

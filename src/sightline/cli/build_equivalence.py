@@ -43,13 +43,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--people", metavar="FILE.jsonl", help="the pairs that people filled in, or any verdicts.jsonl")
     add("--judge", metavar="SPEC", help="a chat model that says whether two questions ask the same")
     add("--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option for the judge")
-    add(
-        "--similarity",
-        nargs="?",
-        const="",
-        metavar="EMBEDDER",
-        help="sentence similarity (default: all-MiniLM-L6-v2)",
-    )
+    add("--similarity", action="store_true", help="sentence similarity of questions")
+    add("--embedder", metavar="NAME", help="what embeds them for --similarity (default: all-MiniLM-L6-v2)")
     some = "only N pairs, one a group, drawn by --seed (default 100 for --write, all for the others)"
     add("--pairs", type=int, metavar="N", help=some)
     add("--seed", type=int, default=0, metavar="N", help="seed of the draw and of intervals (default 0)")
@@ -94,6 +89,8 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
         raise UserError(f"--pairs {options.pairs} is no count", expected="at least 1")
     if options.judge_gen and options.judge is None:
         raise UserError("--judge-gen is about a judge", expected="--judge SPEC beside it")
+    if options.embedder is not None and not options.similarity:
+        raise UserError("--embedder is about sentence similarity", expected="--similarity beside it")
     if options.write is not None:
         from sightline.formats.files import refuse_overwriting
 
@@ -101,11 +98,11 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:
-    if options.similarity is None:
+    if not options.similarity:
         return None
     from sightline.models.embedder import DEFAULT, embedder
 
-    return embedder(options.similarity or DEFAULT)
+    return embedder(DEFAULT if options.embedder is None else options.embedder)
 
 
 def _people(options: argparse.Namespace, every: list[Pair]) -> Measure | None:

@@ -105,19 +105,22 @@ def make(
     *,
     kind: str,
     settings: Mapping[str, Any],
-    chunk: int = 1,
     each: int = 0,
+    processes: int | None = None,
     passed_over: Mapping[str, int] | None = None,
 ) -> int:
     """Build as the shared options say, tell what came of it, draw the sheet; the exit status.
 
     `settings` are the builder's own; seed and format join them here. `each` is how many pictures a source
-    gives, for the estimate.
+    gives, for the estimate; `processes` how many work where --processes does not say it (None: one a core).
     """
     from sightline.build.workshop import build
 
     sheet = preview_path(options)
-    processes = (os.cpu_count() or 1) if options.processes is None else options.processes
+    if options.processes is not None:
+        processes = options.processes
+    elif processes is None:
+        processes = os.cpu_count() or 1
     if processes < 1:
         raise UserError("--processes is too small", found=processes, expected="1 or more")
     manifest = build(
@@ -127,7 +130,6 @@ def make(
         kind=kind,
         settings={**settings, "seed": options.seed, "format": options.format},
         processes=processes,
-        chunk=chunk,
         apart_from=[Path(folder) for folder in options.apart_from],
         shown=not options.quiet,
         force=options.force,

@@ -61,8 +61,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Ask, and build the folder; 1 where a question has no answer yet, 4 where the budget is reached."""
     from sightline.build.asking import Asker
+    from sightline.build.folder import refuse_other_contents
     from sightline.build.questions import read_questions
-    from sightline.build.rephrase import SAMPLING, prepare, refuse_other_contents
+    from sightline.build.rephrase import SAMPLING, prepare
 
     out, sheet = Path(options.out), preview_path(options)
     questions = read_questions(
@@ -90,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
         passed_over=questions.passed_over,
         apart_from=[Path(folder) for folder in options.apart_from],
     )
-    refuse_other_contents(out, job, force=options.force)
+    refuse_other_contents(out, job.build, force=options.force)
     return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
 
 
@@ -119,7 +120,7 @@ def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | No
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
     print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
     if any(one.rephrasings for one in found.values()) or not unanswered:
-        tell(write(job, found, out), out)
+        tell(write(job, found, out, force=options.force), out)
         draw(out, sheet, options.seed)
     if counts.stopped == "budget":
         print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)

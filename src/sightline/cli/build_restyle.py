@@ -48,7 +48,11 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="scale larger pictures down to N pixels first, which `facts` then say (default 4,000,000)",
     )
-    add("--device", metavar="NAME", help="where networks run: cpu, cuda (default: cuda where there is one)")
+    add(
+        "--device",
+        metavar="NAME",
+        help="where networks run: cpu, cuda (default: cuda where there is one, with --processes 1)",
+    )
     add_building(parser)
     parser.set_defaults(execute=execute)
 
@@ -76,7 +80,9 @@ def execute(options: argparse.Namespace) -> int:
         **runs,
     }
     each = len(sizes or (0,)) * (1 + len(styles))
-    return make(options, sources, work, kind=restyle.KIND, settings=settings, each=each)
+    # A second process on a GPU needs its memory once more, and gains little.
+    processes = None if work.device == "cpu" else 1
+    return make(options, sources, work, kind=restyle.KIND, settings=settings, each=each, processes=processes)
 
 
 def _sizes(words: str | None, most: int) -> tuple[int, ...]:
