@@ -210,7 +210,7 @@ def test_where_nothing_is_left_the_reason_is_told(tmp_path: Path, capsys: Captur
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "a.jpg").write_text("404")
     assert perturb(tmp_path / "bad", tmp_path / "out") == 2
-    assert "all 1 sources are dropped, a because: not a picture" in capsys.readouterr().err
+    assert "all 1 sources are dropped (a: not a picture" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

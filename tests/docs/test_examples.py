@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 
 import sightline
 from sightline.cli.main import main
+from sightline.formats.groups import read_groups
 from sightline.registry import plug_in
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -18,8 +19,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def whole_example(page: str) -> str:
     """The first Python block of a page that is a file by itself."""
+    return next(block for block in python_blocks(page) if "import" in block)
+
+
+def python_blocks(page: str) -> list[str]:
+    """The Python blocks of a page, in its order."""
     blocks: list[str] = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
-    return next(block for block in blocks if "import" in block)
+    return blocks
 
 
 def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Path) -> None:
@@ -59,6 +65,14 @@ def test_the_perturbation_of_the_docs_builds_groups_that_run(
     asking = ["--model", "baseline/chance", "--set", "embedder=none", "--json"]
     assert main(["run", "groups:mirrored/groups.jsonl", *asking]) == 0
     capsys.readouterr()
+
+
+def test_the_building_in_python_of_the_docs_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    Image.radial_gradient("L").save("photos/a.png")
+    exec(python_blocks("python.md")[-1], {})
+    assert len(read_groups(tmp_path / "compressed" / "groups.jsonl")) == 4
 
 
 def test_the_groups_file_of_the_docs_runs(

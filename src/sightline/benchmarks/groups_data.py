@@ -164,10 +164,11 @@ def _of_size(lines: Sequence[GroupLine], chosen: Chosen, file: Path) -> list[Gro
     wanted = str(chosen.size) if chosen.size is not None else ORIGINAL if ORIGINAL in sizes else sizes[0]
     several = chosen.size is None and ORIGINAL not in sizes and len(sizes) > 1
     if several or wanted not in sizes:
+        named = ", ".join(size for size in sizes if size != ORIGINAL)
         raise UserError(
             "holds pictures of several sizes" if several else f"holds no pictures of size {wanted}",
             file=file,
-            expected=f"--set size=S with S one of {', '.join(size for size in sizes if size != ORIGINAL)}",
+            expected=f"--set size=S with S one of {named}" if named else "no --set size: none was built",
         )
     return [line for line in lines if _size(line) == wanted]
 

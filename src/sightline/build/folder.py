@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from sightline.build.manifest import MANIFEST, Manifest, difference, read_manife
 from sightline.errors import SurroundingsError, UserError
 
 GROUPS, IMAGES = "groups.jsonl", "images"
+
+REASONS = 3
+"""How many drops an error names."""
 
 
 class Build(Struct, frozen=True):
@@ -87,13 +91,13 @@ def finish(out: Path, manifest: Manifest, journal: Journal) -> None:
 
 
 def nothing_left(dropped: Mapping[str, str], what: str) -> UserError:
-    """The error where every source (`what` in the plural) was dropped, with the first reason."""
+    """The error where every source (`what` in the plural) was dropped, with the reasons."""
     if not dropped:
         return UserError(f"there are no {what} to work on", expected="at least one")
-    name, reason = next(iter(dropped.items()))
+    shown = "; ".join(f"{name}: {reason}" for name, reason in islice(dropped.items(), REASONS))
+    more = f"; and {len(dropped) - REASONS:,} more" if len(dropped) > REASONS else ""
     return UserError(
-        f"all {len(dropped):,} {what} are dropped, {name} because: {reason}",
-        expected="one at least that can be used",
+        f"all {len(dropped):,} {what} are dropped ({shown}{more})", expected="one at least that can be used"
     )
 
 

@@ -19,8 +19,9 @@ EXAMPLE = """example:
   sightline build restyle photos --out restyled --preview sheet.png
   sightline build KIND --help
 
-What is built is a folder with groups.jsonl, images/ and manifest.json; `sightline run groups:restyled`
-asks a model about it.
+What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
+`mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
+`sightline run groups:FOLDER` about any other.
 """
 
 

@@ -136,6 +136,11 @@ def make(
         each=each,
         passed_over=passed_over,
     )
+    if not any(source.references for source in sources):
+        print(
+            f"none of the {len(sources):,} sources has a reference: acc and s_gt will have no value",
+            file=sys.stderr,
+        )
     tell(manifest, Path(options.out))
     draw(Path(options.out), sheet, options.seed)
     return 0

@@ -138,6 +138,7 @@ def _list(store: Store, form: str) -> int:
             "judges": body["description"]["judges"],
             "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began)),
             "limit": body["description"]["options"].get("limit"),
+            "options": _telling(body["description"]["options"]),
             "state": _state(body, ended),
         }
         for number, body, began, ended in store.runs()
@@ -146,9 +147,19 @@ def _list(store: Store, form: str) -> int:
         print(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
         return 0
     for row in rows:
+        how = "".join(f", {name}={value}" for name, value in row["options"].items())
         judged = f"judged by {', '.join(row['judges'])}{row['state']}"
-        print(f"{row['run']:>4}  {row['began']}  {row['task']:<22} {row['model']}, {judged}")
+        print(f"{row['run']:>4}  {row['began']}  {row['task']:<22} {row['model']}{how}, {judged}")
     return 0
+
+
+def _telling(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that tell runs of one task and model apart, where they say anything."""
+    named = {name: options.get(name) for name in ("unchanged", "size", "limit", "fresh")}
+    repeats = options.get("repeats", 1)
+    found = {**(options.get("sampling") or {}), **named, "repeats": repeats if repeats != 1 else None}
+    found.pop("max_tokens", None)
+    return {name: value for name, value in found.items() if value not in (None, False)}
 
 
 def _state(body: dict[str, Any], ended: float | None) -> str:

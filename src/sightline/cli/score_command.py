@@ -10,9 +10,11 @@ EXAMPLE = """examples:
   sightline score codis outputs.json --data data/codis --against GPT-4V
   sightline score iibench:none yi-vl-6b-chat_test_none.jsonl.gz --data data/iibench --answers key.json
   sightline score codis results/answers.jsonl --data data/codis --judge openai/gpt-4o
+  sightline score mmr3:restyling answers.jsonl
 
 FILE may be our answers.jsonl, the released layouts of CODIS and II-Bench, lmms-eval's sample logs,
-VLMEvalKit's tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped.
+VLMEvalKit's tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. For mmr3 and
+groups, lines of {"group", "variant", "response", "references": [...], "labels": {...}} need no data folder.
 """
 
 

@@ -33,7 +33,7 @@ from sightline.models.resolve import ModelOptions, resolve
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import published
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Picture, Sample
+from sightline.types import UNCHANGED, Picture, Sample
 
 
 class Prepared(NamedTuple):
@@ -170,7 +170,16 @@ def describe(ready: Prepared) -> Description:
         planned=len(ready.samples),
         against=spec.against,
         seed=spec.seed,
+        notes=_cold_draws(ready),
     )
+
+
+def _cold_draws(ready: Prepared) -> list[str]:
+    """What to tell where the same is asked again and again of a model that does not sample."""
+    unchanged = ready.options.benchmark.get(UNCHANGED)
+    if not (unchanged and ready.models and ready.options.sampling.get("temperature") == 0):
+        return []
+    return ["Sampling at temperature 0: the draws tell how far the server repeats itself, and little more"]
 
 
 def data_of(spec: Spec) -> Path | None:

@@ -14,6 +14,8 @@ from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.types import UNCHANGED, Probe, Text
 
+METRICS = "metrics.json"
+
 
 class _Run(Struct):
     """What the metrics.json beside an answers.jsonl says that was run."""
@@ -29,12 +31,9 @@ def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options
     Asking the unchanged input counts as one. Where settings are files, one may have moved: the groups that
     the answers are about tell more than its name.
     """
-    beside = file.with_name("metrics.json")
-    if file.name != "answers.jsonl" or not beside.is_file():
-        return
-    try:
-        run = msgspec.json.decode(beside.read_bytes(), type=_Run)
-    except (OSError, msgspec.DecodeError):
+    beside = file.with_name(METRICS)
+    run = _run_of(beside) if file.name == "answers.jsonl" else None
+    if run is None:
         return
     ran = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
     given = _named(run.benchmark, ran, run.options)
@@ -45,6 +44,14 @@ def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options
             file=file,
             expected=f"{given} in place of {wanted}",
         )
+
+
+def _run_of(metrics: Path) -> _Run | None:
+    """What a metrics.json says was run; None where there is none."""
+    try:
+        return msgspec.json.decode(metrics.read_bytes(), type=_Run)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def prompts_note(

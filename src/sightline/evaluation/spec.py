@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,6 +14,13 @@ from sightline.errors import UserError, did_you_mean, unknown_name
 
 PROTOCOL = ("model", "messages", "n", "stream", "tools", "functions")
 """Fields of a call that say what is asked and how; an evaluation sets them itself."""
+
+_RANGES = {
+    "temperature": (0.0, sys.float_info.max),
+    "top_p": (0.0, 1.0),
+    "max_tokens": (1.0, sys.float_info.max),
+}
+"""Sampling options that every server knows, and the bounds of their values."""
 
 Decide = Literal["first", "majority"]
 
@@ -94,7 +102,18 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
     for name in (*spec.gen, *spec.judge_gen):
         if name in PROTOCOL:
             raise UserError(f"--gen {name} is no sampling option", expected="what is asked stays as it is")
+    _check_sampling(wanted)
     return Options(options, {name: value for name, value in wanted.items() if value is not None})
+
+
+def _check_sampling(wanted: Mapping[str, Any]) -> None:
+    """Raise UserError for a value that no server can take; names that are not known here pass."""
+    for name, (least, most) in _RANGES.items():
+        value = wanted.get(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and least <= value <= most):
+            expected = f"a number from {least:g}" + (f" to {most:g}" if most <= 1 else "")
+            raise UserError(f"--gen {name}={value} is no {name}", expected=expected)
 
 
 def _check_counts(spec: Spec) -> None:

@@ -27,7 +27,8 @@ from sightline.formats.stream import LineFile
 from sightline.types import Labels, Outcome, Usage, VerdictName
 
 LAYOUT = (
-    "plain records (sample or id, and response, output, prediction or text; variant and draw where needed)"
+    "plain records (sample, id or group, and response, output, prediction or text; variant and draw where "
+    "needed; references and labels where no data folder has them)"
 )
 
 _encoder = msgspec.json.Encoder()

@@ -18,8 +18,11 @@ from sightline.types import UNCHANGED, Group, Metric, Outcome, Term, Verdict
 NO_REFERENCE = "no answers with references to score them against"
 NO_EMBEDDER = "no similarities: embedder=none"
 NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
-NO_FAILURE = "no failure case: no answer that has a reference is wrong"
-NO_FAILING_PAIR = "no failure case with two answers to compare"
+NO_SCORED_PAIR = "no two answers of a group to compare that both have references"
+NO_FAILURE = "no failure case: every answer is right, or none has a reference"
+NO_FAILING_PAIR = (
+    "no failure case with two answers to compare: every answer is right, or none has a reference"
+)
 
 Terms = Callable[[Group], Iterable[Term]]
 
@@ -341,10 +344,10 @@ _BESIDE = (
         absent="no judge decided whether answers mean the same (--judge MODEL)",
     ),
     _beside("contrary_consistent", contrary_consistent, "no pair above the threshold"),
-    _beside("consistent_right", consistent_right),
-    _beside("consistent_wrong", consistent_wrong),
-    _beside("consistent_mixed", consistent_mixed),
-    _beside("inconsistent", inconsistent),
+    _beside("consistent_right", consistent_right, NO_SCORED_PAIR),
+    _beside("consistent_wrong", consistent_wrong, NO_SCORED_PAIR),
+    _beside("consistent_mixed", consistent_mixed, NO_SCORED_PAIR),
+    _beside("inconsistent", inconsistent, NO_SCORED_PAIR),
     Metric("failures", failures, source=_FAILURE, absent=NO_REFERENCE),
     Metric("s_gt_failures", in_failures(s_gt), source=_FAILURE, judged=None, absent=NO_FAILURE),
     Metric("con_failures", in_failures(con), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),

@@ -13,7 +13,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from sightline.metrics.statistics import Floats, Interval, intervals
-from sightline.types import Group, Labels, Metric, MetricValue, Outcome, VerdictName
+from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, VerdictName
 
 # Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
 _EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)
@@ -154,7 +154,8 @@ class _Sheet:
     def reason(self) -> str:
         """Why the metric has no value where it has none."""
         if self.metric.needs and not self.partner_known:
-            return f"needs the answers of setting '{self.metric.needs}' of the same model, asked alike"
+            how = " (--unchanged --repeats 4)" if self.metric.needs == UNCHANGED else ""
+            return f"needs the answers of setting '{self.metric.needs}' of the same model, asked alike{how}"
         return self.metric.absent
 
 
