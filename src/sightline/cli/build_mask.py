@@ -18,7 +18,7 @@ SUMMARY = "mask an object of each COCO picture in three ways (MM-R3, context rea
 
 EXAMPLE = """examples:
   sightline build mask instances_val2017.json --images val2017 --out masked --limit 500
-  sightline build mask instances.json --images val2017 --out test --spec types.json --labels labels.json
+  sightline build mask instances.json --images coco --out test --spec types.json --labels labels.json
   sightline build mask --spec types.json --labels labels.json --count
 
 An object may be masked where it is no crowd and its area is a tenth to a quarter of the picture's; one a
