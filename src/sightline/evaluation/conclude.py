@@ -151,8 +151,36 @@ def conclude(
                 clusters.update({verdict.targets: one.group.cluster for verdict in one.verdicts})
             yield one.group
 
-    values = tally(groups(), metrics, seed=description.seed)
-    result = Result(
+    values = [
+        *tally(groups(), metrics, seed=description.seed),
+        *side_by_side(description, benchmark, measured, judges, replies),
+        *agreements(verdicts, clusters, description.seed),
+    ]
+    notes = [
+        *description.notes,
+        *_notes(description, summary),
+        *(_long_answers(summary) if similarity is not None else []),
+        *_idle(judges),
+    ]
+    versions = {
+        "sightline": sightline.__version__,
+        "reported": sorted(summary.versions),
+        "judges": sorted(summary.judge_versions),
+        **({"embedder": similarity.identity} if similarity is not None else {}),
+    }
+    return _result(description, summary, digest.hexdigest(), versions, values, notes), summary
+
+
+def _result(
+    description: Description,
+    summary: Summary,
+    data_digest: str,
+    versions: Mapping[str, Any],
+    metrics: list[MetricValue],
+    notes: list[str],
+) -> Result:
+    """What an evaluation is and what was counted, in one record."""
+    return Result(
         benchmark=description.benchmark,
         setting=description.setting,
         model=description.model,
@@ -165,32 +193,17 @@ def conclude(
         misses=summary.verdicts["miss"],
         undecided=summary.verdicts["undecided"],
         truncated=summary.truncated,
-        versions={
-            "sightline": sightline.__version__,
-            "reported": sorted(summary.versions),
-            "judges": sorted(summary.judge_versions),
-            **({"embedder": similarity.identity} if similarity is not None else {}),
-        },
-        data_digest=digest.hexdigest(),
-        metrics=[
-            *values,
-            *side_by_side(description, benchmark, measured, judges, replies),
-            *agreements(verdicts, clusters, description.seed),
-        ],
+        versions=versions,
+        data_digest=data_digest,
+        metrics=metrics,
         empty=summary.statuses["empty"],
         refused=summary.refused,
         unscored=summary.verdicts["unscored"],
         unparsed=summary.unparsed,
         judge_errors=summary.judge_errors,
         mixed_versions=len(summary.versions) > 1,
-        notes=[
-            *description.notes,
-            *_notes(description, summary),
-            *(_long_answers(summary) if similarity is not None else []),
-            *_idle(judges),
-        ],
+        notes=notes,
     )
-    return result, summary
 
 
 def _judge_line(description: Description) -> str:
