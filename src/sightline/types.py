@@ -78,7 +78,8 @@ class Probe(Struct, frozen=True):
     `references` and `options` are those of this probe (CODIS: the answer under this context;
     II-Bench: the options in the order shown). `question` is what a judge is told was asked. `draws` is 0
     where every draw of the sample is a group of its own; a probe that is asked again unchanged has all its
-    draws in a group of its own, and `draws` of them are what another setting is held against.
+    draws in a group of its own, and `draws` of them are what another setting is held against. `choices` are
+    the answers of which the model takes the likeliest; where there are none it answers in words.
     """
 
     sample: str
@@ -89,6 +90,7 @@ class Probe(Struct, frozen=True):
     options: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
     draws: int = 0
+    choices: tuple[str, ...] = ()
 
 
 class PictureFile(Struct, frozen=True):
@@ -121,7 +123,8 @@ class Request(Struct, frozen=True):
     """A probe rendered for one model. `key` is the address of its answer in the store.
 
     `pictures` maps the path of every `Picture` in `messages` to what is known of that file.
-    `sampling` holds the effective sampling and provider options that are sent.
+    `sampling` holds the effective sampling and provider options that are sent. Where there are `choices`,
+    the answer is the one of them that the model finds likeliest.
     """
 
     key: str
@@ -130,6 +133,7 @@ class Request(Struct, frozen=True):
     pictures: Mapping[str, PictureFile] = field(default_factory=dict)
     draw: int = 0
     origin: Origin | None = None
+    choices: tuple[str, ...] = ()
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -71,6 +71,7 @@ class Scripted:
         self.name = self.identity = host
         self.host = host
         self.batch_size = batch_size
+        self.parallel: int | None = None
         self.asked: list[str] = []
         self.batches: list[int] = []
         self.times: list[float] = []

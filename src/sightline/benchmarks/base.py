@@ -45,6 +45,12 @@ class Option(Struct, frozen=True):
         return f"a whole number from {self.least}" if self.least is not None else "a text"
 
 
+ANSWER_BY = Option(
+    "text", "answer in words, or take the option that the model finds likeliest", ("text", "likelihood")
+)
+"""The option `answer_by` of benchmarks whose questions offer options."""
+
+
 class Setting(Struct, frozen=True):
     """A named way to run a benchmark: the options that it fixes, the sampling it was run with, and the
     table that it reproduces ('unpublished' where the paper does not say)."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import FILE, Facts, Option, Setting, about
+from sightline.benchmarks.base import ANSWER_BY, FILE, Facts, Option, Setting, about
 from sightline.benchmarks.groups_data import GROUPS, Chosen, answered_samples, probes_of, read_samples
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
@@ -44,6 +44,7 @@ OPTIONS: Mapping[str, Option] = {
     "form": Option(
         "described", "what is compared: A.3's description, or its figures'", ("described", "printed")
     ),
+    "answer_by": ANSWER_BY,
     "embedder": Option("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
     "file": Option(None, "the groups file"),
     "answers": Option(None, "file of answers that says itself what was asked"),
@@ -153,6 +154,7 @@ def _chosen(options: Mapping[str, Any]) -> Chosen:
         one_size=options["task"] == "restyling",
         unchanged=options["unchanged"],
         each=options["task"] == "context",
+        likeliest=options["answer_by"] == "likelihood",
     )
 
 

@@ -53,13 +53,15 @@ class Chosen(Struct, frozen=True):
     """Which lines of a groups file are asked.
 
     `size` keeps those with that label `size`; without it, `one_size` keeps the pictures' own size, else the
-    only one that a builder made. For `unchanged` and `each` see `asked`.
+    only one that a builder made. For `unchanged` and `each` see `asked`. Where `likeliest`, a line with
+    options is answered by the one that the model finds likeliest.
     """
 
     size: int | None = None
     one_size: bool = False
     unchanged: bool = False
     each: bool = False
+    likeliest: bool = False
 
 
 def read_samples(file: Path, chosen: Chosen) -> list[Sample]:
@@ -92,6 +94,7 @@ def probes_of(sample: Sample, chosen: Chosen) -> Iterator[Probe]:
             options=line.options,
             labels=line.labels,
             draws=SAMPLING_DRAWS if chosen.unchanged else 0,
+            choices=line.options if chosen.likeliest else (),
         )
 
 

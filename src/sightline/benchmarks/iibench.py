@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Facts, Option, Setting, about
+from sightline.benchmarks.base import ANSWER_BY, Facts, Option, Setting, about
 from sightline.benchmarks.iibench_data import LABELS, read_samples
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
@@ -59,6 +59,7 @@ class IIBench:
         "variant": Option("none", "the name that the probes bear"),
         "options": Option(None, "released predictions file to take question text and option order from"),
         "answers": Option(None, "answers file: {id: letter or option text}, letters in test.json's order"),
+        "answer_by": ANSWER_BY,
         "extraction": Option("released", "how the letter is read", ("released", "strict")),
     }
 
@@ -84,6 +85,7 @@ class IIBench:
                 references=(letter,) if letter else (),
                 options=order,
                 labels=sample.labels,
+                choices=_letters(order) if options["answer_by"] == "likelihood" else (),
             )
 
     def cases(self, group: Group) -> Iterator[Case]:
@@ -163,6 +165,11 @@ def _shown_on_dev(options: Mapping[str, Any]) -> Sequence[str]:
     """The questions that few-shot settings leave out, the same at every number of shots."""
     few = options["prompt"] in SHOTS
     return [example["id"] for example in load("iibench")["few_shot"]["examples"]] if few else []
+
+
+def _letters(order: Sequence[str]) -> tuple[str, ...]:
+    """The answers that there are, written as the few-shot examples write them."""
+    return tuple(f"({letter})" for letter, _ in zip(LETTERS, order, strict=False))
 
 
 def _shuffled(options: Sequence[str], seed: str) -> tuple[str, ...]:

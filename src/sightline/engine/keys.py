@@ -20,6 +20,7 @@ def canonical(
     sampling: Mapping[str, Any],
     draw: int = 0,
     fresh: str = "",
+    choices: tuple[str, ...] = (),
 ) -> bytes:
     """The canonical JSON of a request: sorted keys, no spaces, whole floats as integers.
 
@@ -45,6 +46,8 @@ def canonical(
     }
     if fresh:
         body["fresh"] = fresh
+    if choices:
+        body["choices"] = choices
     return msgspec.json.encode(body, order="sorted")
 
 

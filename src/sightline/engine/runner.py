@@ -125,7 +125,7 @@ class Runner:
                     workers = [
                         tasks.create_task(self._work(model, self._limiters[model.host]))
                         for model in await self._enter(entered)
-                        for _ in range(max(1, self._concurrency // model.batch_size))
+                        for _ in range(self._calls_at_a_time(model))
                     ]
                     started += [*workers, tasks.create_task(self._watch(workers))]
                     await self._finished.wait()
@@ -135,6 +135,10 @@ class Runner:
             raise _first(group) from None
         finally:
             await self._committer.close()
+
+    def _calls_at_a_time(self, model: Model) -> int:
+        wanted = max(1, self._concurrency // model.batch_size)
+        return wanted if model.parallel is None else min(wanted, model.parallel)
 
     def _width(self, model: Model) -> int:
         return max(self._concurrency, model.batch_size)

@@ -139,9 +139,12 @@ class Plan:
             if isinstance(file, BadPicture):
                 return file
             pictures[picture.path] = file
-        body = canonical(self._model.identity, probe.messages, pictures, part.sampling, draw, self._fresh)
+        body = canonical(
+            self._model.identity, probe.messages, pictures, part.sampling, draw, self._fresh, probe.choices
+        )
         origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
-        return Keyed(Request(key_of(body), probe.messages, part.sampling, pictures, draw, origin), body)
+        request = Request(key_of(body), probe.messages, part.sampling, pictures, draw, origin, probe.choices)
+        return Keyed(request, body)
 
     def _look_at(self, pictures: Sequence[Picture]) -> None:
         """See to it that every picture of a chunk was looked at, in this run or one before."""

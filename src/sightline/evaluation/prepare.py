@@ -224,3 +224,8 @@ def _check_capabilities(
         raise UserError(f"{model.name} takes no pictures", expected="a setting without pictures")
     if pictures > 1 and not model.capabilities.several_pictures:
         raise UserError(f"{model.name} takes one picture a request", expected="a setting with one picture")
+    if options.benchmark.get("answer_by") == "likelihood" and not model.capabilities.likelihood:
+        raise UserError(
+            f"{model.name} does not say how likely an answer is",
+            expected="a local model (hf/...), or without --set answer_by=likelihood",
+        )

@@ -13,12 +13,16 @@ from sightline.types import Answer, Failure, Request
 
 
 class Capabilities(Struct, frozen=True):
-    """What a model can take, checked before the first call."""
+    """What a model can take, checked before the first call.
+
+    `likelihood`: it can say which of several answers it finds likeliest.
+    """
 
     pictures: bool = True
     several_pictures: bool = True
     system_role: bool = True
     seed: bool = True
+    likelihood: bool = False
     limits: PictureLimits = PictureLimits()
 
 
@@ -27,13 +31,15 @@ class Model(Protocol):
 
     `identity` says whose answers these are: it enters every key. `host` is what shares a rate limit and
     fails as one; the engine keeps concurrency, retries and the circuit per host. `batch_size` is how many
-    requests one call of `answer` takes (1 for an API).
+    requests one call of `answer` takes (1 for an API), `parallel` how many calls it takes at a time (None:
+    as many as are wanted).
     """
 
     name: str
     identity: str
     host: str
     batch_size: int
+    parallel: int | None
     capabilities: Capabilities
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:

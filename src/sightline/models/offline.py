@@ -13,6 +13,7 @@ class Offline:
     """The part of a model that is the same for all that answer by themselves."""
 
     batch_size = 256
+    parallel: int | None = None
     capabilities = Capabilities()
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class OpenAICompatible:
     """
 
     batch_size = 1
+    parallel: int | None = None
 
     def __init__(
         self,
