@@ -11,13 +11,13 @@ from sightline.formats.files import json_rows, read_bytes
 
 
 def read_captions(file: str | None, needed: bool) -> dict[str, str]:
-    """Picture id -> caption, from a JSON object or JSONL {"image_id", "caption"}; {} where not needed."""
+    """Picture id -> caption, from a JSON object, or records of image_id and caption; {} where not needed."""
     if not needed:
         return {}
     if file is None:
         raise UserError(
             "the setting puts captions in the pictures' place and has none",
-            expected="--set captions=FILE: a JSON object or JSONL of image_id and caption",
+            expected="--set captions=FILE, which `sightline build caption` writes",
         )
     path = Path(file)
     rows = json_rows(read_bytes(path), path)

@@ -75,7 +75,7 @@ class Codis:
         "cot": Option(True, "chain of thought (Table 11: CoT)", (True, False)),
         "context": Option(True, "give the context", (True, False)),
         "picture": Option("shown", "show the picture, its caption, or nothing", ("shown", "caption", "none")),
-        "captions": Option(None, "file of captions: a JSON object or JSONL, image_id -> caption"),
+        "captions": Option(None, "file of captions (`build caption`): JSON or JSONL, image_id -> caption"),
         "bias": Option(bias.DEFAULT_SETS, "pairs of words to count outputs by (Table 6)"),
         "judge_prompt": Option("paper", "the judge's prompt: Table 12 or eval.py", ("paper", "released")),
     }

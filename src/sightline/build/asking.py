@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sightline.config import load_config
 from sightline.engine.budget import Budget
@@ -20,7 +21,8 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.spec import PROTOCOL
 from sightline.models.resolve import ModelOptions, resolve
-from sightline.types import Message, Request
+from sightline.pictures import transform_for
+from sightline.types import Message, PictureFile, Request
 
 
 class Asking(Struct, frozen=True, kw_only=True):
@@ -63,6 +65,7 @@ class Asker:
         wanted = {**sampling, **asking.gen}
         self.sampling = self._models[0].effective({k: v for k, v in wanted.items() if v is not None})
         self.identity = self._models[0].identity
+        self.capabilities = self._models[0].capabilities
         self.counts = Counts()
         self._budget = Budget(asking.max_requests, asking.max_cost, price)
         self._limiters = {model.host: Limiter(model.host, asking.concurrency) for model in self._models}
@@ -85,10 +88,14 @@ class Asker:
             finally:
                 store.close()
 
-    def keyed(self, messages: tuple[Message, ...], draw: int = 0) -> Keyed:
-        """A request of texts alone; `draw` tells a second chance from the first."""
-        body = canonical(self.identity, messages, {}, self.sampling, draw, self._asking.fresh)
-        return Keyed(Request(key_of(body), messages, self.sampling, {}, draw), body)
+    def keyed(
+        self, messages: tuple[Message, ...], draw: int = 0, pictures: Sequence[PictureFile] = ()
+    ) -> Keyed:
+        """A request; `draw` tells a second chance from the first, `pictures` are those in the messages."""
+        limits = self.capabilities.limits
+        shown = {file.path: replace(file, transform=transform_for(file, limits)) for file in pictures}
+        body = canonical(self.identity, messages, shown, self.sampling, draw, self._asking.fresh)
+        return Keyed(Request(key_of(body), messages, self.sampling, shown, draw), body)
 
     async def ask(self, store: Store, requests: Sequence[Keyed], title: str, *, shown: bool) -> None:
         """Ask all that is not known, within what is left of the budget (`counts.stopped` tells its end).

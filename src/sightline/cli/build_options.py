@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.errors import UserError
 
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from sightline.build.sources import Source
     from sightline.build.workshop import Work
 
+T = TypeVar("T")
+
 SHOWN = 10
 """Dropped sources that are printed."""
+NAMED = 5
+"""Things that are named for each reason why they have no answer."""
 
 
 def add_building(parser: argparse.ArgumentParser, *, pictures: bool = True, out: bool = True) -> None:
@@ -78,7 +82,7 @@ def sources_of(options: argparse.Namespace) -> list[Source]:
     return picture_sources(source, images, labels)
 
 
-def limited(sources: Sequence[Source], options: argparse.Namespace) -> Sequence[Source]:
+def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
     """The sources that --limit leaves; UserError where it leaves none."""
     if options.limit is not None and options.limit < 1:
         raise UserError("--limit leaves nothing", found=options.limit, expected="1 or more")
@@ -157,6 +161,21 @@ def tell(manifest: Manifest, out: Path) -> None:
         print(f"dropped: {name}: {reason}", file=sys.stderr)
     if len(dropped) > SHOWN:
         print(f"dropped: and {len(dropped) - SHOWN:,} more, see {out / 'manifest.json'}", file=sys.stderr)
+
+
+def tell_unanswered(unanswered: Mapping[str, str], whole: str, what: str) -> None:
+    """Print on standard error which of the `whole` have no answer (`what`), by the reason, and the remedy."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in unanswered.items():
+        by_reason.setdefault(why, []).append(name)
+    print(f"{len(unanswered):,} of {whole} have no {what} and are left out:", file=sys.stderr)
+    for why, names in by_reason.items():
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        print(f"  {why}: {', '.join(names[:NAMED])}{more}", file=sys.stderr)
+    print(
+        "the same command asks again what failed for a time; --retry-errors asks the rest too",
+        file=sys.stderr,
+    )
 
 
 def draw(out: Path, sheet: Path | None, seed: int) -> None:

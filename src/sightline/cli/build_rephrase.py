@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.build_options import add_building, draw, limited, preview_path, tell
+from sightline.cli.build_options import add_building, draw, limited, preview_path, tell, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ A table (JSON Lines or CSV) has the columns image, question, and answer or answe
 question and its first known answer, never the picture. A reply that cannot be used is asked for again, twice
 at most; what was asked is remembered in the store, so that the same command builds the same folder.
 """
-SHOWN = 5
-"""Questions that are named for each reason why they have no answer."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -125,23 +123,8 @@ def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | No
     if counts.stopped == "budget":
         print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
     if unanswered:
-        _tell_unanswered(unanswered, len(job.sources))
+        tell_unanswered(unanswered, f"{len(job.sources):,} questions", "answer")
     return 4 if counts.stopped == "budget" else 1 if unanswered else 0
-
-
-def _tell_unanswered(unanswered: Mapping[str, str], questions: int) -> None:
-    """Which questions have no answer, by the reason, and what asks them again."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in unanswered.items():
-        by_reason.setdefault(why, []).append(name)
-    print(f"{len(unanswered):,} of {questions:,} questions have no answer and are left out:", file=sys.stderr)
-    for why, names in by_reason.items():
-        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-        print(f"  {why}: {', '.join(names[:SHOWN])}{more}", file=sys.stderr)
-    print(
-        "the same command asks again what failed for a time; --retry-errors asks the rest too",
-        file=sys.stderr,
-    )
 
 
 def _tell_dropped(dropped: Mapping[str, str]) -> None:

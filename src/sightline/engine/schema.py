@@ -101,3 +101,11 @@ vectors = Table(
     Column("key", LargeBinary(32), primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )
+
+# What readers (OCR) found in pictures, as JSON: costs nothing but time too; may be dropped at any time.
+readings = Table(
+    "readings",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)

@@ -236,24 +236,37 @@ class Store:
                     connection.execute(delete(schema.pictures).where(schema.pictures.c.path.in_(part)))
                 _insert_new(connection, schema.pictures, rows)
 
-    # Vectors
+    # What costs nothing but time
 
     def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The vectors that are remembered under these keys (SHA-256 of embedder and text)."""
+        return self._bodies(schema.vectors, keys)
+
+    def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Remember vectors."""
+        self._add_bodies(schema.vectors, vectors)
+
+    def readings(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The readings that are remembered under these keys (SHA-256 of reader and picture digest)."""
+        return self._bodies(schema.readings, keys)
+
+    def add_readings(self, readings: Mapping[bytes, bytes]) -> None:
+        """Remember readings."""
+        self._add_bodies(schema.readings, readings)
+
+    def _bodies(self, table: Table, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
-        table = schema.vectors
         with self._read() as connection:
             for part in _parts(keys):
                 query = select(table.c.key, table.c.body).where(table.c.key.in_(part))
                 found.update((bytes(key), bytes(body)) for key, body in connection.execute(query))
         return found
 
-    def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Remember vectors."""
-        rows = [{"key": key, "body": body} for key, body in vectors.items()]
+    def _add_bodies(self, table: Table, bodies: Mapping[bytes, bytes]) -> None:
+        rows = [{"key": key, "body": body} for key, body in bodies.items()]
         if rows:
             with self._write() as connection:
-                _insert_new(connection, schema.vectors, rows)
+                _insert_new(connection, table, rows)
 
     def _stream(self, table: Table, run: int, order: Any, page: int = 2000) -> Iterator[bytes]:
         last = -1

@@ -1,0 +1,125 @@
+"""`sightline build caption`: what is in pictures, in words, by a model that takes pictures."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.build_options import limited, tell_unanswered
+from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
+
+if TYPE_CHECKING:
+    from sightline.build.asking import Asker
+    from sightline.build.caption import Caption, Captioner
+    from sightline.build.gallery import Gallery
+
+SUMMARY = "captions in the pictures' place, by a model that takes pictures (CODIS, section 5.1)"
+
+EXAMPLE = """examples:
+  sightline build caption data/codis --model http://localhost:8000/v1#llava --out captions.json
+  sightline run codis:captions --set captions=captions.json --model openai/gpt-4o --data data/codis
+  sightline build caption photos --model openai/gpt-4o --out captions.json --dry-run
+
+A picture that lies there under several names is asked about once. What was asked is remembered in the store,
+so that the same command goes on where it was stopped, and asks nothing when all is known.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build caption`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument_group("what is captioned").add_argument
+    add(
+        "data",
+        metavar="DATA",
+        help="data folder of CODIS or II-Bench, any folder of pictures, a builder's folder or a groups file",
+    )
+    add("--out", required=True, metavar="FILE", help="JSON list of image_id, caption, model, reply")
+    add("--prompt", metavar="TEXT", help="what is asked about each picture (default: a detailed description)")
+    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add("--force", action="store_true", help="replace other captions in FILE")
+    add("--quiet", action="store_true", help="no progress on standard error")
+    asking = parser.add_argument_group("asking")
+    add_model(asking)
+    add_asking(asking)
+    asking.add_argument(
+        "--fresh", default="", metavar="TAG", help="ask anew under this tag; nothing is deleted"
+    )
+    add_store(asking)
+    asking.add_argument("--dry-run", action="store_true", help="say what would be asked, and ask nothing")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Ask, and write the file; 1 where a picture has no caption, 4 where the budget is reached."""
+    from sightline.build.asking import Asker
+    from sightline.build.caption import SAMPLING, Captioner, refuse_other_captions
+    from sightline.build.folder import nothing_left
+    from sightline.build.gallery import look_at, pictures_in
+
+    asking = asking_of(
+        options,
+        options.model,
+        gen=pairs(options.gen, "--gen"),
+        model_args=pairs(options.model_arg, "--model-arg"),
+        model_id=options.model_id,
+        fresh=options.fresh,
+        keyless=options.dry_run,
+    )
+    asker = Asker(asking, SAMPLING)
+    captioner = Captioner(asker, options.prompt, again=options.retry_errors)
+    pictures = limited(list(pictures_in(Path(options.data)).items()), options)
+    gallery = look_at(dict(pictures), shown=not options.quiet)
+    if not gallery.files:
+        raise nothing_left(gallery.broken, "pictures")
+    with asker.store(only_read=True) as store:
+        known = gallery.named(captioner.known(gallery.files.values(), store))
+    refuse_other_captions(Path(options.out), known, force=options.force)
+    return (
+        _dry_run(gallery, captioner, asker) if options.dry_run else _ask(gallery, captioner, asker, options)
+    )
+
+
+def _dry_run(gallery: Gallery, captioner: Captioner, asker: Asker) -> int:
+    with asker.store(only_read=True) as store:
+        found = captioner.estimate(gallery.files.values(), store)
+    print(f"pictures                    {len(gallery.files):,}")
+    for name, reason in gallery.broken.items():
+        print(f"  broken: {name}: {reason}")
+    print(f"different ones              {found.pictures:,}")
+    print(f"requests known already      {found.known:,}")
+    print(f"requests to be sent         {found.to_ask:,}")
+    print(f"bytes of pictures in them   {found.picture_bytes:,}")
+    return 0
+
+
+def _ask(gallery: Gallery, captioner: Captioner, asker: Asker, options: argparse.Namespace) -> int:
+    from sightline.build.caption import write
+
+    out, counts = Path(options.out), asker.counts
+    with asker.store() as store:
+        found = asyncio.run(captioner.describe(gallery.files.values(), store, shown=not options.quiet))
+    print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
+    captions = gallery.named(found)
+    written = sum(bool(one.text) for one in captions.values())
+    if written:
+        write(captions, options.model, out)
+        print(f"{out}: {written:,} captions of {len(set(found)):,} different pictures")
+    missing = {**gallery.broken, **{name: one.missing for name, one in captions.items() if one.missing}}
+    _tell(captions, missing, len(captions) + len(gallery.broken))
+    if counts.stopped == "budget":
+        print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+        return 4
+    return 1 if missing else 0
+
+
+def _tell(captions: Mapping[str, Caption], missing: Mapping[str, str], pictures: int) -> None:
+    cut = sum(one.cut for one in captions.values() if one.text)
+    if cut:
+        print(f"{cut:,} captions were cut off; --gen max_tokens=N lets them be longer", file=sys.stderr)
+    if missing:
+        tell_unanswered(missing, f"{pictures:,} pictures", "caption")

@@ -1,0 +1,202 @@
+"""`build caption` from the command line, and CODIS with captions in the pictures' place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from sightline.cli.main import main
+
+PICTURES = 216
+
+
+@pytest.fixture
+def codis(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The records of CODIS with pictures of their own, in an empty working folder."""
+    folder = tmp_path / "codis"
+    (folder / "images").mkdir(parents=True)
+    shutil.copy(shared / "data" / "codis" / "data.json", folder)
+    for number, name in enumerate(image_ids(folder)):
+        Image.new("RGB", (12, 9), (number, 255 - number, 99)).save(folder / "images" / name, "PNG")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return folder
+
+
+def image_ids(folder: Path) -> list[str]:
+    records = json.loads((folder / "data.json").read_text())
+    return list(dict.fromkeys(record["image_id"] for record in records))
+
+
+def captions(file: str = "captions.json") -> dict[str, str]:
+    return {one["image_id"]: one["caption"] for one in json.loads(Path(file).read_text())}
+
+
+def build(data: Path, server: Any, *more: object) -> int:
+    words = ["build", "caption", data, "--model", server.model, "--out", "captions.json", "--quiet", *more]
+    return main([str(word) for word in words])
+
+
+def test_codis_runs_with_the_captions_in_the_pictures_place(
+    codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock("--words", "a long\n\nwall|one tree|some people")
+    assert build(codis, server) == 0
+    assert list(captions()) == image_ids(codis)
+    assert set(captions().values()) == {"a long wall", "one tree", "some people"}
+    assert server.stats()["with_image"] == server.stats()["requests"] == PICTURES
+    written = Path("captions.json").read_bytes()
+    assert build(codis, server) == 0
+    assert server.stats()["requests"] == PICTURES
+    assert Path("captions.json").read_bytes() == written
+    server.reset()
+    asking = ["--model", server.model, "--data", str(codis), "--out", "results", "--quiet"]
+    assert main(["run", "codis:captions", "--set", "captions=captions.json", *asking]) == 0
+    shown = {
+        (record["question"], context, captions()[record["image_id"]])
+        for record in json.loads((codis / "data.json").read_text())
+        for context in record["context"].values()
+    }
+    assert (server.stats()["with_image"], server.stats()["requests"]) == (0, len(shown))
+    result = json.loads(Path("results/metrics.json").read_text())
+    assert (result["samples"], result["probes"], result["errors"]) == (353, 706, 0)
+    capsys.readouterr()
+
+
+def test_broken_pictures_are_listed_and_the_rest_is_written(
+    codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock()
+    first, second, *rest = image_ids(codis)
+    (codis / "images" / first).unlink()
+    (codis / "images" / second).write_text("no picture")
+    assert build(codis, server) == 1
+    assert list(captions()) == rest
+    told = capsys.readouterr().err
+    assert "2 of 216 pictures have no caption and are left out" in told
+    assert f"no such picture: {first}" in told
+    assert "not a picture in a format that is known" in told
+    assert build(codis, server, "--dry-run") == 0
+    assert f"broken: {first}: no such picture" in capsys.readouterr().out
+
+
+def test_calls_that_fail_cost_no_other_caption_and_are_asked_again(
+    codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock("--fail-rate", "0.3", "--fail-codes", "400", "--words", "a wall")
+    assert build(codis, server) == 1
+    said = captions()
+    assert 0 < len(said) < PICTURES
+    assert f"{PICTURES - len(said)} of 216 pictures have no caption" in capsys.readouterr().err
+    asked = server.stats()["requests"]
+    assert build(codis, server) == 1
+    assert server.stats()["requests"] == asked == PICTURES
+    for _ in range(30):
+        if build(codis, server, "--retry-errors") == 0:
+            break
+    assert len(captions()) == PICTURES
+    assert said.items() <= captions().items()
+    assert server.stats()["ok"] == PICTURES
+
+
+def test_empty_replies_are_no_captions(codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    server = mock("--words", " ")
+    assert build(codis, server, "--limit", 2) == 1
+    assert "the reply is empty" in capsys.readouterr().err
+    assert not Path("captions.json").exists()
+    assert build(codis, server, "--limit", 2) == 1
+    assert server.stats()["requests"] == 2
+    assert build(codis, server, "--limit", 2, "--retry-errors") == 1
+    assert server.stats()["requests"] == 4
+
+
+def test_the_budget_ends_asking_and_a_larger_one_goes_on(codis: Path, mock: Any) -> None:
+    server = mock()
+    assert build(codis, server, "--max-requests", 10) == 4
+    assert len(captions()) == 10
+    assert build(codis, server) == 0
+    assert server.stats()["requests"] == PICTURES == len(captions())
+
+
+def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing(
+    codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock()
+    twin = codis / "images" / image_ids(codis)[0]
+    shutil.copy(codis / "images" / image_ids(codis)[1], twin)
+    assert build(codis, server, "--dry-run") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "pictures 216 different ones 215 requests known already 0 requests to be sent 215" in told
+    assert not list(Path().iterdir())
+    assert server.stats()["requests"] == 0
+
+
+def test_corrections_by_people_are_not_overwritten(
+    codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock("--words", "a wall")
+    assert build(codis, server) == 0
+    corrected = Path("captions.json").read_text().replace("a wall", "my own words", 1)
+    Path("captions.json").write_text(corrected)
+    assert build(codis, server) == 2
+    assert "'my own words'" in capsys.readouterr().err
+    assert Path("captions.json").read_text() == corrected
+    assert build(codis, server, "--force") == 0
+    assert set(captions().values()) == {"a wall"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--prompt", " "], "--prompt is empty"),
+        (["--limit", "0"], "--limit"),
+        (["--max-cost", "1"], "without a price"),
+        (["--gen", "messages=[]"], "no sampling option"),
+        (["--out", "."], "is a folder"),
+        (["--out", "gone/captions.json"], "no such folder"),
+        (["--promt", "x"], "did you mean '--prompt'"),
+    ],
+)
+def test_a_wrong_call_is_told_before_anything_is_asked_or_written(
+    codis: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    given = ["build", "caption", str(codis), "--model", "http://127.0.0.1:9/v1#none", "--out", "c.json"]
+    assert main([*given, *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(Path().iterdir())
+
+
+def test_nothing_that_can_be_shown_is_the_callers_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").touch()
+    assert main(["build", "caption", "photos", "--model", "baseline/chance", "--out", "c.json"]) == 2
+    assert "all 1 pictures are dropped (a.png: the file is empty)" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+
+
+def test_an_interruption_loses_no_answer(codis: Path, tmp_path: Path, mock: Any, start: Any) -> None:
+    server = mock("--latency-ms", "40")
+    words = ["build", "caption", codis, "--model", server.model, "--out", "captions.json"]
+    process = start(*words, "--concurrency", 4)
+    while server.stats()["ok"] < 20:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    status, _, told = process.end()
+    assert (status, "the same command goes on" in told) == (130, True)
+    asked = server.stats()["requests"]
+    assert asked < PICTURES
+    status, out, _ = start(*words).end()
+    assert (status, "216 captions" in out) == (0, True)
+    assert server.stats()["requests"] <= PICTURES + 4
+    assert len(captions(str(tmp_path / "captions.json"))) == PICTURES

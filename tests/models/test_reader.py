@@ -1,0 +1,104 @@
+"""Readings: each picture is read once by each reader, whatever becomes of the process or the other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from sqlalchemy import create_engine, text
+
+from sightline.engine.readings import readings_of
+from sightline.engine.store import Store
+from sightline.models.reader import Reader, Word
+from sightline.pictures import BadPicture, look
+from sightline.types import Picture, PictureFile
+
+STOP = Word("STOP", (1.5, 2, 30, 12.25), 0.75)
+
+
+class Signs:
+    """Reads STOP in every wide picture, nothing in a tall one, and cannot read a square one."""
+
+    name = "signs"
+
+    def __init__(self, identity: str = "signs 1") -> None:
+        self.identity = identity
+        self.read_so_far: list[str] = []
+
+    def read(self, picture: PictureFile) -> tuple[Word, ...]:
+        if picture.width == picture.height:
+            raise BadPicture(f"{picture.path}: it is square")
+        self.read_so_far.append(Path(picture.path).name)
+        return (STOP,) if picture.width > picture.height else ()
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[PictureFile]:
+    """Wide, tall, square, and the wide one under another name."""
+    for name, size in {"wide": (9, 4), "tall": (4, 9), "square": (5, 5), "twin": (9, 4)}.items():
+        Image.new("RGB", size, "red").save(tmp_path / f"{name}.png")
+    names = ("wide", "tall", "square", "twin")
+    return [look(Picture(str(tmp_path / f"{name}.png")), {}) for name in names]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(str(tmp_path / "s.db"))
+    yield opened
+    opened.close()
+
+
+def test_each_picture_is_read_once_and_found_again_as_it_was(
+    tmp_path: Path, pictures: list[PictureFile], store: Store
+) -> None:
+    reader: Reader = (signs := Signs())
+    wide, tall, square, _ = pictures
+    for _ in range(2):
+        found = readings_of(pictures, reader, store)
+        assert (found[wide.digest], found[tall.digest]) == ((STOP,), ())
+        assert str(found[square.digest]).endswith("it is square")
+        assert len(found) == 3
+    assert sorted(signs.read_so_far) == ["tall.png", "twin.png"]
+    other = Store.open(str(tmp_path / "s.db"))
+    assert readings_of([wide], Signs(), other)[wide.digest] == (STOP,)
+    other.close()
+
+
+def test_another_reader_reads_anew(pictures: list[PictureFile], store: Store) -> None:
+    for identity in ("signs 1", "signs 2"):
+        signs = Signs(identity)
+        readings_of(pictures[:2], signs, store)
+        assert signs.read_so_far == ["wide.png", "tall.png"]
+
+
+def test_what_was_read_before_an_interruption_is_kept(pictures: list[PictureFile], store: Store) -> None:
+    class Interrupted(Signs):
+        def read(self, picture: PictureFile) -> tuple[Word, ...]:
+            if self.read_so_far:
+                raise KeyboardInterrupt
+            return super().read(picture)
+
+    with pytest.raises(KeyboardInterrupt):
+        readings_of(pictures[:2], Interrupted(), store)
+    signs = Signs()
+    readings_of(pictures[:2], signs, store)
+    assert signs.read_so_far == ["tall.png"]
+
+
+def test_readings_may_be_dropped_and_come_back(
+    tmp_path: Path, pictures: list[PictureFile], store: Store
+) -> None:
+    readings_of(pictures, Signs(), store)
+    store.close()
+    engine = create_engine(f"sqlite:///{tmp_path / 's.db'}")
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE readings"))
+    engine.dispose()
+    again = Store.open(str(tmp_path / "s.db"))
+    signs = Signs()
+    found = readings_of(pictures[:1], signs, again)
+    assert (found[pictures[0].digest], signs.read_so_far) == ((STOP,), ["wide.png"])
+    assert again.readings([]) == {}
+    again.close()
