@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis import Codis
 from sightline.benchmarks.iibench import IIBench
-from sightline.build.mini import draw_codis, draw_iibench
+from sightline.benchmarks.mmr3 import mmr3
+from sightline.build.coco import read_instances
+from sightline.build.mask import mask_sources
+from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+from sightline.build.mini.codis import kept
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, compose
-from sightline.build.scenes.pairs import KINDS, Composed
+from sightline.build.scenes.puzzles import KINDS
+from sightline.build.scenes.puzzles.puzzle import Composed, posed
+from sightline.build.scenes.rooms import TIME, facts, room
 from sightline.build.scenes.scene import Scene, Thing
+from sightline.build.scenes.states import STATES, SYMBOLS, distractors, state_of
+from sightline.build.scenes.styles import STYLES
+from sightline.build.scenes.wording import held_out
 from sightline.errors import UserError
 from sightline.evaluation.spec import Spec, effective
 from sightline.pictures import look
@@ -42,6 +53,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_scenes(tmp_pa
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         draw_codis(tmp_path / name / "codis", pairs=12, seed=seed)
         draw_iibench(tmp_path / name / "iibench", questions=3, dev=8, seed=seed)
+        draw_mmr3(tmp_path / name / "mmr3", groups=3, seed=seed)
+        draw_contextual(tmp_path / name / "contextual", questions=3, val=6, seed=seed)
     assert digests(tmp_path / "a") == digests(tmp_path / "b")
     assert digests(tmp_path / "a") != digests(tmp_path / "c")
 
@@ -63,33 +76,44 @@ def test_codis_like_pairs_load_as_codis_in_all_five_categories(tmp_path: Path) -
     assert all(look(sample.pictures[0], {}).format == "PNG" for sample in samples)
 
 
-def test_the_two_answers_of_a_pair_differ_and_the_rules_can_tell_them_apart(tmp_path: Path) -> None:
+def test_the_rules_take_neither_answer_of_a_pair_for_the_other(tmp_path: Path) -> None:
     for sample in samples_of(Codis(), draw_codis(tmp_path, pairs=60, seed=7), "default", "test"):
         first, second = sample.references
         assert judge_by_rules(sample.question, first, first) == "right"
-        assert judge_by_rules(sample.question, first, second) == "wrong"
+        assert judge_by_rules(sample.question, first, second) != "right"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_neither_the_picture_nor_the_context_alone_gives_the_answer(
     kind: Callable[[Random], Composed],
 ) -> None:
-    """Over many scenes of a kind, the same question and context have been seen with several answers."""
+    """Each picture has two answers; over many pictures, so has a question with its context."""
     by_context: dict[tuple[str, str], set[str]] = {}
-    for seed in range(300):
-        _, pairs = kind(Random(seed))
-        for pair in pairs:
+    for seed in range(400):
+        for puzzle in kind(Random(seed)).puzzles:
+            assert len({situation.answer for situation in puzzle.situations}) > 1
+            for situation in puzzle.situations:
+                asked = puzzle.questions.common[0], situation.contexts.common[0]
+                by_context.setdefault(asked, set()).add(situation.answer)
+    several = [answers for answers in by_context.values() if len(answers) > 1]
+    assert len(several) / len(by_context) > (0.4 if kind.__name__ == "invitation" else 0.9)
+
+
+def test_a_pair_of_a_puzzle_has_two_answers_and_words_of_the_puzzle() -> None:
+    for kind in KINDS:
+        for puzzle in kind(Random(5)).puzzles:
+            pair = posed(puzzle, Random(1))
             assert pair.answers[0] != pair.answers[1]
-            for context, answer in zip(pair.contexts, pair.answers, strict=True):
-                by_context.setdefault((pair.question, context), set()).add(answer)
-    open_ended = [answers for answers in by_context.values() if len(answers) > 1]
-    assert open_ended or kind.__name__ == "invitation"
+            assert pair.question in puzzle.questions.all
+            told = {situation.answer: situation.contexts.all for situation in puzzle.situations}
+            assert all(c in told[a] for c, a in zip(pair.contexts, pair.answers, strict=True))
 
 
 def test_iibench_like_questions_load_as_iibench_with_one_right_option(tmp_path: Path) -> None:
     folder = draw_iibench(tmp_path, questions=20, dev=20)
     dev = samples_of(IIBench(), folder, "none", "dev")
-    meanings = {meaning.meaning for meaning in MEANINGS}
+    together = {state_of(symbol, state).meaning for symbol in SYMBOLS for state in STATES}
+    meanings = {meaning.meaning for meaning in MEANINGS} | together
     for sample in dev:
         assert len(set(sample.options)) == 6
         assert set(sample.options) <= meanings
@@ -105,6 +129,92 @@ def test_every_meaning_is_drawn_in_several_ways() -> None:
     for meaning in MEANINGS:
         pictures = {draw(compose(meaning, Random(seed))[0]).tobytes() for seed in range(6)}
         assert len(pictures) > 3
+
+
+def test_distractors_of_a_pictogram_share_its_idea_or_its_fate_but_never_both() -> None:
+    for seed in range(50):
+        symbol, state = Random(seed).choice(SYMBOLS), Random(seed + 1).choice(STATES)
+        others = distractors(symbol, state, Random(seed))
+        assert len({*others, state_of(symbol, state).meaning}) == 6
+        assert sum(other.startswith(symbol.idea) for other in others) == 2
+        assert sum(other.endswith(state.fate) for other in others) == 2
+
+
+def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
+    folder = draw_mmr3(tmp_path, groups=6, seed=1)
+    for task, variants in (("rephrasing", 3), ("restyling", 4), ("context", 3)):
+        samples = samples_of(mmr3(), folder, task, "test")
+        assert len(samples) == 6
+        for sample in samples:
+            lines = [line for line in sample.record if line.variant != "original"]
+            assert len(lines) == variants
+            assert len({line.images for line in lines}) == (1 if task == "rephrasing" else variants)
+            assert len({line.prompt for line in lines}) == (3 if task == "rephrasing" else 1)
+
+
+def test_the_unmasked_pictures_can_be_masked_anew_by_the_builder(tmp_path: Path) -> None:
+    folder = draw_mmr3(tmp_path, groups=6) / "context"
+    instances = read_instances(folder / "instances.json")
+    sources = mask_sources(instances, folder / "images", 0)
+    assert len(sources) == 6
+    assert all(Path(source.picture).is_file() for source in sources)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_style_changes_the_picture_and_keeps_its_size(style: str) -> None:
+    picture = draw(room(Random(2)).scene)
+    styled = STYLES[style](picture)
+    assert styled.size == picture.size
+    assert styled.mode == "RGB"
+    assert styled.tobytes() != picture.tobytes()
+
+
+def test_a_night_is_darker_than_its_day_but_its_things_are_not() -> None:
+    made = next(found for seed in range(99) if (found := room(Random(seed))).night)
+    night = draw(made.scene).convert("L")
+    day = draw(msgspec.structs.replace(made, night=False).scene).convert("L")
+    assert sum(night.histogram()[:100]) > sum(day.histogram()[:100])
+    x, y = (round(at * night.width) for at in made.things[-1].at)
+    assert night.getpixel((x, y)) == day.getpixel((x, y))
+
+
+def test_every_fact_of_a_place_is_true_of_it() -> None:
+    for seed in range(60):
+        made = room(Random(seed))
+        by_kind: dict[str, list[str]] = {}
+        for fact in facts(made):
+            by_kind.setdefault(fact.kind, []).append(fact.answer)
+        assert by_kind["place"] == [made.place]
+        assert len(by_kind["where"]) == len(made.things) == len(set(by_kind["where"]))
+        assert set(by_kind.get("color", [])) <= {thing.colour for thing in made.things}
+
+
+def test_contextual_like_questions_have_a_picture_and_in_val_a_response(tmp_path: Path) -> None:
+    folder = draw_contextual(tmp_path, questions=12, val=12)
+    with (folder / "contextual_val.csv").open() as file:
+        val = list(csv.DictReader(file))
+    with (folder / "contextual_test.csv").open() as file:
+        test = list(csv.DictReader(file))
+    assert len(val) == len(test) == 12
+    assert list(val[0]) == ["image_url", "instruction", "response", "category"]
+    assert list(test[0]) == ["image_url", "instruction", "category"]
+    assert len({row["category"] for row in val}) == 6
+    assert all(row["response"] and (folder / row["image_url"]).is_file() for row in val)
+
+
+def test_what_is_drawn_for_tests_is_held_out(tmp_path: Path) -> None:
+    """Every pair's combination of attributes is one that no training picture shows."""
+    for kind in KINDS:
+        for seed in range(5):
+            assert all(held_out(puzzle.mix) for puzzle in kept(kind, Random(seed)).puzzles)
+
+
+def test_a_test_uses_wordings_that_training_never_says() -> None:
+    random = Random(0)
+    tested = {TIME.tested(random) for _ in range(200)}
+    said = {TIME.said(random) for _ in range(2000)}
+    assert tested == set(TIME.all)
+    assert said == {*TIME.common, *TIME.rare}
 
 
 def test_a_thing_of_no_known_shape_is_an_error() -> None:

@@ -204,3 +204,18 @@ def test_what_an_answer_sets_itself_apart_from_is_not_what_it_says(
     question: str, reference: str, answer: str
 ) -> None:
     assert judge_by_rules(question, reference, answer) == "undecided"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Is the bride the person on the left, in the middle or on the right?",
+        "On the left, in the middle or on the right: where is the bride?",
+        "Is the bride in the middle or on the right?",
+    ],
+)
+def test_places_that_a_question_lists_are_told_apart(question: str) -> None:
+    assert judge_by_rules(question, "On the right.", "On the right.") == "right"
+    assert judge_by_rules(question, "On the right.", "The one on the right") == "right"
+    assert judge_by_rules(question, "On the right.", "In the middle.") == "wrong"
+    assert judge_by_rules(question, "On the right.", "On the left.") != "right"

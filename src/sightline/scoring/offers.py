@@ -88,7 +88,7 @@ def _parted(parts: list[Words]) -> tuple[list[Words], list[Words], Words]:
     before, after = _around_or(parts[at])
     if not after:
         return [], [], ()
-    listed, beside = _listed(parts[:at], len(before or after))
+    listed, beside = _listed(parts[:at], before or after)
     if not before:
         return [*listed, after], beside, ()
     if listed:
@@ -107,16 +107,25 @@ def _around_or(part: Words) -> tuple[Words, Words]:
     return part[:at], after
 
 
-def _listed(parts: list[Words], size: int) -> tuple[list[Words], list[Words]]:
-    """The options before the last comma of a list, each of up to two words, and what stands before them;
-    no options where it is no list: 'Which side, left or right?' offers two, 'Is it left, right or up?' three.
+def _listed(parts: list[Words], option: Words) -> tuple[list[Words], list[Words]]:
+    """The options before the last comma of a list, each as long as `option`, the one before the 'or': of up
+    to two words, or a place ('on the left'); and what stands before them. No options where it is no list:
+    'Which side, left or right?' offers two, 'Is it left, right or up?' three.
     """
     asks = bool(parts and _ASKS & set(parts[0]))
     long_enough = len(parts) >= (2 if asks else 1) and all(parts)
-    if size > 2 or not long_enough or any(len(part) > 2 for part in parts[1:]):
+    size, is_place = len(option), _is_place(option)
+    if not long_enough or size > (3 if is_place else 2) or any(len(part) > max(size, 2) for part in parts[1:]):
+        return [], parts
+    if is_place and not all(map(_is_place, [parts[0][-size:], *parts[1:]][asks:])):
         return [], parts
     first, *rest = parts
     return (rest, [first]) if asks else ([first[-size:], *rest], [first[:-size]])
+
+
+def _is_place(option: Words) -> bool:
+    """Whether an option says where, in three words: 'in the middle'."""
+    return len(option) == 3 and option[0] in PLACES
 
 
 def _start(before: Words, after: Words) -> int:
@@ -124,6 +133,8 @@ def _start(before: Words, after: Words) -> int:
     alike = [i for i, word in enumerate(before) if _parallel(word, after[0])]
     if alike:
         return max(alike, key=lambda i: (len(set(before[i:]) & set(after)), i))
+    if after[0] in PLACES and (leads := [i for i, word in enumerate(before) if word in PLACES]):
+        return leads[-1]
     start = len(before) - 1
     if start and before[start] in _PARTICLES and after[1:2] and after[1] in _PARTICLES:
         return start - 1

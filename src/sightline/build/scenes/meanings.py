@@ -267,3 +267,8 @@ def compose(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, ...]]:
         (kind,) if random.random() < 0.8 else (kind, "Illustration") if kind != "Illustration" else (kind,)
     )
     return scene, types
+
+
+def layout(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
+    """Which meaning stands in which surroundings: what of it may be kept for tests."""
+    return f"{meaning.name} {types[0]} {scene.background}"

@@ -66,11 +66,15 @@ class Thing(Struct, frozen=True):
 
 
 class Scene(Struct, frozen=True):
-    """A picture before it is drawn: things from back to front on a plain background, `side` pixels square."""
+    """A picture before it is drawn: things from back to front on a plain background, `side` pixels square.
+
+    The first `dark` things, and the background, lie in the dark of night.
+    """
 
     things: tuple[Thing, ...]
     background: str = "paper"
     side: int = 256
+    dark: int = 0
 
 
 def placed(

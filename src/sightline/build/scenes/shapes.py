@@ -186,3 +186,9 @@ def finger(pen: Pen, thing: Thing) -> None:
     for x in (-0.08, 0.2, 0.46):
         pen.disc(x, 0.18, 0.15, "#d79c72")
     pen.box(-0.5, -0.2, -0.22, 0.98, "skin", 0.13)
+
+
+def arrow(pen: Pen, thing: Thing) -> None:
+    """An arrow that points to the top of its box."""
+    pen.line([(0, 0.8), (0, -0.2)], thing.colour, 0.34)
+    pen.area([(-0.7, -0.1), (0, -0.95), (0.7, -0.1)], thing.colour)

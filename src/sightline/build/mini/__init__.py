@@ -1,0 +1,14 @@
+"""Small drawn data sets in the released layouts of four benchmarks: the data of the quickstart.
+
+What they ask about is kept from the training of the embedded model: combinations of attributes, layouts and
+half of the wordings (`scenes.wording`).
+"""
+
+from __future__ import annotations
+
+from sightline.build.mini.codis import draw_codis
+from sightline.build.mini.contextual import draw_contextual
+from sightline.build.mini.iibench import draw_iibench
+from sightline.build.mini.mmr3 import draw_mmr3
+
+__all__ = ["draw_codis", "draw_contextual", "draw_iibench", "draw_mmr3"]

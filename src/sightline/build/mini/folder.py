@@ -1,0 +1,42 @@
+"""Where drawn data are written: folders of ours, which may be drawn anew, and of nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sightline.errors import UserError
+from sightline.formats.files import write_atomically
+
+MARK = ".sightline-mini"
+"""The file by which a folder is known as one of ours."""
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write files by their names; returns the folder. Raises UserError where it holds something else."""
+    if folder.exists() and not (folder / MARK).exists() and _holds_anything(folder):
+        raise UserError(
+            "holds something that was not drawn here", file=folder, expected="an empty or a new folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError("a file is in the way", file=folder, expected="a new folder") from None
+    (folder / MARK).touch()
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / name, [content])
+    return folder
+
+
+def json_of(content: Any) -> bytes:
+    """A JSON file, indented for people."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def _holds_anything(folder: Path) -> bool:
+    contents: Iterable[Path] = folder.iterdir() if folder.is_dir() else [folder]
+    return any(True for _ in contents)

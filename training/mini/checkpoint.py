@@ -1,0 +1,223 @@
+"""The untrained model, its tokenizer and its processor: LLaVA's architecture in small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from lessons import LETTERS, SIDE, WORLDS
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import (
+    CLIPImageProcessor,
+    CLIPVisionConfig,
+    LlamaConfig,
+    LlavaConfig,
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
+    PreTrainedTokenizerFast,
+)
+
+from sightline.build.scenes import boards, puzzles, rooms
+from sightline.prompts import load
+
+PATCH = 8
+PICTURE_TOKENS = (SIDE // PATCH) ** 2
+VISION, WIDTH, LAYERS = 96, 128, 4
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<answer>")
+PAD, BOS, EOS, UNKNOWN, IMAGE, ANSWER = range(6)
+MEAN, SPREAD = 0.5, 0.25
+
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{% if message['role'] == 'assistant' %}"
+    "{% for part in message['content'] %}{{ part['text'] }}{% endfor %}{{ eos_token }}"
+    "{% else %}"
+    "{% for part in message['content'] %}{% if part['type'] == 'image' %}<image>{% endif %}{% endfor %}"
+    "{% for part in message['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}{% endif %}"
+    "{% endfor %}"
+    "<answer>{% endif %}{% endfor %}"
+)
+"""Pictures first, then the words, as LLaVA's own template has them."""
+
+
+def instructions() -> list[str]:
+    """The sentences in which the four papers say what to do: one token each, as they never vary."""
+    codis, iibench, mmr3 = load("codis"), load("iibench"), load("mmr3")
+    texts = [
+        *(codis[part][name] for part in ("inference", "no_context") for name in ("opening", "cot", "direct")),
+        codis["inference"]["instructions"],
+        codis["inference"]["cot_with_instructions"],
+        iibench["none"]["instruction"],
+        mmr3["rephrasing"]["prompt"].partition("{")[0],
+        mmr3["restyling"]["prompt"],
+        mmr3["context"]["prompt"],
+    ]
+    return list(dict.fromkeys(text.strip() for text in texts))
+
+
+def vocabulary(texts: Iterable[str]) -> list[str]:
+    """Every word, digit and mark of the texts, as the tokenizer cuts them."""
+    cut = _pre_tokenizer()
+    tidy = _normalizer()
+    found: set[str] = set()
+    for text in set(texts):
+        found.update(piece for piece, _ in cut.pre_tokenize_str(tidy.normalize_str(text)))
+    return sorted(found)
+
+
+def lesson_texts(count: int = 4000) -> Iterable[str]:
+    """What is said in many lessons, and every wording that no lesson uses."""
+    random = Random(0)
+    for number in range(count):
+        _, turns = list(WORLDS.values())[number % len(WORLDS)](random)
+        for turn in turns:
+            yield turn.prompt
+            yield turn.answer
+    for kind in (*puzzles.KINDS, *boards.BOARDS) * 40:
+        made = kind(random)
+        posed = getattr(made, "puzzles", ())
+        for asked in (*made.facts, *posed):
+            yield from asked.questions.unseen
+        for situation in chain.from_iterable(puzzle.situations for puzzle in posed):
+            yield from situation.contexts.unseen
+    for wording in vars(rooms).values():
+        if isinstance(wording, rooms.Wording):
+            yield from (re.sub(r"\{\w+\}", " ", phrase) for phrase in wording.unseen)
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    """Words and digits; the instructions of the papers and the letters of options are one token each."""
+    words = vocabulary(_without(instructions(), lesson_texts()))
+    whole = [*instructions(), *(f"({letter})" for letter in LETTERS)]
+    made = Tokenizer(models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *words])}, "<unk>"))
+    made.normalizer = _normalizer()
+    made.pre_tokenizer = _pre_tokenizer()
+    made.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    made.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
+    made.add_tokens([AddedToken(text, normalized=False, lstrip=True, rstrip=True) for text in whole])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        padding_side="left",
+        model_max_length=1024,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
+    """Pictures to SIDE x SIDE pixels, text by the tokenizer, an image token a patch."""
+    pictures = CLIPImageProcessor(
+        size={"height": SIDE, "width": SIDE},
+        do_center_crop=False,
+        image_mean=[MEAN] * 3,
+        image_std=[SPREAD] * 3,
+        resample=3,
+    )
+    return LlavaProcessor(
+        image_processor=pictures,
+        tokenizer=words,
+        patch_size=PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        image_token="<image>",
+        chat_template=TEMPLATE,
+    )
+
+
+def model(size: int) -> LlavaForConditionalGeneration:
+    """CLIP vision tower, projector, Llama decoder, untrained; the start is the global torch seed's."""
+    vision = CLIPVisionConfig(
+        hidden_size=VISION,
+        intermediate_size=3 * VISION,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        image_size=SIDE,
+        patch_size=PATCH,
+        projection_dim=64,
+    )
+    words = LlamaConfig(
+        vocab_size=size,
+        hidden_size=WIDTH,
+        intermediate_size=3 * WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=1024,
+        initializer_range=0.05,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        tie_word_embeddings=True,
+    )
+    made = LlavaForConditionalGeneration(
+        LlavaConfig(
+            vision_config=vision,
+            text_config=words,
+            image_token_id=IMAGE,
+            image_seq_length=PICTURE_TOKENS,
+            vision_feature_layer=-1,
+            vision_feature_select_strategy="default",
+            projector_hidden_act="gelu",
+            tie_word_embeddings=True,
+        )
+    )
+    made.generation_config.pad_token_id = PAD
+    made.generation_config.bos_token_id = BOS
+    made.generation_config.eos_token_id = EOS
+    with torch.no_grad():
+        _prepare(made)
+    return made
+
+
+def save(made: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, folder: Path) -> None:
+    """The whole checkpoint, its weights in half precision."""
+    made.to(torch.float16).save_pretrained(folder)
+    made.to(torch.float32)
+    processor(words).save_pretrained(folder)
+
+
+def _prepare(made: LlavaForConditionalGeneration) -> None:
+    """The projector by its fan-in; positions of patches as waves as strong as the patches themselves.
+
+    With the usual start of both, a tower as narrow as this one does not find where things are.
+    """
+    projector = made.model.multi_modal_projector
+    for linear in (projector.linear_1, projector.linear_2):
+        torch.nn.init.normal_(linear.weight, std=linear.in_features**-0.5)
+    tower: Any = made.model.vision_tower
+    embeddings = getattr(tower, "vision_model", tower).embeddings
+    edge = SIDE // PATCH
+    down, across = torch.meshgrid(torch.arange(float(edge)), torch.arange(float(edge)), indexing="ij")
+    waves = (2 ** torch.linspace(-3, 1, VISION // 4)).view(1, -1)
+    parts = [f(axis.reshape(-1, 1) * waves) for axis in (down, across) for f in (torch.sin, torch.cos)]
+    embeddings.position_embedding.weight[1:] = 0.4 * torch.cat(parts, 1)
+
+
+def _without(fixed: list[str], texts: Iterable[str]) -> Iterable[str]:
+    pattern = re.compile("|".join(map(re.escape, sorted(fixed, key=len, reverse=True))))
+    for text in texts:
+        yield from re.split(r"\([A-F]\)", pattern.sub(" ", text))
+
+
+def _normalizer() -> Any:
+    return normalizers.Sequence(
+        [normalizers.Lowercase(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    )
+
+
+def _pre_tokenizer() -> Any:
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always"),
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.Split(Regex(r"[^\w▁]"), behavior="isolated"),
+        ]
+    )

@@ -1,0 +1,218 @@
+"""What `mini` learns from: pictures of drawn scenes, each with questions as the four benchmarks put them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
+from sightline.build.scenes import rooms
+from sightline.build.scenes.boards import BOARDS, Board
+from sightline.build.scenes.draw import draw
+from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, Meaning, compose
+from sightline.build.scenes.puzzles import KINDS
+from sightline.build.scenes.puzzles.puzzle import Composed
+from sightline.build.scenes.rooms import Room
+from sightline.build.scenes.scene import Scene
+from sightline.build.scenes.states import STATES, SYMBOLS, distractors, state_of
+from sightline.build.scenes.styles import STYLES
+from sightline.build.scenes.wording import Fact, Wording, held_out
+from sightline.prompts import fill, load
+
+SIDE = 64
+"""The side of the pictures that the model sees, in pixels."""
+TURNS = 8
+"""Plain questions about a picture; what does not fit in a row is left out."""
+STYLED = 0.06
+MASKED = 0.5
+LETTERS = "ABCDEF"
+SHARES = {"puzzle": 0.3, "meaning": 0.2, "room": 0.27, "board": 0.23}
+"""The share of each world among the pictures."""
+
+
+class Turn(NamedTuple):
+    """A question as it is put to the model, its answer, the type under which accuracy is counted, and how
+    much its loss weighs."""
+
+    prompt: str
+    answer: str
+    kind: str
+    weight: float = 1.0
+
+
+class Lesson(NamedTuple):
+    """A picture, uint8 (SIDE, SIDE, 3), and what is asked about it."""
+
+    picture: NDArray[np.uint8]
+    turns: list[Turn]
+
+
+def lesson(random: Random, exam: bool = False) -> Lesson:
+    """A lesson of one of the four worlds; an exam asks of held-out combinations, in any words."""
+    world = random.choices(list(SHARES), list(SHARES.values()))[0]
+    return WORLDS[world](random, exam)
+
+
+def seen(picture: Image.Image) -> NDArray[np.uint8]:
+    """The picture as the image processor resizes it."""
+    return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+
+
+def codis_prompt(context: str, question: str, *, thought: bool = True) -> str:
+    """The default prompt of CODIS, or the one without chain of thought."""
+    parts = load("codis")["inference"]
+    asked = parts["opening"] + parts["instructions"]
+    asked += parts["cot_with_instructions"] if thought else parts["direct"]
+    return str(asked + fill(parts["ending"], context=context, question=question))
+
+
+def iibench_prompt(question: str, options: list[str]) -> str:
+    """The prompt of II-Bench without examples."""
+    parts = load("iibench")["none"]
+    listed = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=True))
+    return f"{parts['instruction']}\n" + fill(parts["format"], question=question, options=listed)
+
+
+def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
+    """A picture that a context makes plain: the situations of its puzzles, and plain facts."""
+    kind = random.choice(KINDS)
+    made: Composed = kind(random)
+    while any(held_out(puzzle.mix) != exam for puzzle in made.puzzles):
+        made = kind(random)
+    turns = [
+        Turn(fact.questions.said(random), fact.answer, f"fact:{fact.kind}", 0.7)
+        for fact in _some(list(made.facts), 2, random)
+    ]
+    while len(turns) < TURNS:
+        puzzle = random.choice(made.puzzles)
+        # Both answers of a choice in one lesson: what differs is the context alone.
+        for situation in random.sample(puzzle.situations, 2):
+            context, question = _said(situation.contexts, random, exam), _said(puzzle.questions, random, exam)
+            prompt = codis_prompt(context, question, thought=random.random() < 0.8)
+            turns.append(Turn(prompt, situation.answer, f"codis:{kind.__name__}"))
+    return Lesson(_drawn(made.scene), turns)
+
+
+def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
+    """A pictogram: its meaning in words, and among five others in several orders."""
+    if random.random() < 0.35:
+        meaning = random.choice(MEANINGS)
+        scene, types = compose(meaning, random)
+        while held_out(layout(meaning, scene, types)) != exam:
+            scene, types = compose(meaning, random)
+        others = [other.meaning for other in MEANINGS if other is not meaning]
+
+        def wrong() -> list[str]:
+            return random.sample(others, 5)
+
+    else:
+        symbol, state = random.choice(SYMBOLS), random.choice(STATES)
+        while held_out(f"{symbol.idea} {state.fate}") != exam:
+            symbol, state = random.choice(SYMBOLS), random.choice(STATES)
+        meaning = state_of(symbol, state)
+        scene, _ = compose(meaning, random)
+
+        def wrong() -> list[str]:
+            return distractors(symbol, state, random)
+
+    turns = [Turn(random.choice(QUESTIONS), meaning.meaning, "meaning", 0.7)]
+    for _ in range(3):
+        options = random.sample([meaning.meaning, *wrong()], 6)
+        letter = LETTERS[options.index(meaning.meaning)]
+        turns.append(Turn(iibench_prompt(random.choice(QUESTIONS), options), f"({letter})", "iibench"))
+    return Lesson(_drawn(scene), turns)
+
+
+def layout(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
+    """What is held out of a pictogram that is no combination of symbol and fate."""
+    return f"{meaning.name} {types[0]} {scene.background}"
+
+
+def room_lesson(random: Random, exam: bool = False) -> Lesson:
+    """A place with things: plain questions in many words, a description, a listing; styled or masked."""
+    big = random.random() < 0.25
+    made = rooms.prominent(random) if big else rooms.room(random)
+    while any(held_out(f"{thing.colour} {thing.shape}") for thing in made.things) != exam:
+        made = rooms.prominent(random) if big else rooms.room(random)
+    picture = draw(made.scene)
+    describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe", 0.5)
+    if big and random.random() < MASKED:
+        return Lesson(seen(masked(picture, made, random)), _masked_turns(made, random, exam))
+    if random.random() < STYLED:
+        styled = STYLES[random.choice(list(STYLES))](picture)
+        plain = [fact for fact in rooms.facts(made) if fact.kind in ("place", "time", "count", "what_at")]
+        asked = [_asked(fact, random, exam) for fact in random.sample(plain, 3)]
+        return Lesson(
+            seen(styled), [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in asked)]
+        )
+    turns = [Turn("List the things in the picture.", rooms.listed(made, random), "list", 0.6)]
+    if random.random() < 0.5:
+        turns.append(describe)
+    turns += [_asked(rooms.exists(made, random), random, exam) for _ in range(2)]
+    turns += [_asked(fact, random, exam) for fact in _some(rooms.facts(made), TURNS, random)]
+    return Lesson(seen(picture), turns)
+
+
+def masked(picture: Image.Image, made: Room, random: Random) -> Image.Image:
+    """The picture with its big thing masked in one of the ways of MM-R3."""
+    thing, side = made.things[0], picture.width
+    reach = thing.size / 2
+    box = [
+        round(side * edge) for edge in (thing.x - reach, thing.y - reach, thing.x + reach, thing.y + reach)
+    ]
+    left, top, right, bottom = (min(max(edge, 0), side) for edge in box)
+    masking = random.choice(MASKINGS)
+    hidden = hidden_pixels(Pixels(left, top, right, bottom), side, side, masking)
+    return paint(picture, hidden, masking.colour)
+
+
+def board_lesson(random: Random, exam: bool = False) -> Lesson:
+    """A picture with writing: what it says where, and all of it."""
+    made: Board = random.choice(BOARDS)(random)
+    facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
+    while len(facts) < (1 if exam else len(made.facts)):
+        made = random.choice(BOARDS)(random)
+        facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
+    turns = [Turn("Read all that is written in the picture.", made.text, "read", 0.6)]
+    turns += [_plain(fact, random, exam) for fact in _some(facts, TURNS, random)]
+    return Lesson(_drawn(made.scene), turns)
+
+
+WORLDS = {"puzzle": puzzle_lesson, "meaning": meaning_lesson, "room": room_lesson, "board": board_lesson}
+
+
+def _drawn(scene: Scene) -> NDArray[np.uint8]:
+    return seen(draw(scene))
+
+
+def _some(facts: list[Fact], count: int, random: Random) -> list[Fact]:
+    return random.sample(facts, min(count, len(facts)))
+
+
+def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
+    name = made.things[0].shape
+    place = [fact for fact in rooms.facts(made) if fact.kind in ("place", "time")]
+    return [
+        Turn(load("mmr3")["context"]["prompt"], name, "masked"),
+        *(_asked(f, random, exam) for f in place),
+    ]
+
+
+def _asked(fact: Fact, random: Random, exam: bool) -> Turn:
+    """A fact about a room, as MM-R3 asks it half of the times."""
+    turn = _plain(fact, random, exam)
+    if random.random() < 0.5:
+        return turn
+    return turn._replace(prompt=fill(load("mmr3")["rephrasing"]["prompt"], question=turn.prompt))
+
+
+def _plain(fact: Fact, random: Random, exam: bool) -> Turn:
+    return Turn(_said(fact.questions, random, exam), fact.answer, fact.kind)
+
+
+def _said(wording: Wording, random: Random, exam: bool) -> str:
+    return wording.tested(random) if exam else wording.said(random)

@@ -1,0 +1,230 @@
+"""Trains `mini` from scratch on drawn scenes, on the CPU: `training/mini/train.py --seed 1 --out FOLDER`.
+
+A batch is a pure function of the seed and the step; a run that was killed goes on where its last checkpoint
+was written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing as mp
+import time
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from checkpoint import ANSWER, BOS, EOS, IMAGE, MEAN, PAD, PICTURE_TOKENS, SPREAD, model, save, tokenizer
+from lessons import Lesson, lesson
+from numpy.typing import NDArray
+from transformers import LlavaForConditionalGeneration, PreTrainedTokenizerFast
+
+HEAD = PICTURE_TOKENS + 1
+IGNORED = -100
+WARM_UP = 150
+DECAY = 0.4
+"""The share of the steps, at the end, over which the learning rate falls to a hundredth."""
+
+
+class Batch(NamedTuple):
+    """Pictures with their turns one after the other, each turn seeing the picture and itself alone.
+
+    `pixels` uint8 (B, side, side, 3); all others (B, L): token ids, positions, the turn that a token belongs
+    to (0 the picture, -1 padding), targets (IGNORED where none), the weight of a target's loss.
+    """
+
+    pixels: NDArray[np.uint8]
+    ids: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    kinds: list[list[str]]
+
+
+def pack(lessons: list[Lesson], words: PreTrainedTokenizerFast, most: int) -> Batch:
+    """Lessons as a batch; turns that would make a row longer than `most` tokens are left out."""
+    rows = [_row(one, words, most) for one in lessons]
+    length = most
+    fillers = (PAD, 0, -1, IGNORED, 0.0)
+    stacked = [
+        np.array([row[column] + [filler] * (length - len(row[column])) for row in rows])
+        for column, filler in enumerate(fillers)
+    ]
+    pixels = np.stack([one.picture for one in lessons])
+    return Batch(pixels, *stacked[:4], stacked[4].astype(np.float32), [row[5] for row in rows])
+
+
+def _row(one: Lesson, words: PreTrainedTokenizerFast, most: int) -> tuple[Any, ...]:
+    ids, positions, segments = [BOS, *[IMAGE] * PICTURE_TOKENS], list(range(HEAD)), [0] * HEAD
+    targets, weights, kinds = [IGNORED] * HEAD, [0.0] * HEAD, []
+    for turn in one.turns:
+        asked = [*words(turn.prompt, add_special_tokens=False).input_ids, ANSWER]
+        said = [*words(turn.answer, add_special_tokens=False).input_ids, EOS]
+        length = len(asked) + len(said)
+        if len(ids) + length > most:
+            continue
+        kinds.append(turn.kind)
+        ids += asked + said
+        positions += range(HEAD, HEAD + length)
+        segments += [len(kinds)] * length
+        targets += [IGNORED] * len(asked) + said
+        weights += [0.0] * len(asked) + [turn.weight] * len(said)
+    return ids, positions, segments, targets, weights, kinds
+
+
+def pixel_values(pixels: NDArray[np.uint8]) -> torch.Tensor:
+    """As the image processor makes them: float32 (B, 3, side, side)."""
+    return (torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255 - MEAN) / SPREAD
+
+
+def logits(made: LlavaForConditionalGeneration, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits (N, vocabulary) and targets (N,) of all tokens that have one."""
+    segments = torch.from_numpy(batch.segments)
+    same = (segments[:, :, None] == segments[:, None, :]) | (segments[:, None, :] == 0)
+    length = segments.shape[1]
+    mask = same & torch.ones(length, length, dtype=torch.bool).tril()
+    hidden = made.model(
+        input_ids=torch.from_numpy(batch.ids),
+        pixel_values=pixel_values(batch.pixels),
+        attention_mask=mask[:, None],
+        position_ids=torch.from_numpy(batch.positions),
+        vision_feature_layer=-1,
+        vision_feature_select_strategy="default",
+        use_cache=False,
+    ).last_hidden_state
+    targets = torch.from_numpy(batch.targets)[:, 1:]
+    picked = targets != IGNORED
+    return made.lm_head(hidden[:, :-1][picked]), targets[picked]
+
+
+def lessons_of(seed: int, step: int, count: int) -> list[Lesson]:
+    """The lessons of a step."""
+    random = Random(f"mini {seed} {step}")
+    return [lesson(random) for _ in range(count)]
+
+
+def teach(seed: int, steps: range, count: int, words: PreTrainedTokenizerFast, most: int, queue: Any) -> None:
+    """Put the batches of these steps in a queue."""
+    torch.set_num_threads(1)
+    for step in steps:
+        queue.put(pack(lessons_of(seed, step, count), words, most))
+
+
+@torch.no_grad()
+def examine(made: LlavaForConditionalGeneration, exam: list[Batch]) -> dict[str, float]:
+    """The share of exact answers by type of question: greedy, as every token is the likeliest one."""
+    made.eval()
+    right: dict[str, list[bool]] = defaultdict(list)
+    for batch in exam:
+        found, targets = logits(made, batch)
+        hits = (found.argmax(-1) == targets).numpy()
+        rows, columns = np.nonzero(batch.targets[:, 1:] != IGNORED)
+        turns = batch.segments[rows, columns + 1]
+        whole: dict[tuple[int, int], bool] = defaultdict(lambda: True)
+        for row, turn, hit in zip(rows, turns, hits, strict=True):
+            whole[row, turn] &= bool(hit)
+        for (row, turn), hit in whole.items():
+            right[batch.kinds[row][turn - 1]].append(hit)
+    made.train()
+    return {kind: round(float(np.mean(hits)), 3) for kind, hits in sorted(right.items())}
+
+
+def optimizers(made: LlavaForConditionalGeneration, rate: float) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside, AdamW for all else."""
+    inside, table, other = [], [], []
+    for name, parameter in made.named_parameters():
+        if parameter.ndim == 2 and "embed" not in name and "lm_head" not in name:
+            inside.append(parameter)
+        else:
+            (table if parameter.ndim > 1 else other).append(parameter)
+    muon = torch.optim.Muon(inside, lr=rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw")
+    adam = torch.optim.AdamW(
+        [{"params": table, "weight_decay": 0.02}, {"params": other, "weight_decay": 0.0}],
+        lr=rate,
+        betas=(0.9, 0.98),
+    )
+    return [muon, adam]
+
+
+def rate_at(step: int, steps: int) -> float:
+    """The share of the learning rate: warm-up, a plateau, a linear fall."""
+    return min(1.0, (step + 1) / WARM_UP) * min(1.0, (1 - step / steps) / DECAY + 0.01)
+
+
+def main() -> None:
+    """Train, and write the model with its accuracy on held-out combinations."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=3500)
+    parser.add_argument("--batch", type=int, default=36)
+    parser.add_argument("--most", type=int, default=272, help="tokens of a row")
+    parser.add_argument("--rate", type=float, default=4e-3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--out", type=Path, required=True)
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    torch.manual_seed(chosen.seed)
+    words = tokenizer()
+    made = model(len(words))
+    made.train()
+    steppers = optimizers(made, chosen.rate)
+    first = 0
+    state = chosen.out / "state.pt"
+    if state.exists():
+        kept = torch.load(state)
+        made.load_state_dict(kept["model"])
+        for stepper, saved in zip(steppers, kept["optimizers"], strict=True):
+            stepper.load_state_dict(saved)
+        first = kept["step"]
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    random = Random("mini exam")
+    exam = [pack([lesson(random, exam=True) for _ in range(100)], words, 600) for _ in range(5)]
+    queue: Any = mp.Queue(4)
+    maker = mp.Process(
+        target=teach,
+        args=(chosen.seed, range(first, chosen.steps), chosen.batch, words, chosen.most, queue),
+        daemon=True,
+    )
+    maker.start()
+    began, losses = time.monotonic(), []
+    for step in range(first, chosen.steps):
+        batch = queue.get()
+        for stepper in steppers:
+            for group in stepper.param_groups:
+                group["lr"] = chosen.rate * rate_at(step, chosen.steps)
+        with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
+            found, targets = logits(made, batch)
+        weights = torch.from_numpy(batch.weights[batch.targets != IGNORED])
+        loss = (torch.nn.functional.cross_entropy(found.float(), targets, reduction="none") * weights).sum()
+        loss = loss / weights.sum()
+        for stepper in steppers:
+            stepper.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(made.parameters(), 1.0)
+        for stepper in steppers:
+            stepper.step()
+        losses.append(loss.item())
+        if (step + 1) % 50 == 0:
+            pace = (time.monotonic() - began) / (step + 1 - first)
+            print(step + 1, f"loss {np.mean(losses[-50:]):.4f}", f"{pace:.2f} s a step", flush=True)
+        if (step + 1) % chosen.every == 0 or step + 1 == chosen.steps:
+            print(json.dumps(examine(made, exam)), flush=True)
+            kept = {
+                "model": made.state_dict(),
+                "optimizers": [stepper.state_dict() for stepper in steppers],
+                "step": step + 1,
+            }
+            torch.save(kept, state.with_suffix(".part"))
+            state.with_suffix(".part").replace(state)
+    save(made, words, chosen.out / "model")
+    print(f"{sum(path.stat().st_size for path in (chosen.out / 'model').iterdir()):,} bytes")
+
+
+if __name__ == "__main__":
+    main()
