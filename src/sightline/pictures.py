@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import hashlib
 import io
 import os
@@ -9,10 +10,14 @@ import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sightline.types import Picture, PictureFile
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 MAX_SIDE = 30_000
 """Longest side in pixels that is accepted at all."""
@@ -88,6 +93,20 @@ def read_bytes(file: PictureFile) -> tuple[str, bytes]:
     return "image/jpeg", _reencode(file, data)
 
 
+def data_url(file: PictureFile) -> bytes:
+    """The picture as a data URL, in ASCII. Raises BadPicture as `read_bytes` does."""
+    media, data = read_bytes(file)
+    return b"data:%s;base64,%s" % (media.encode(), binascii.b2a_base64(data, newline=False))
+
+
+def read_picture(file: PictureFile) -> Image:
+    """The picture as the model is to see it: its first frame, upright, in RGB, on white where it is clear.
+
+    Raises BadPicture as `read_bytes`, and where it cannot be decoded.
+    """
+    return _upright(file, read_bytes(file)[1])
+
+
 def _inside(picture: Picture) -> str:
     """The real path of a picture; BadPicture where it leaves its folder, by '..' or by a link."""
     if not picture.root:
@@ -145,16 +164,10 @@ def _header(name: str, data: bytes) -> tuple[str, int, int]:
 
 def _reencode(file: PictureFile, data: bytes) -> bytes:
     """One high-quality JPEG of the first frame, upright, no larger than the transform says."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     side, _, most = file.transform.rpartition("side")[2].partition("-bytes")
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            upright = ImageOps.exif_transpose(image).convert("RGBA")
-    except Exception as error:  # as in _header
-        raise BadPicture(f"{file.path}: cannot be decoded ({error})") from None
-    flat = Image.new("RGB", upright.size, "white")
-    flat.paste(upright, mask=upright.getchannel("A"))
+    flat = _upright(file, data)
     longest = int(side)
     while True:
         flat.thumbnail((longest, longest), Image.Resampling.LANCZOS)
@@ -164,3 +177,19 @@ def _reencode(file: PictureFile, data: bytes) -> bytes:
             return out.getvalue()
         # The bytes go with the square of the side; a little less, so that one more round is enough.
         longest = max(1, int(max(flat.size) * 0.95 * (int(most) / out.tell()) ** 0.5))
+
+
+def _upright(file: PictureFile, data: bytes) -> Image:
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            upright = ImageOps.exif_transpose(image)
+            if upright.mode == "RGB" and "transparency" not in upright.info:
+                return upright
+            upright = upright.convert("RGBA")
+    except Exception as error:  # as in _header
+        raise BadPicture(f"{file.path}: cannot be decoded ({error})") from None
+    flat = Image.new("RGB", upright.size, "white")
+    flat.paste(upright, mask=upright.getchannel("A"))
+    return flat

@@ -19,7 +19,7 @@ from PIL import Image
 import sightline.models.openai as openai_module
 from sightline.errors import UserError
 from sightline.models.openai import OpenAICompatible
-from sightline.pictures import PictureLimits, look, read_bytes, transform_for
+from sightline.pictures import PictureLimits, data_url, look, transform_for
 from sightline.types import Answer, Failure, Message, Picture, PictureFile, Request, Text, user
 
 KEY = "sk-planted/0123+456=="
@@ -164,11 +164,11 @@ def test_a_re_encoded_picture_is_made_once_for_all_probes_that_show_it(
 ) -> None:
     made: list[str] = []
 
-    def counted(file: PictureFile) -> tuple[str, bytes]:
+    def counted(file: PictureFile) -> bytes:
         made.append(file.path)
-        return read_bytes(file)
+        return data_url(file)
 
-    monkeypatch.setattr(openai_module, "read_bytes", counted)
+    monkeypatch.setattr(openai_module, "data_url", counted)
     file = picture("a.bmp", (300, 300))
 
     async def run() -> None:

@@ -13,7 +13,7 @@ import torch
 from lessons import LETTERS, SIDE, WORLDS
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import (
-    CLIPImageProcessor,
+    CLIPImageProcessorPil,
     CLIPVisionConfig,
     LlamaConfig,
     LlavaConfig,
@@ -114,7 +114,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
     """Pictures to SIDE x SIDE pixels, text by the tokenizer, an image token a patch."""
-    pictures = CLIPImageProcessor(
+    pictures = CLIPImageProcessorPil(
         size={"height": SIDE, "width": SIDE},
         do_center_crop=False,
         image_mean=[MEAN] * 3,

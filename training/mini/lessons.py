@@ -18,7 +18,7 @@ from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import Composed
 from sightline.build.scenes.rooms import Room
 from sightline.build.scenes.scene import Scene
-from sightline.build.scenes.states import STATES, SYMBOLS, distractors, state_of
+from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept, state_of
 from sightline.build.scenes.styles import STYLES
 from sightline.build.scenes.wording import Fact, Wording, held_out
 from sightline.prompts import fill, load
@@ -111,7 +111,7 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
 
     else:
         symbol, state = random.choice(SYMBOLS), random.choice(STATES)
-        while held_out(f"{symbol.idea} {state.fate}") != exam:
+        while is_kept(symbol, state) != exam:
             symbol, state = random.choice(SYMBOLS), random.choice(STATES)
         meaning = state_of(symbol, state)
         scene, _ = compose(meaning, random)
@@ -136,7 +136,7 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
     """A place with things: plain questions in many words, a description, a listing; styled or masked."""
     big = random.random() < 0.25
     made = rooms.prominent(random) if big else rooms.room(random)
-    while any(held_out(f"{thing.colour} {thing.shape}") for thing in made.things) != exam:
+    while any(map(rooms.is_kept, made.things)) != exam:
         made = rooms.prominent(random) if big else rooms.room(random)
     picture = draw(made.scene)
     describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe", 0.5)

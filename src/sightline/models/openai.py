@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import binascii
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from msgspec.structs import asdict, replace
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
 from sightline.models.reply import failure_of_status, read_reply
-from sightline.pictures import BadPicture, PictureLimits, read_bytes
+from sightline.pictures import BadPicture, PictureLimits, data_url
 from sightline.types import Answer, Failure, Message, PictureFile, Request, Text
 
 if TYPE_CHECKING:
@@ -230,7 +229,4 @@ def _environment_proxy(hostname: str) -> bool:
 
 
 def _encode(file: PictureFile) -> msgspec.Raw:
-    media, data = read_bytes(file)
-    return msgspec.Raw(
-        b'"data:' + media.encode() + b";base64," + binascii.b2a_base64(data, newline=False) + b'"'
-    )
+    return msgspec.Raw(b'"%s"' % data_url(file))

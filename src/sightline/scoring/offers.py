@@ -115,7 +115,11 @@ def _listed(parts: list[Words], option: Words) -> tuple[list[Words], list[Words]
     asks = bool(parts and _ASKS & set(parts[0]))
     long_enough = len(parts) >= (2 if asks else 1) and all(parts)
     size, is_place = len(option), _is_place(option)
-    if not long_enough or size > (3 if is_place else 2) or any(len(part) > max(size, 2) for part in parts[1:]):
+    if (
+        not long_enough
+        or size > (3 if is_place else 2)
+        or any(len(part) > max(size, 2) for part in parts[1:])
+    ):
         return [], parts
     if is_place and not all(map(_is_place, [parts[0][-size:], *parts[1:]][asks:])):
         return [], parts

@@ -17,10 +17,10 @@ from sightline.build.mask import MASKINGS, VARIANTS, Pixels, hidden_pixels, pain
 from sightline.build.mini.folder import json_of, write
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.puzzles.puzzle import THINGS
-from sightline.build.scenes.rooms import Room, exists, facts, prominent, room
+from sightline.build.scenes.rooms import Room, exists, facts, is_kept, prominent, room
 from sightline.build.scenes.scene import Scene
 from sightline.build.scenes.styles import STYLES
-from sightline.build.scenes.wording import Fact, held_out
+from sightline.build.scenes.wording import Fact
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import fill, load
 from sightline.types import Labels
@@ -44,7 +44,10 @@ def draw_mmr3(folder: Path, *, groups: int = 40, seed: int = 0) -> Path:
     unmasked pictures with an instances.json, for `sightline build mask`. The same seed gives the same
     bytes. Raises UserError where the folder holds something else.
     """
-    shown = [_shown(Random(f"mmr3 context {seed} {number}")) for number in range(groups)]
+    shown = [
+        _shown(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"))
+        for number in range(groups)
+    ]
     tasks: Mapping[str, Probes] = {
         "rephrasing": _rephrased(groups, Random(f"mmr3 rephrasing {seed}")),
         "restyling": _restyled(groups, Random(f"mmr3 restyling {seed}")),
@@ -66,7 +69,8 @@ def _rephrased(groups: int, random: Random) -> Probes:
     for number in range(groups):
         made = _kept(room, random)
         picture = draw(made.scene)
-        asked = [fact for fact in (*facts(made), exists(made, random)) if not fact.mix or held_out(fact.mix)]
+        kept = f"{made.things[0].colour} {made.things[0].shape}"
+        asked = [fact for fact in (*facts(made), exists(made, random)) if fact.mix in ("", kept)]
         kind = random.choice(sorted({fact.kind for fact in asked}))
         fact: Fact = random.choice([fact for fact in asked if fact.kind == kind])
         wordings = random.sample(fact.questions.all, 4)
@@ -154,10 +158,12 @@ def _bbox(box: Pixels) -> list[int]:
     return [box.left, box.top, box.right - box.left, box.bottom - box.top]
 
 
-def _shown(random: Random) -> _Shown:
-    """A place with a big thing whose area allows a mask."""
+def _shown(name: str, random: Random) -> _Shown:
+    """A place with a big thing of that name whose area allows a mask."""
     while True:
         made = _kept(prominent, random)
+        if made.things[0].shape != name:
+            continue
         picture, without = draw(made.scene), draw(_without_first(made))
         changed = ImageChops.difference(picture, without).convert("L").point(lambda value: 255 * (value > 8))
         box, area = changed.getbbox(), changed.histogram()[255]
@@ -173,7 +179,7 @@ def _kept(kind: Any, random: Random) -> Room:
     """A place that has a thing in a combination of colour and kind that is kept for tests."""
     while True:
         made: Room = kind(random)
-        if held_out(f"{made.things[0].colour} {made.things[0].shape}"):
+        if is_kept(made.things[0]):
             return made
 
 

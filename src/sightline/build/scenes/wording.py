@@ -14,6 +14,8 @@ RARE = 0.04
 """How often a training question is put in a rare way."""
 HELD_OUT = 6
 """One combination in that many is kept for tests."""
+SALT = 623
+"""Found by trying: with it every side, thing, colour, idea and fate is among what is kept, none too often."""
 
 
 class Wording(Struct, frozen=True):
@@ -52,4 +54,4 @@ class Fact(Struct, frozen=True):
 
 def held_out(mix: str) -> bool:
     """Whether that combination of attributes is kept for tests: the same for everybody, for ever."""
-    return hashlib.sha256(mix.encode()).digest()[0] % HELD_OUT == 0
+    return hashlib.sha256(f"{SALT} {mix}".encode()).digest()[0] % HELD_OUT == 0

@@ -1,0 +1,254 @@
+"""Answers that inspect collected, judged singly and counted by group, by the functions of `sightline score`.
+
+All that counting needs lies in the metadata of samples and scores, so in inspect's log: the metrics can be
+computed anew from a log alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+from inspect_ai.model import Model, get_model
+from inspect_ai.scorer import (
+    CORRECT,
+    INCORRECT,
+    NOANSWER,
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    Value,
+    metric,
+    scorer,
+)
+from inspect_ai.solver import TaskState
+from msgspec import Struct, field
+
+from sightline.benchmarks.base import Benchmark
+from sightline.engine.runner import Keyed
+from sightline.engine.store import Store
+from sightline.evaluation.conclude import Description, conclude
+from sightline.evaluation.groups import judge_requests, judged, unjudged
+from sightline.evaluation.judges import Judge, ModelJudge, Results, Rules, judge_kind
+from sightline.evaluation.plan import Row
+from sightline.evaluation.results import Folder
+from sightline.evaluation.score import Read
+from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
+from sightline.formats.prediction import Prediction
+from sightline.models.embedder import embedder
+from sightline.models.inspect import chat_messages, generate_config, read_output
+from sightline.registry import benchmark as find_benchmark
+from sightline.scoring.scorer import JUDGE_SAMPLING
+from sightline.types import Answer, Case, Failure, Labels, Outcome, Request, Result, Verdict
+
+NO_ANSWER = "the call failed, as the sample's error says"
+
+_VALUES = {"right": CORRECT, "wrong": INCORRECT}
+
+
+class Member(Struct, frozen=True, omit_defaults=True):
+    """The metadata of an inspect sample: a probe, the group it belongs to, and how many `members` that has.
+
+    `place` is where the probe stands in the plan (`evaluation.plan.place`). `error` says why it could not be
+    asked; where `pooled`, all draws of a probe are one group.
+    """
+
+    group: str
+    variant: str
+    cluster: str
+    question: str
+    place: int
+    members: int
+    labels: Labels = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    pooled: bool = False
+    error: str | None = None
+
+    def row(self, draw: int, key: str) -> Row:
+        """The row of one of its answers."""
+        return Row(
+            self.group,
+            self.variant,
+            draw,
+            key,
+            self.cluster,
+            self.question,
+            self.labels,
+            self.references,
+            self.options,
+            error=self.error,
+            pooled=self.pooled,
+        )
+
+
+class Recorded(Struct, frozen=True, omit_defaults=True):
+    """The metadata of a score: the answer as it was read, and what its judge replied, if that is a model."""
+
+    answer: Prediction
+    replies: list[Prediction] = field(default_factory=list)
+
+
+@scorer(metrics=[])
+def verdict(description: dict[str, Any]) -> Scorer:
+    """Judges one answer, by the benchmark's rules or by the model that the description names."""
+    about = msgspec.convert(description, Description)
+    benchmark = find_benchmark(about.benchmark)
+    judge = judge_of(about, benchmark)
+    model = get_model(judge.name) if isinstance(judge, AnswersByModel) else None
+
+    async def score(state: TaskState, target: Target) -> Score:
+        member, read = msgspec.convert(state.metadata, Member), Read()
+        answer = _prediction(member, state.epoch - 1, _result(state, member))
+        row = member.row(answer.draw, read.put(about.benchmark, about.setting, answer))
+        group = next(unjudged([row], read))
+        replies: list[Prediction] = []
+        if model is not None:
+            for keyed in judge_requests([group], benchmark, [judge], ()):
+                reply = await _asked(model, keyed.request)
+                replies.append(_prediction(member, answer.draw, reply, keyed.request.key))
+        for one in replies:
+            read.put(about.benchmark, about.setting, one)
+        (scored,) = judged([group], benchmark, [judge], "first", read, ())
+        return _score(scored.group.outcomes[0], Recorded(answer, replies))
+
+    return score
+
+
+@metric(scores="unreduced")
+def over_groups(description: dict[str, Any], store: str) -> Metric:
+    """The benchmark's metrics over all groups, with bounds and counts; epochs are draws.
+
+    Shares are percentages 0-100. What has no value is left out, and so are groups of which not all was asked:
+    inspect's own limits take samples. `store` is where embeddings are remembered, if there are any.
+    """
+    about = msgspec.convert(description, Description)
+    benchmark = find_benchmark(about.benchmark)
+    judge = judge_of(about, benchmark)
+
+    def measure(scores: list[SampleScore]) -> Value:
+        read = Read()
+        rows = _rows(about, scores, read)
+        with ExitStack() as opened:
+            similar = _similarity(about, benchmark, store, opened)
+            result, _ = conclude(about, benchmark, lambda: rows, read, [judge], read, Folder(None), similar)
+        return _values(result)
+
+    return measure
+
+
+class AnswersByModel(ModelJudge):
+    """A model that is asked about single answers; comparing two is left to the benchmark's rules.
+
+    Inspect scores sample by sample, so that nobody could be asked about two.
+    """
+
+    def __init__(self, name: str, benchmark: Benchmark, options: Any) -> None:
+        super().__init__(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
+        self._rules = Rules(benchmark, options)
+
+    def request(self, case: Case) -> Keyed | None:
+        """The judge prompt about a single answer."""
+        return super().request(case) if case.question == "correct" else None
+
+    def decide(self, case: Case, replies: Results) -> list[Verdict]:
+        """What the model replied about a single answer, or what the rules say of two."""
+        if case.question != "correct":
+            return self._rules.decide(case, replies)
+        return super().decide(case, replies)
+
+
+def judge_of(about: Description, benchmark: Benchmark) -> Judge:
+    """The one judge that a description names."""
+    (name,) = about.judges
+    if judge_kind(name) == "rules":
+        return Rules(benchmark, about.chosen)
+    return AnswersByModel(name, benchmark, about.chosen)
+
+
+def _result(state: TaskState, member: Member) -> Answer | Failure:
+    """What came of a sample; the output of one that failed, or could not be asked, is empty."""
+    if state.output.empty:
+        return Failure("permanent", member.error or state.output.error or NO_ANSWER)
+    return read_output(state.output, str(state.model))
+
+
+async def _asked(model: Model, request: Request) -> Answer | Failure:
+    messages, config = chat_messages(request.messages, {}), generate_config(request.sampling)
+    return read_output(await model.generate(messages, config=config), str(model))
+
+
+def _prediction(member: Member, draw: int, result: Answer | Failure, key: str = "") -> Prediction:
+    """An answer to a probe, or, under the key of what it was asked, a judge's reply about one."""
+    if isinstance(result, Failure):
+        return Prediction(member.group, member.variant, "", draw, error=result.message, key=key)
+    return Prediction(
+        member.group,
+        member.variant,
+        result.text,
+        draw,
+        key=key,
+        finish_reason=result.finish_reason,
+        version=result.version,
+        usage=result.usage,
+    )
+
+
+def _score(outcome: Outcome, recorded: Recorded) -> Score:
+    return Score(
+        value=_VALUES.get(outcome.verdict, NOANSWER),
+        answer=outcome.extracted or outcome.response,
+        explanation=f"{outcome.verdict}, says {outcome.judge}" if outcome.judge else outcome.verdict,
+        metadata=msgspec.to_builtins(recorded),
+    )
+
+
+def _rows(about: Description, scores: Iterable[SampleScore], read: Read) -> list[Row]:
+    """The rows of all groups that were asked in full, in the order of the plan."""
+    found = []
+    for one in scores:
+        member = msgspec.convert(one.sample_metadata, Member)
+        recorded = msgspec.convert(one.score.metadata, Recorded)
+        for reply in recorded.replies:
+            read.put(about.benchmark, about.setting, reply)
+        answer = recorded.answer
+        found.append((member, member.row(answer.draw, read.put(about.benchmark, about.setting, answer))))
+    found.sort(key=_order)
+    asked = Counter((row.sample, row.draw) for _, row in found)
+    return [row for member, row in found if asked[row.sample, row.draw] == member.members]
+
+
+def _order(found: tuple[Member, Row]) -> tuple[int, int, int]:
+    """By sample; then draw by draw, or, where all draws of a probe are one group, probe by probe."""
+    member, row = found
+    inner = (member.place, row.draw) if row.pooled else (row.draw, member.place)
+    return member.place >> 20, *inner
+
+
+def _similarity(about: Description, benchmark: Benchmark, store: str, opened: ExitStack) -> Similarity | None:
+    """The similarity of answers, where the benchmark measures any; only then is there a store."""
+    if vector_scorer(benchmark, about.chosen) is None:
+        return None
+    made = embedder(about.chosen["embedder"])
+    remembered = Store.open(store)
+    opened.callback(remembered.close)
+    return similarity(benchmark, about.chosen, made.identity, lambda: made, remembered)
+
+
+def _values(result: Result) -> dict[str, str | int | float | bool | None]:
+    """The metrics over all as inspect shows them: value, bounds and n by name, then counts of all probes."""
+    values: dict[str, str | int | float | bool | None] = {}
+    for one in result.metrics:
+        if one.subset == "all" and one.value is not None:
+            bounds = {"low": one.low, "high": one.high, "n": one.n}
+            values[one.metric] = one.value
+            values.update(
+                {f"{one.metric}_{name}": bound for name, bound in bounds.items() if bound is not None}
+            )
+    counts: Sequence[str] = ("samples", "probes", "errors", "misses", "undecided", "unscored", "truncated")
+    return values | {name: getattr(result, name) for name in (*counts, "judge_errors")}

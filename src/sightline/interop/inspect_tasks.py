@@ -1,0 +1,196 @@
+"""Benchmarks as tasks of inspect_ai: `inspect eval sightline/codis --model ... -T data=DIR`.
+
+Inspect finds them by this package's entry point `inspect_ai`. Each probe is a sample of inspect's, each
+epoch a draw. `-T` takes data, setting, split, judge, seed, store, and the benchmark's options as `set_NAME`.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from inspect_ai import Task, task
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import get_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from rich.markup import escape
+
+from sightline.errors import UserError, unknown_name
+from sightline.evaluation.conclude import Description
+from sightline.evaluation.judges import judge_kind, refuse_unfit
+from sightline.evaluation.plan import cluster_of, digest_of, look_at, place
+from sightline.evaluation.prepare import Prepared, prepare
+from sightline.evaluation.spec import Spec
+from sightline.interop.inspect_scores import Member, over_groups, verdict
+from sightline.models.inspect import chat_messages, generate_config
+from sightline.pictures import MEDIA_TYPES, BadPicture, PictureLimits, data_url, look, transform_for
+from sightline.types import Picture, PictureFile, Probe
+
+SET = "set_"
+WORDS = ("data", "split", "seed", "store")
+
+
+@task
+def codis(**words: Any) -> Task:
+    """CODIS: one picture and one question under two contexts."""
+    return _task("codis", words)
+
+
+@task
+def iibench(**words: Any) -> Task:
+    """II-Bench: what a picture implies."""
+    return _task("iibench", words)
+
+
+@task
+def mmr3(**words: Any) -> Task:
+    """MM-R3: consistency under rephrasing, restyling and masking."""
+    return _task("mmr3", words)
+
+
+@task
+def groups(file: str, **words: Any) -> Task:
+    """Any groups file."""
+    return _task("groups", {**words, "setting": file})
+
+
+@solver
+def ask() -> Solver:
+    """Asks the model, unless a picture of the probe is broken."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return state if state.metadata.get("error") else await generate(state)
+
+    return solve
+
+
+def _task(benchmark: str, words: Mapping[str, Any]) -> Task:
+    """The task, or what is wrong with the words of the call as inspect says it: one message, no traceback."""
+    try:
+        return _made(benchmark, words)
+    except UserError as error:
+        raise PrerequisiteError(escape(str(error))) from None
+
+
+def _made(benchmark: str, words: Mapping[str, Any]) -> Task:
+    judge = str(words.get("judge", "rules"))
+    ready = prepare(_spec(benchmark, words), asks=False)
+    _refuse_unfit_judge(ready, judge)
+    if ready.options.benchmark.get("answer_by") == "likelihood":
+        raise UserError("inspect's models do not say how likely an answer is", expected="answers in words")
+    description: dict[str, Any] = msgspec.to_builtins(
+        Description(
+            benchmark=benchmark,
+            setting=ready.setting,
+            model="",
+            identity="",
+            judges=(judge,),
+            decide="first",
+            chosen=ready.options.benchmark,
+            options={},
+            data_digest=digest_of(ready.samples),
+            planned=len(ready.samples),
+            seed=ready.spec.seed,
+        )
+    )
+    return Task(
+        dataset=MemoryDataset(list(_samples(ready)), name=f"{benchmark}:{ready.setting}"),
+        solver=ask(),
+        scorer=verdict(description),
+        metrics=[over_groups(description, ready.spec.store)],
+        config=generate_config(ready.options.sampling),
+        # A call that fails is an error among the answers, and loses no other.
+        score_on_error=True,
+    )
+
+
+def _spec(benchmark: str, words: Mapping[str, Any]) -> Spec:
+    """The words of the call as those of the command line."""
+    known = (*WORDS, "setting", "judge", f"{SET}NAME")
+    for name in words:
+        if name not in known and not name.startswith(SET):
+            raise unknown_name("task argument", name, known)
+    setting = words.get("setting")
+    told = {name: value for name, value in words.items() if name in WORDS and value is not None}
+    chosen = {name.removeprefix(SET): value for name, value in words.items() if name.startswith(SET)}
+    task_name = benchmark if setting is None else f"{benchmark}:{setting}"
+    try:
+        return msgspec.convert({"task": task_name, "set": chosen, **told}, Spec)
+    except msgspec.ValidationError as error:
+        raise UserError(f"-T: {error}") from None
+
+
+def _refuse_unfit_judge(ready: Prepared, judge: str) -> None:
+    """Raise UserError for a judge that cannot say which answers are right, or cannot be asked."""
+    if judge_kind(judge) == "people":
+        raise UserError(
+            "people do not judge while inspect runs", expected="sightline score --judge people:FILE"
+        )
+    refuse_unfit(ready.benchmark, (judge,))
+    if ready.benchmark.scorer("correct", judge_kind(judge), ready.options.benchmark) is None:
+        raise UserError(
+            f"{ready.benchmark.name} has no prompt for '{judge}' to judge by", expected="judge=rules"
+        )
+    if judge_kind(judge) == "model":
+        try:
+            get_model(judge)
+        except ValueError as error:
+            raise UserError(
+                f"judge={judge}: {error}", expected="PROVIDER/NAME, as inspect takes it"
+            ) from None
+
+
+def _samples(ready: Prepared) -> Iterator[Sample]:
+    """A sample of inspect's for each probe, in the order of the plan."""
+    for number, item in enumerate(ready.samples):
+        cluster = cluster_of(item, look_at(item))
+        probes = list(ready.benchmark.probes(item, ready.options.benchmark))
+        for position, probe in enumerate(probes):
+            yield _sample(probe, cluster, place(number, position), len(probes))
+
+
+def _sample(probe: Probe, cluster: str, where: int, members: int) -> Sample:
+    shown: str | list[Any]
+    error = None
+    try:
+        shown = chat_messages(probe.messages, _pictures(probe))
+    except BadPicture as broken:
+        shown, error = probe.question, str(broken)
+    member = Member(
+        group=probe.sample,
+        variant=probe.variant,
+        cluster=cluster,
+        question=probe.question,
+        place=where,
+        members=members,
+        labels=probe.labels,
+        references=probe.references,
+        options=probe.options,
+        pooled=probe.draws > 0,
+        error=error,
+    )
+    return Sample(
+        id=f"{probe.sample}/{probe.variant}",
+        input=shown,
+        target=list(probe.references),
+        metadata=msgspec.to_builtins(member),
+    )
+
+
+def _pictures(probe: Probe) -> dict[str, str]:
+    """What stands for each picture of a probe. Raises BadPicture."""
+    parts: Iterable[Any] = (part for message in probe.messages for part in message.parts)
+    return {part.path: _shown(look(part, {})) for part in parts if isinstance(part, Picture)}
+
+
+def _shown(file: PictureFile) -> str:
+    """The path of a picture, which inspect reads when it sends it; all of it where its name lies of it."""
+    made = transform_for(file, PictureLimits())
+    told = mimetypes.guess_type(file.path, strict=False)[0]
+    if not made and told == MEDIA_TYPES[file.format]:
+        return os.path.abspath(file.path)
+    return data_url(msgspec.structs.replace(file, transform=made)).decode()

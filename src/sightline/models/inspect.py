@@ -1,0 +1,349 @@
+"""Every provider of inspect_ai: `inspect/PROVIDER/NAME`, one call a request, through its model layer.
+
+Retries, caching and concurrency are the engine's, so inspect's are off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib.util import find_spec
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from sightline.errors import UserError, unknown_name
+from sightline.models.base import Capabilities
+from sightline.models.reply import failure_of_status
+from sightline.pictures import BadPicture, PictureLimits, data_url
+from sightline.types import Answer, Failure, Message, Request, Text, Usage
+
+if TYPE_CHECKING:
+    from inspect_ai.model import ChatMessage, Content, GenerateConfig, ModelOutput
+    from inspect_ai.model import Model as Provider
+
+    from sightline.models.base import Model
+    from sightline.models.resolve import ModelOptions
+
+UNLIMITED = 4096
+"""Calls that inspect lets through at a time: more than the engine ever has in flight."""
+
+_NOT_SAMPLING = (
+    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections",
+    "adaptive_connections", "cache", "batch", "fail_on_refusal", "system_message", "stop_seqs", "num_choices",
+    "logprobs", "top_logprobs", "prompt_logprobs", "modalities", "extra_headers", "max_tool_output",
+)  # fmt: skip
+"""Options of inspect's that say how is asked, or what else comes back; `stop_seqs` is `stop` here."""
+
+_SECRET = re.compile(r"(^|_)(key|token|secret|password|credentials?|headers)$")
+_UNUSABLE = re.compile(r"Credential|NoRegion")
+"""What the exceptions of clouds without HTTP statuses are called, where no call can succeed."""
+_SHORTEST_KEY = 8
+"""Characters from which a key is one: local servers take any word, which answers may hold as well."""
+
+
+class InspectArgs(Struct, frozen=True):
+    """`--model-arg` that are ours: seconds a call may take, and what pictures are sent."""
+
+    timeout: Annotated[float, Meta(gt=0)] = 600.0
+    max_side: Annotated[int, Meta(ge=0)] = 0
+    max_bytes: Annotated[int, Meta(gt=0)] = 20 * 1024 * 1024
+
+
+def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
+    """`inspect/PROVIDER/NAME`; `--model-arg` that are not ours go to the provider.
+
+    Raises UserError where inspect_ai is not installed, no model is named, or an argument holds a secret.
+    """
+    if find_spec("inspect_ai") is None:
+        raise UserError("inspect_ai is not installed", expected="pip install 'sightline[inspect]'")
+    if not all(rest.partition("/")):
+        raise UserError(f"'{spec}' names no model", expected="inspect/PROVIDER/NAME")
+    own = {name: value for name, value in options.args.items() if name in InspectArgs.__struct_fields__}
+    passed = {name: value for name, value in options.args.items() if name not in own}
+    _refuse_secrets(passed)
+    try:
+        args = msgspec.convert(own, InspectArgs)
+    except msgspec.ValidationError as error:
+        raise UserError(f"--model-arg: {error}") from None
+    return [InspectModel(rest, spec, args, passed)]
+
+
+class InspectModel:
+    """One model of one of inspect's providers. `passed` are the provider's own arguments."""
+
+    batch_size = 1
+    parallel: int | None = None
+
+    def __init__(self, model: str, name: str, args: InspectArgs, passed: Mapping[str, Any]) -> None:
+        self.name = name
+        self.identity = " ".join([f"inspect {model}", *_told(passed)])
+        self.host = urlsplit(str(passed.get("base_url", ""))).netloc or f"inspect/{model.partition('/')[0]}"
+        limits = PictureLimits(max_bytes=args.max_bytes, max_side=args.max_side)
+        self.capabilities = Capabilities(limits=limits)
+        self._named = model
+        self._passed = passed
+        self._timeout = args.timeout
+        self._provider: Provider | None = None
+        self._secrets: list[str] = []
+        self._has_answered = False
+
+    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        """All of it. Raises UserError for an option that inspect does not know, or a wrong value."""
+        generate_config(sampling)
+        return dict(sampling)
+
+    async def __aenter__(self) -> Self:
+        """Make the provider. Raises UserError where its package or its key is missing."""
+        from inspect_ai.model import GenerateConfig, get_model
+
+        alone = GenerateConfig(
+            max_retries=0,
+            attempt_timeout=math.ceil(self._timeout),
+            max_connections=UNLIMITED,
+            cache=False,
+            batch=False,
+        )
+        try:
+            self._provider = get_model(self._named, config=alone, memoize=False, **self._passed)
+        except Exception as error:  # each provider has exceptions of its own for what it lacks
+            raise UserError(f"{self.name} cannot be used: {_words(error)}") from None
+        api = self._provider.api
+        keys = (api.api_key, *map(os.environ.get, api.api_key_vars))
+        self._secrets = [key for key in keys if key and len(key) >= _SHORTEST_KEY]
+        client: Any = getattr(api, "client", None)
+        if hasattr(client, "max_retries"):
+            # A client that asks again by itself would hide from the limiter that it was refused.
+            client.max_retries = 0
+        await self._provider.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the provider's connections."""
+        if self._provider is not None:
+            await self._provider.__aexit__(kind, error, trace)
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        """Ask each request by one call."""
+        for index, request in enumerate(requests):
+            yield index, self._redacted(await self._ask(request))
+
+    async def _ask(self, request: Request) -> Answer | Failure:
+        assert self._provider is not None, "asked outside 'async with'"
+        try:
+            pictures = await asyncio.to_thread(_data_urls, request)
+        except BadPicture as error:
+            return Failure("permanent", str(error))
+        messages = chat_messages(request.messages, pictures)
+        config = generate_config(request.sampling, request.draw)
+        began = time.perf_counter()
+        # A task has a context of its own: inspect keeps all that was sent while its context lives.
+        call = asyncio.create_task(self._provider.generate(messages, config=config, cache=False))
+        try:
+            output = await call
+        except Exception as error:  # as in __aenter__
+            return self._failure(error, self._provider)
+        self._has_answered = True
+        return read_output(output, self.host, time.perf_counter() - began)
+
+    def _failure(self, error: Exception, provider: Provider) -> Failure:
+        """What an exception means. One that the provider would have asked again for comes in a RetryError."""
+        from inspect_ai.model import RetryDecision
+        from tenacity import RetryError
+
+        if isinstance(error, RetryError):
+            cause = error.last_attempt.exception()
+            assert isinstance(cause, Exception)
+            message, status = f"{self.host}: {_words(cause)}", _status(cause)
+            decision = provider.api.should_retry(cause)
+            if not isinstance(decision, RetryDecision):
+                return Failure("transient", message, status=status)
+            limited = decision.kind == "rate_limit"
+            return Failure("transient", message, decision.retry_after, 429 if limited else status)
+        status = _status(error)
+        if not self._has_answered:
+            self._refuse_hopeless(error, status, provider)
+        if status is None:
+            kind: Literal["transient", "permanent"] = "permanent"
+            if isinstance(error, json.JSONDecodeError):
+                # A reply that was cut on its way; the clients take it for an error of the caller's.
+                kind = "transient"
+            return Failure(kind, f"{self.host}: {_words(error)}")
+        return failure_of_status(self.host, status, _words(error).encode(), None)
+
+    def _refuse_hopeless(self, error: Exception, status: int | None, provider: Provider) -> None:
+        """Raise UserError where, before anything was answered, a failure says that no call can succeed."""
+        message = self._redact(f"{self.host}: {_words(error)}")
+        unknown = status in (401, 403) or provider.api.is_auth_failure(error)
+        if unknown or _UNUSABLE.search(type(error).__name__):
+            raise UserError(message, expected="the key, or the region, that this provider wants")
+        if status == 404:
+            raise UserError(message, expected="a model that the provider has")
+
+    def _redacted(self, result: Answer | Failure) -> Answer | Failure:
+        """The result without keys, which some providers repeat in what they say."""
+        if isinstance(result, Failure):
+            return replace(result, message=self._redact(result.message))
+        return replace(result, text=self._redact(result.text), reasoning=self._redact(result.reasoning))
+
+    def _redact(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[key]")
+        return text
+
+
+def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfig:
+    """Sampling options as inspect takes them; each draw has a seed of its own.
+
+    Raises UserError for an option that inspect does not know, or a value it does not take.
+    """
+    from inspect_ai.model import GenerateConfig
+    from pydantic import ValidationError
+
+    known = ["stop", *(name for name in GenerateConfig.model_fields if name not in _NOT_SAMPLING)]
+    for name in sampling:
+        if name not in known:
+            raise unknown_name("sampling option of inspect", name, known)
+    wanted = dict(sampling)
+    if "stop" in wanted:
+        stop = wanted.pop("stop")
+        wanted["stop_seqs"] = [stop] if isinstance(stop, str) else stop
+    if isinstance(wanted.get("seed"), int):
+        wanted["seed"] += draw
+    try:
+        return GenerateConfig(**wanted)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise UserError(f"--gen {wrong['loc'][0]}: {wrong['msg']}", found=wrong["input"]) from None
+
+
+def chat_messages(messages: Sequence[Message], pictures: Mapping[str, str]) -> list[ChatMessage]:
+    """Messages as inspect takes them; `pictures` maps the path of each picture to what stands for it."""
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageUser,
+        ContentImage,
+        ContentText,
+    )
+
+    roles: Mapping[str, Any] = {
+        "system": ChatMessageSystem,
+        "user": ChatMessageUser,
+        "assistant": ChatMessageAssistant,
+    }
+
+    def content(message: Message) -> str | list[Content]:
+        match message.parts:
+            case [Text(text)]:
+                return text
+        return [
+            ContentText(text=part.text) if isinstance(part, Text) else ContentImage(image=pictures[part.path])
+            for part in message.parts
+        ]
+
+    return [roles[message.role](content=content(message)) for message in messages]
+
+
+def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer | Failure:
+    """The answer in what inspect returned, its reasoning apart; `latency` is in seconds."""
+    if output.empty:
+        return Failure("transient", f"{host}: {output.error or 'a reply without an answer'}")
+    text, stopped = output.message.text, output.stop_reason
+    if stopped in ("content_filter", "model_length"):
+        why = "the content filter stopped" if stopped == "content_filter" else "the context is too short for"
+        said = _start(output.error or text)
+        return Failure("blocked", f"{host}: {why} the answer" + (f": {said}" if said else ""))
+    return Answer(
+        text=text,
+        reasoning=_reasoning(output),
+        finish_reason="length" if stopped == "max_tokens" else stopped,
+        usage=_usage(output),
+        latency=round(latency, 4),
+        version=output.model,
+    )
+
+
+def _reasoning(output: ModelOutput) -> str:
+    from inspect_ai.model import ContentReasoning
+
+    content = output.message.content
+    blocks = [part for part in content if isinstance(part, ContentReasoning)]
+    told = (block.summary if block.redacted else block.reasoning for block in blocks)
+    return "\n\n".join(text for text in told if text)
+
+
+def _usage(output: ModelOutput) -> Usage:
+    """Tokens as the provider counted them; inspect counts those that were cached apart."""
+    usage = output.usage
+    if usage is None:
+        return Usage()
+    prompt = usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return Usage(prompt, usage.output_tokens, usage.reasoning_tokens)
+
+
+def _data_urls(request: Request) -> dict[str, str]:
+    return {path: data_url(file).decode() for path, file in request.pictures.items()}
+
+
+def _refuse_secrets(passed: Mapping[str, Any]) -> None:
+    for name in passed:
+        if _SECRET.search(name):
+            raise UserError(
+                f"--model-arg {name} holds a secret, which would end up in results",
+                expected="the environment variable that the provider reads",
+            )
+    address = urlsplit(str(passed.get("base_url", "")))
+    if address.username or address.password or address.query:
+        raise UserError(
+            "--model-arg base_url holds a password or a query, which would end up in results",
+            expected="the environment variable that the provider reads",
+        )
+
+
+def _told(passed: Mapping[str, Any]) -> list[str]:
+    """The provider's arguments in an identity; what is no single value by its digest."""
+    return [
+        f"{name}={value if isinstance(value, str | int | float) else _digest(value)}"
+        for name, value in sorted(passed.items())
+    ]
+
+
+def _digest(value: Any) -> str:
+    """The digest of a value; of objects that only Python can pass, such as a client, their kind."""
+    encoded = msgspec.json.encode(value, order="sorted", enc_hook=lambda thing: type(thing).__qualname__)
+    return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def _status(error: Exception) -> int | None:
+    """The HTTP status, where the exception of whatever client knows one."""
+    told = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((status for status in told if isinstance(status, int)), None)
+
+
+def _words(error: Exception) -> str:
+    """What an exception says, on one line. Inspect's own are marked up, and repeat the request."""
+    from inspect_ai._util.error import PrerequisiteError
+    from rich.text import Text as Markup
+
+    if isinstance(error, PrerequisiteError):
+        return _start(Markup.from_markup(str(error.message)).plain).removeprefix("ERROR: ")
+    if isinstance(getattr(error, "provider_message", None), str):
+        return _start(error.provider_message)  # type: ignore[attr-defined]
+    return f"{type(error).__name__}: {_start(str(error))}"
+
+
+def _start(text: str) -> str:
+    return " ".join(text[:600].split())

@@ -1,0 +1,148 @@
+"""How a model is served from here: the command that starts vLLM or SGLang, and whose answers come of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+from sightline.errors import UserError
+from sightline.models.weights import digest_of
+
+CHOSEN_HERE = {"--host", "--port", "--uds", "--model", "--model-path", "--served-model-name"}
+SECRET = {"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"}
+OF_NO_EFFECT = {
+    "--tensor-parallel-size", "-tp", "--tp", "--tp-size",
+    "--pipeline-parallel-size", "-pp", "--pp-size",
+    "--data-parallel-size", "-dp", "--dp", "--dp-size",
+    "--gpu-memory-utilization", "--mem-fraction-static", "--max-num-seqs", "--max-running-requests",
+    "--download-dir", "--log-level", "--uvicorn-log-level",
+}  # fmt: skip
+"""Flags that say where and how fast a model runs, not what it answers: no part of its identity."""
+
+_BESIDE_WEIGHTS = (".", "README", "optimizer", "scheduler", "scaler", "rng_state", "train")
+"""How the names of files begin that lie among weights and have no part in answers."""
+
+_FLAG = re.compile(r"--?[A-Za-z]")
+
+
+class Kind(Struct, frozen=True):
+    """A server that can be started.
+
+    `words` stand between its program and the model, `program` says which program that is, `find` finds the
+    one of this environment.
+    """
+
+    name: str
+    title: str
+    words: tuple[str, ...]
+    program: str
+    find: Callable[[], str | None]
+
+
+class Launch(Struct, frozen=True):
+    """How one model is served: the command, but for host and port; what the server calls the model."""
+
+    command: tuple[str, ...]
+    served: str
+    identity: str
+
+
+def _vllm() -> str | None:
+    return shutil.which("vllm") or shutil.which("vllm", path=str(Path(sys.executable).parent))
+
+
+def _sglang() -> str | None:
+    return sys.executable if find_spec("sglang") else None
+
+
+VLLM = Kind("vllm", "vLLM", ("serve",), "the program vllm", _vllm)
+SGLANG = Kind(
+    "sglang", "SGLang", ("-m", "sglang.launch_server", "--model-path"), "the Python that has sglang", _sglang
+)
+
+
+def launch(kind: Kind, model: str, *, flags: str = "", program: str = "", starts: bool = True) -> Launch:
+    """How a model, a repository's name or a folder of weights, is served with the flags of a command line.
+
+    `program` replaces the one of this environment, and may bring words of its own. Raises UserError where
+    there is none (not where `starts` is False), and for flags that are chosen here, or secret.
+    """
+    given = _words(flags, "flags")
+    units = _units(given)
+    for name, *_ in units:
+        _refuse(kind, name)
+    words = _program(kind, program) if starts else [kind.name]
+    place = served = weights = model
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        place, served, weights = str(folder), folder.resolve().name, f"sha256:{_digest(folder)}"
+    telling = sorted(shlex.join(unit) for unit in units if unit[0] not in OF_NO_EFFECT)
+    return Launch(
+        command=(*words, *kind.words, place, "--served-model-name", served, *given),
+        served=served,
+        identity=" ".join([kind.name, weights, *telling]),
+    )
+
+
+def _words(text: str, argument: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"--model-arg {argument}: {error}", expected="words as in a shell") from None
+
+
+def _units(words: Sequence[str]) -> list[list[str]]:
+    """Each flag with its values; its name in one spelling, for both servers read --a_b=c as --a-b c."""
+    units: list[list[str]] = []
+    for word in words:
+        if _FLAG.match(word):
+            name, sign, value = word.partition("=")
+            units.append([name.replace("_", "-"), *([value] if sign else [])])
+        elif units:
+            units[-1].append(word)
+        else:
+            raise UserError("--model-arg flags begins with no flag", found=word, expected="--NAME VALUE ...")
+    return units
+
+
+def _refuse(kind: Kind, flag: str) -> None:
+    if flag in CHOSEN_HERE:
+        raise UserError(
+            f"--model-arg flags: {flag} is chosen by Sightline, which starts {kind.title} for itself alone",
+            expected="flags without it, or a server of your own: --model http://HOST:PORT/v1#MODEL",
+        )
+    if flag in SECRET:
+        raise UserError(
+            f"--model-arg flags: {flag} would end up in results",
+            expected="HF_TOKEN in the environment to fetch weights; the server itself needs no key",
+        )
+
+
+def _program(kind: Kind, named: str) -> list[str]:
+    words = _words(named, "executable") or [kind.find() or ""]
+    found = shutil.which(os.path.expanduser(words[0])) if words[0] else None
+    if found is None and named:
+        raise UserError(
+            f"--model-arg executable: there is no program {words[0]}",
+            expected=f"{kind.program}, of whichever environment",
+        )
+    if found is None:
+        raise UserError(
+            f"{kind.title} is not installed here",
+            expected=f"pip install {kind.name}, or --model-arg executable=PATH of {kind.program}",
+        )
+    return [found, *words[1:]]
+
+
+def _digest(folder: Path) -> str:
+    """The digest of the files that a server loads, whatever the folder is called."""
+    files = [path for path in folder.iterdir() if path.is_file()]
+    return digest_of(folder, [Path(path.name) for path in files if not path.name.startswith(_BESIDE_WEIGHTS)])

@@ -1,0 +1,241 @@
+"""Models that are served from here: vLLM or SGLang is started, asked as any endpoint is, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.errors import UserError
+from sightline.models import guard
+from sightline.models.launch import Launch
+from sightline.models.openai import OpenAICompatible
+from sightline.models.weights import cache_folder
+from sightline.types import Answer, Failure, Request
+
+if TYPE_CHECKING:
+    import aiohttp
+
+HOST = "127.0.0.1"
+POLL_SECONDS = 0.25
+HEALTH_SECONDS = 5.0
+STOP_SECONDS = 10.0
+"""How long a server may take to end after SIGTERM, before SIGKILL."""
+UNSTOPPABLE_SECONDS = 5.0
+"""How long after that it is waited for: not even SIGKILL ends what hangs in a driver."""
+
+LOG_LINES = 15
+LOG_BYTES = 16 * 1024
+
+_PORT_TAKEN = re.compile(r"address already in use|port \d+ is (already|not available|in use)", re.IGNORECASE)
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+class _Listed(Struct):
+    id: str
+
+
+class _Models(Struct):
+    data: list[_Listed]
+
+
+class Served:
+    """A model behind a server that runs on this machine for as long as there is something to ask it.
+
+    `connect` makes the model behind an address, `startup` is how many seconds the server may load. Where the
+    server ends on the way, calls fail, with the place of its log; the next run starts it again.
+    """
+
+    batch_size = 1
+    parallel: int | None = None
+
+    def __init__(self, launch: Launch, connect: Callable[[str], OpenAICompatible], *, startup: float) -> None:
+        self._launch = launch
+        self._connect = connect
+        self._startup = startup
+        # What is asked does not depend on the address: this one tells it while there is no server.
+        self._client = connect(f"http://{HOST}/v1")
+        self.name = self._client.name
+        self.identity = self.host = launch.identity
+        self.capabilities = self._client.capabilities
+
+    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        """The options as an endpoint sends them."""
+        return self._client.effective(sampling)
+
+    async def __aenter__(self) -> Self:
+        """Start the server and wait until it answers. Raises UserError, with the end of its log, if not."""
+        async with AsyncExitStack() as opened:
+            self._server = Server(self._launch)
+            opened.push_async_callback(self._server.stop)
+            print(f"{self.name}: loading; its log: {self._server.log}", file=sys.stderr, flush=True)
+            try:
+                address = await self._server.start(self._startup)
+            except ServerError as error:
+                raise UserError(f"{self.name}: {error}") from None
+            self._client = await opened.enter_async_context(self._connect(f"{address}/v1"))
+            self._opened = opened.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the server, with all processes of its group."""
+        await self._opened.aclose()
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        """Ask each request by one call."""
+        async for index, result in self._client.answer(requests):
+            if isinstance(result, Failure) and result.kind == "transient" and self._server.ended:
+                gone = f"{self.name}: the server {self._server.ended}; its log: {self._server.log}"
+                result = replace(result, message=gone)
+            yield index, result
+
+
+class ServerError(Exception):
+    """A server did not come up; the text says why, with the end of its log."""
+
+
+class Server:
+    """A server process of ours at a free port of the loopback interface, and its log.
+
+    It has a guard for its parent (`guard.py`), which ends it, and all its group, when this process ends,
+    however it does.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self.log = _new_log(launch)
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    async def start(self, seconds: float) -> str:
+        """Start it; returns its address when it is ready. Raises ServerError where it ends before, or is
+        not ready in time."""
+        deadline = time.monotonic() + seconds
+        address = self._spawn()
+        ready = await self._is_ready(address, deadline)
+        if self.ended and _PORT_TAKEN.search(self._end_of_log()):
+            # Between finding the port free and listening there lie seconds, in which another took it.
+            address = self._spawn()
+            ready = await self._is_ready(address, deadline)
+        if ready:
+            return address
+        why = (
+            f"the server {self.ended} before it was ready"
+            if self.ended
+            else f"the server was not ready within {seconds:g} s (--model-arg startup=SECONDS allows more)"
+        )
+        raise ServerError(f"{why}; the end of its log, {self.log}:\n{self._last_lines()}")
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in words that follow 'the server'; '' while it runs."""
+        status = None if self._guard is None else self._guard.poll()
+        if status is None:
+            return ""
+        number = status - 128 if status > 128 else -status
+        return f"was killed by {_SIGNALS[number]}" if number in _SIGNALS else f"ended with status {status}"
+
+    async def stop(self) -> None:
+        """End it, with its group, and wait until it has ended. Where that is cancelled it ends too."""
+        if self._guard is None or self._guard.stdin is None:
+            return
+        self._guard.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS + UNSTOPPABLE_SECONDS):
+                while self._guard.poll() is None:
+                    await asyncio.sleep(0.02)
+
+    def _spawn(self) -> str:
+        """Start it at a free port; returns the address at which it will be."""
+        port = _free_port()
+        command = [*self._launch.command, "--host", HOST, "--port", str(port)]
+        # A key in the environment would make vLLM ask for it.
+        environment = {name: value for name, value in os.environ.items() if name != "VLLM_API_KEY"}
+        with self.log.open("ab") as log:
+            log.write(f"$ {shlex.join(command)}\n".encode())
+            log.flush()
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, str(STOP_SECONDS), *command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        return f"http://{HOST}:{port}"
+
+    async def _is_ready(self, address: str, deadline: float) -> bool:
+        """Wait until it is ready (True), has ended, or time is up."""
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
+        async with aiohttp.ClientSession(address, timeout=timeout) as session:
+            while not self.ended and time.monotonic() < deadline:
+                with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+                    if await self._answers(session):
+                        return True
+                await asyncio.sleep(POLL_SECONDS)
+        return False
+
+    async def _answers(self, session: aiohttp.ClientSession) -> bool:
+        """Whether it is healthy and has our model: what else listens at a port that was free has not."""
+        async with session.get("/health") as reply:
+            if reply.status != 200:
+                return False
+        async with session.get("/v1/models") as reply:
+            models = msgspec.json.decode(await reply.read(), type=_Models).data
+        return any(model.id == self._launch.served for model in models)
+
+    def _end_of_log(self) -> str:
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - LOG_BYTES))
+            return log.read().decode("utf-8", "replace")
+
+    def _last_lines(self) -> str:
+        """The last lines of the log, as they may be printed."""
+        lines = _CONTROL.sub("", self._end_of_log()).split("\n")
+        lines = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
+        return "\n".join(f"  {line}" for line in lines[-LOG_LINES:])
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def _new_log(launch: Launch) -> Path:
+    """A new file in the user's cache folder, named after the model and the time."""
+    folder = cache_folder() / "logs"
+    model = re.sub(r"[^\w.-]+", "-", launch.served).strip("-")[-80:]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(".log", f"{model}-{time.strftime('%Y%m%d-%H%M%S')}-", folder)
+    except OSError as error:
+        raise UserError(
+            f"the server's log cannot be written ({error.strerror})",
+            file=folder,
+            expected="a writable folder, XDG_CACHE_HOME where it is set, else ~/.cache",
+        ) from None
+    os.close(handle)
+    return Path(name)

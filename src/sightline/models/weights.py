@@ -1,0 +1,66 @@
+"""Digests of a model's files. That of big weights is remembered on disk, so that they are read once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+LARGE = 16 * 1024 * 1024
+"""Bytes from which on a file's digest is remembered on disk."""
+
+
+def digest_of(folder: Path, parts: Iterable[Path]) -> str:
+    """The digest of files by their names within a folder and by what they hold: 64 hexadecimal digits.
+
+    A file is read again only where its size or its time of change is another. Raises OSError where one
+    cannot be read.
+    """
+    digest = hashlib.sha256()
+    for part in sorted(parts):
+        place = (folder / part).resolve()
+        stamp = place.stat()
+        content = _content(place, stamp.st_size, stamp.st_mtime_ns)
+        digest.update(f"{part.as_posix()} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where what can be made anew is kept for this user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sightline"
+
+
+@cache
+def _content(place: Path, size: int, changed: int) -> str:
+    """The digest of one file's content; `size` in bytes and `changed` in ns tell its states apart."""
+    if size < LARGE:
+        return _read(place)
+    # A file for each digest: two processes at once need no lock, and nothing has to be parsed.
+    state = hashlib.sha256(f"{place}\n{size}\n{changed}".encode()).hexdigest()
+    known = cache_folder() / "digests" / state
+    try:
+        content = known.read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        content = ""
+    if len(content) != 64:
+        content = _read(place)
+        _keep(content, known)
+    return content
+
+
+def _keep(content: str, known: Path) -> None:
+    draft = known.with_name(f"{known.name}.{os.getpid()}")
+    try:
+        known.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(content, "ascii")
+        draft.replace(known)
+    except OSError:
+        # A cache that cannot be written costs time, and nothing else.
+        return
+
+
+def _read(place: Path) -> str:
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

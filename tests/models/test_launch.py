@@ -1,0 +1,69 @@
+"""How servers are started: what is refused before anything is, and whose answers come of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from sightline.errors import UserError
+from sightline.models.resolve import ModelOptions, resolve
+
+
+def _identity(spec: str = "vllm/org/llava", flags: str = "") -> str:
+    (model,) = resolve(spec, ModelOptions(args={"executable": sys.executable, "flags": flags}))
+    return model.identity
+
+
+def test_a_missing_install_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.models.launch.shutil.which", lambda *_, **__: None)
+    with pytest.raises(UserError, match=r"vLLM is not installed here; expected pip install vllm, or .*exec"):
+        resolve("vllm/org/llava", ModelOptions())
+    monkeypatch.setattr("sightline.models.launch.find_spec", lambda _: None)
+    with pytest.raises(UserError, match=r"SGLang is not installed here; expected pip install sglang, or "):
+        resolve("sglang/org/llava", ModelOptions())
+    # Where nothing will be asked, nothing need be installed.
+    assert resolve("vllm/org/llava", ModelOptions(keyless=True))[0].identity == "vllm org/llava"
+
+
+@pytest.mark.parametrize(
+    ("spec", "args", "message"),
+    [
+        ("vllm/", {}, "no model after 'vllm/'"),
+        ("vllm/m", {"flags": "--port 8000"}, "--port is chosen by Sightline.*http://HOST:PORT/v1#MODEL"),
+        ("sglang/m", {"flags": "--model_path=other"}, "--model-path is chosen by Sightline"),
+        ("vllm/m", {"flags": "--api-key sk-1"}, "--api-key would end up in results"),
+        ("vllm/m", {"flags": "--hf-token=hf-1"}, "--hf-token would end up in results.*HF_TOKEN"),
+        ("vllm/m", {"flags": "8192"}, "begins with no flag"),
+        ("vllm/m", {"flags": "--x 'y"}, "--model-arg flags: No closing quotation"),
+        ("vllm/m", {"executable": "/no/such/vllm"}, "there is no program /no/such/vllm"),
+        ("vllm/m", {"flag": "--x"}, "'flag'.*did you mean 'flags'"),
+        ("vllm/m", {"startup": 0}, "startup"),
+        ("vlm/m", {}, "did you mean 'vllm/"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_at_once(spec: str, args: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        resolve(spec, ModelOptions(args={"executable": sys.executable, **args}))
+    assert "sk-1" not in str(error.value)
+    assert "hf-1" not in str(error.value)
+
+
+def test_the_identity_is_the_model_and_the_flags_that_change_answers() -> None:
+    assert _identity() == "vllm org/llava"
+    assert _identity("sglang/org/llava") == "sglang org/llava"
+    one = _identity(
+        flags="--max-model-len 8192 --limit-mm-per-prompt '{\"image\": 2}' --tensor-parallel-size 2"
+    )
+    other = _identity(
+        flags="--limit_mm_per_prompt='{\"image\": 2}' --gpu-memory-utilization 0.8 --max-model-len=8192"
+    )
+    assert one == other
+    assert one == "vllm org/llava --limit-mm-per-prompt '{\"image\": 2}' --max-model-len 8192"
+    assert _identity(flags="--max-model-len 4096") != _identity(flags="--max-model-len 8192")
+
+
+def test_a_model_id_replaces_it() -> None:
+    (model,) = resolve("vllm/m", ModelOptions(args={"executable": sys.executable}, model_id="llava-1.5"))
+    assert model.identity == "llava-1.5"

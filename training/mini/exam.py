@@ -1,0 +1,129 @@
+"""What a trained `mini` can do on scenes that it never saw, as a Markdown table for its card.
+
+python training/mini/exam.py FOLDER [FOLDER ...]: a column a model, and one for guessing. The answers are kept
+in a store beside the drawn data, so that a second call asks nothing again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+import sightline
+from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+from sightline.formats.groups import GroupLine, write_groups
+from sightline.types import MetricValue
+
+CHANCE = "baseline/chance"
+
+
+class Part(NamedTuple):
+    """A row of the table: what is run on which data, and the metric that is told."""
+
+    title: str
+    task: str
+    data: Path
+    metric: str
+    split: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+def parts(folder: Path, size: int, seed: int) -> list[Part]:
+    """Draw the data; all that is asked of a model."""
+    codis = draw_codis(folder / "codis", pairs=size, seed=seed)
+    iibench = draw_iibench(folder / "iibench", dev=size, questions=0, seed=seed)
+    mmr3 = draw_mmr3(folder / "mmr3", groups=size // 2, seed=seed)
+    contextual = draw_contextual(folder / "contextual", val=size, questions=0, seed=seed)
+    seen = as_groups(contextual, folder / "contextual" / "seen.jsonl", pictures=True)
+    unseen = as_groups(contextual, folder / "contextual" / "unseen.jsonl", pictures=False)
+    matched = (("embedder", "none"),)
+    rows = [
+        Part("CODIS acc_p", "codis", codis, "acc_p"),
+        Part("CODIS acc_q", "codis", codis, "acc_q"),
+        Part("CODIS acc_q, no picture", "codis:text-only", codis, "acc_q"),
+        Part("CODIS acc_p, no context", "codis:no-context", codis, "acc_p"),
+        Part("CODIS acc_q, no context", "codis:no-context", codis, "acc_q"),
+        Part("II-Bench accuracy", "iibench:none", iibench, "accuracy", "dev"),
+        Part("II-Bench accuracy, no picture", "iibench:no-image", iibench, "accuracy", "dev"),
+        Part("ConTextual, by matching", f"groups:{seen}", contextual, "acc", None, matched),
+        Part("ConTextual, no picture", f"groups:{unseen}", contextual, "acc", None, matched),
+    ]
+    for task in ("rephrasing", "restyling", "context"):
+        for metric in ("acc", "con", "s_c", "agree"):
+            rows.append(Part(f"MM-R3 {task} {metric}", f"mmr3:{task}", mmr3, metric))
+    return rows
+
+
+def as_groups(contextual: Path, file: Path, *, pictures: bool) -> Path:
+    """ConTextual's questions as groups of one, with or without their pictures."""
+    with (contextual / "contextual_val.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    lines = [
+        GroupLine(
+            group=row["image_url"],
+            variant="0-shot",
+            images=(row["image_url"],) if pictures else (),
+            prompt=row["instruction"],
+            references=(row["response"],),
+            labels={"category": row["category"]},
+            cluster=row["image_url"],
+        )
+        for row in rows
+    ]
+    write_groups(lines, file)
+    return file
+
+
+def told(part: Part, model: str, folder: Path) -> list[MetricValue]:
+    """The values of a part's metric, over all and by label."""
+    evaluation = sightline.run(
+        part.task,
+        model=model,
+        data=str(part.data),
+        split=part.split,
+        store=str(folder / "sightline.db"),
+        set=dict(part.options),
+        model_args={"dtype": "float32"} if model.startswith("hf/") else {},
+    )
+    return [metric for metric in evaluation.metrics if metric.metric == part.metric]
+
+
+def cell(value: MetricValue) -> str:
+    """A value with its interval."""
+    if value.value is None:
+        return "-"
+    return f"{value.value:.1f} ({value.low:.1f}-{value.high:.1f})"
+
+
+def main() -> None:
+    """Draw, ask, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", help="folders of trained models")
+    parser.add_argument("--data", type=Path, default=Path("exam"), help="where data and answers are kept")
+    parser.add_argument("--size", type=int, default=600, help="questions of a benchmark (MM-R3: half of it)")
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--labels", action="store_true", help="also a row for each label")
+    chosen = parser.parse_args()
+    models = [f"hf/{folder}" for folder in chosen.models] + [CHANCE]
+    rows = []
+    for part in parts(chosen.data / "data", chosen.size, chosen.seed):
+        print(part.title, file=sys.stderr)
+        columns = [{value.subset: value for value in told(part, model, chosen.data)} for model in models]
+        subsets = list(columns[0]) if chosen.labels else ["all"]
+        for subset in subsets:
+            title = part.title if subset == "all" else f"- {subset}"
+            found = [column.get(subset) for column in columns]
+            rows.append([title, *("-" if value is None else cell(value) for value in found)])
+            rows[-1].insert(1, f"{found[0].n:g}" if found[0] else "-")
+    head = ["", "n", *(Path(model).name for model in chosen.models), "chance"]
+    for row in (head, ["---"] * len(head), *rows):
+        print(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main()
