@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
-from lessons import LETTERS, SIDE, WORLDS
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import (
     CLIPImageProcessorPil,
@@ -23,7 +22,11 @@ from transformers import (
 )
 
 from sightline.build.scenes import boards, puzzles, rooms
+from sightline.build.scenes.boards import Board
+from sightline.build.scenes.puzzles.puzzle import Composed
+from sightline.build.scenes.wording import Wording
 from sightline.prompts import load
+from training.mini.lessons import LETTERS, SIDE, WORLDS
 
 PATCH = 8
 PICTURE_TOKENS = (SIDE // PATCH) ** 2
@@ -78,15 +81,16 @@ def lesson_texts(count: int = 4000) -> Iterable[str]:
         for turn in turns:
             yield turn.prompt
             yield turn.answer
-    for kind in (*puzzles.KINDS, *boards.BOARDS) * 40:
+    kinds: tuple[Callable[[Random], Composed | Board], ...] = (*puzzles.KINDS, *boards.BOARDS)
+    for kind in kinds * 40:
         made = kind(random)
-        posed = getattr(made, "puzzles", ())
-        for asked in (*made.facts, *posed):
-            yield from asked.questions.unseen
+        posed = made.puzzles if isinstance(made, Composed) else ()
+        for questions in (*(fact.questions for fact in made.facts), *(puzzle.questions for puzzle in posed)):
+            yield from questions.unseen
         for situation in chain.from_iterable(puzzle.situations for puzzle in posed):
             yield from situation.contexts.unseen
     for wording in vars(rooms).values():
-        if isinstance(wording, rooms.Wording):
+        if isinstance(wording, Wording):
             yield from (re.sub(r"\{\w+\}", " ", phrase) for phrase in wording.unseen)
 
 
@@ -100,7 +104,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     made.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
     made.add_tokens([AddedToken(text, normalized=False, lstrip=True, rstrip=True) for text in whole])
-    return PreTrainedTokenizerFast(
+    kind: Any = PreTrainedTokenizerFast
+    return kind(  # type: ignore[no-any-return]
         tokenizer_object=made,
         pad_token="<pad>",
         bos_token="<s>",
@@ -121,7 +126,8 @@ def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
         image_std=[SPREAD] * 3,
         resample=3,
     )
-    return LlavaProcessor(
+    kind: Any = LlavaProcessor
+    return kind(  # type: ignore[no-any-return]
         image_processor=pictures,
         tokenizer=words,
         patch_size=PATCH,
@@ -157,8 +163,9 @@ def model(size: int) -> LlavaForConditionalGeneration:
         eos_token_id=EOS,
         tie_word_embeddings=True,
     )
+    config: Any = LlavaConfig
     made = LlavaForConditionalGeneration(
-        LlavaConfig(
+        config(
             vision_config=vision,
             text_config=words,
             image_token_id=IMAGE,
@@ -177,7 +184,7 @@ def model(size: int) -> LlavaForConditionalGeneration:
     return made
 
 
-def save(made: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, folder: Path) -> None:
+def save(made: Any, words: PreTrainedTokenizerFast, folder: Path) -> None:
     """The whole checkpoint, its weights in half precision."""
     made.to(torch.float16).save_pretrained(folder)
     made.to(torch.float32)

@@ -1,6 +1,6 @@
 """What a trained `mini` can do on scenes that it never saw, as a Markdown table for its card.
 
-python training/mini/exam.py FOLDER [FOLDER ...]: a column a model, and one for guessing. The answers are kept
+python -m training.mini.exam FOLDER [FOLDER ...]: a column a model, and one for guessing. The answers are kept
 in a store beside the drawn data, so that a second call asks nothing again.
 """
 
@@ -11,8 +11,6 @@ import csv
 import sys
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 import sightline
 from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
@@ -53,10 +51,11 @@ def parts(folder: Path, size: int, seed: int) -> list[Part]:
         Part("ConTextual, by matching", f"groups:{seen}", contextual, "acc", None, matched),
         Part("ConTextual, no picture", f"groups:{unseen}", contextual, "acc", None, matched),
     ]
-    for task in ("rephrasing", "restyling", "context"):
-        for metric in ("acc", "con", "s_c", "agree"):
-            rows.append(Part(f"MM-R3 {task} {metric}", f"mmr3:{task}", mmr3, metric))
-    return rows
+    return rows + [
+        Part(f"MM-R3 {task} {metric}", f"mmr3:{task}", mmr3, metric)
+        for task in ("rephrasing", "restyling", "context")
+        for metric in ("acc", "con", "s_c", "agree")
+    ]
 
 
 def as_groups(contextual: Path, file: Path, *, pictures: bool) -> Path:

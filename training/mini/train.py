@@ -1,4 +1,4 @@
-"""Trains `mini` from scratch on drawn scenes, on the CPU: `training/mini/train.py --seed 1 --out FOLDER`.
+"""Trains `mini` from scratch on drawn scenes, on the CPU: `python -m training.mini.train --out FOLDER`.
 
 A batch is a pure function of the seed and the step; a run that was killed goes on where its last checkpoint
 was written.
@@ -17,10 +17,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from checkpoint import ANSWER, BOS, EOS, IMAGE, MEAN, PAD, PICTURE_TOKENS, SPREAD, model, save, tokenizer
-from lessons import Lesson, lesson
 from numpy.typing import NDArray
-from transformers import LlavaForConditionalGeneration, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
+
+from training.mini.checkpoint import (
+    ANSWER,
+    BOS,
+    EOS,
+    IMAGE,
+    MEAN,
+    PAD,
+    PICTURE_TOKENS,
+    SPREAD,
+    model,
+    save,
+    tokenizer,
+)
+from training.mini.lessons import Lesson, lesson
 
 HEAD = PICTURE_TOKENS + 1
 IGNORED = -100
@@ -55,7 +68,9 @@ def pack(lessons: list[Lesson], words: PreTrainedTokenizerFast, most: int) -> Ba
         for column, filler in enumerate(fillers)
     ]
     pixels = np.stack([one.picture for one in lessons])
-    return Batch(pixels, *stacked[:4], stacked[4].astype(np.float32), [row[5] for row in rows])
+    ids, positions, segments, targets, weights = stacked
+    kinds = [row[5] for row in rows]
+    return Batch(pixels, ids, positions, segments, targets, weights.astype(np.float32), kinds)
 
 
 def _row(one: Lesson, words: PreTrainedTokenizerFast, most: int) -> tuple[Any, ...]:
@@ -81,7 +96,7 @@ def pixel_values(pixels: NDArray[np.uint8]) -> torch.Tensor:
     return (torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255 - MEAN) / SPREAD
 
 
-def logits(made: LlavaForConditionalGeneration, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+def logits(made: Any, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits (N, vocabulary) and targets (N,) of all tokens that have one."""
     segments = torch.from_numpy(batch.segments)
     same = (segments[:, :, None] == segments[:, None, :]) | (segments[:, None, :] == 0)
@@ -115,7 +130,7 @@ def teach(seed: int, steps: range, count: int, words: PreTrainedTokenizerFast, m
 
 
 @torch.no_grad()
-def examine(made: LlavaForConditionalGeneration, exam: list[Batch]) -> dict[str, float]:
+def examine(made: Any, exam: list[Batch]) -> dict[str, float]:
     """The share of exact answers by type of question: greedy, as every token is the likeliest one."""
     made.eval()
     right: dict[str, list[bool]] = defaultdict(list)
@@ -125,17 +140,19 @@ def examine(made: LlavaForConditionalGeneration, exam: list[Batch]) -> dict[str,
         rows, columns = np.nonzero(batch.targets[:, 1:] != IGNORED)
         turns = batch.segments[rows, columns + 1]
         whole: dict[tuple[int, int], bool] = defaultdict(lambda: True)
-        for row, turn, hit in zip(rows, turns, hits, strict=True):
-            whole[row, turn] &= bool(hit)
+        for row, turn, hit in zip(rows.tolist(), turns.tolist(), hits.tolist(), strict=True):
+            whole[row, turn] &= hit
         for (row, turn), hit in whole.items():
             right[batch.kinds[row][turn - 1]].append(hit)
     made.train()
     return {kind: round(float(np.mean(hits)), 3) for kind, hits in sorted(right.items())}
 
 
-def optimizers(made: LlavaForConditionalGeneration, rate: float) -> list[torch.optim.Optimizer]:
+def optimizers(made: Any, rate: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside, AdamW for all else."""
-    inside, table, other = [], [], []
+    inside: list[torch.nn.Parameter] = []
+    table: list[torch.nn.Parameter] = []
+    other: list[torch.nn.Parameter] = []
     for name, parameter in made.named_parameters():
         if parameter.ndim == 2 and "embed" not in name and "lm_head" not in name:
             inside.append(parameter)
@@ -155,73 +172,97 @@ def rate_at(step: int, steps: int) -> float:
     return min(1.0, (step + 1) / WARM_UP) * min(1.0, (1 - step / steps) / DECAY + 0.01)
 
 
-def main() -> None:
-    """Train, and write the model with its accuracy on held-out combinations."""
+def teacher(seed: int, steps: range, chosen: argparse.Namespace, words: PreTrainedTokenizerFast) -> Any:
+    """A queue of the batches of these steps, filled by another process."""
+    queue: Any = mp.Queue(4)
+    args = (seed, steps, chosen.batch, words, chosen.most, queue)
+    mp.Process(target=teach, args=args, daemon=True).start()
+    return queue
+
+
+def learn(made: Any, steppers: list[torch.optim.Optimizer], batch: Batch, *, bf16: bool) -> float:
+    """One step on a batch; its loss."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        found, targets = logits(made, batch)
+    weights = torch.from_numpy(batch.weights[batch.targets != IGNORED])
+    each = torch.nn.functional.cross_entropy(found.float(), targets, reduction="none")
+    loss = (each * weights).sum() / weights.sum()
+    for stepper in steppers:
+        stepper.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(made.parameters(), 1.0)
+    for stepper in steppers:
+        stepper.step()
+    return loss.item()
+
+
+def keep(made: Any, steppers: list[torch.optim.Optimizer], step: int, file: Path) -> None:
+    """Write all that the next step needs, whole or not at all."""
+    state = {
+        "model": made.state_dict(),
+        "optimizers": [stepper.state_dict() for stepper in steppers],
+        "step": step,
+    }
+    torch.save(state, file.with_suffix(".part"))
+    file.with_suffix(".part").replace(file)
+
+
+def take_up(made: Any, steppers: list[torch.optim.Optimizer], file: Path) -> int:
+    """Go on where `keep` was called last, if it was; the first step that is left."""
+    if not file.exists():
+        return 0
+    state = torch.load(file)
+    made.load_state_dict(state["model"])
+    for stepper, saved in zip(steppers, state["optimizers"], strict=True):
+        stepper.load_state_dict(saved)
+    step: int = state["step"]
+    return step
+
+
+def options() -> argparse.Namespace:
+    """What may be said on the command line; the defaults are those of the model that is shipped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=3500)
-    parser.add_argument("--batch", type=int, default=36)
+    parser.add_argument("--stop", type=int, help="stop after this step of them (default: the last)")
+    parser.add_argument("--batch", type=int, default=36, help="pictures a step")
     parser.add_argument("--most", type=int, default=272, help="tokens of a row")
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
-    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, required=True)
-    chosen = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train, and write the model with its accuracy on held-out combinations."""
+    chosen = options()
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(chosen.seed)
     words = tokenizer()
     made = model(len(words))
     made.train()
     steppers = optimizers(made, chosen.rate)
-    first = 0
-    state = chosen.out / "state.pt"
-    if state.exists():
-        kept = torch.load(state)
-        made.load_state_dict(kept["model"])
-        for stepper, saved in zip(steppers, kept["optimizers"], strict=True):
-            stepper.load_state_dict(saved)
-        first = kept["step"]
     chosen.out.mkdir(parents=True, exist_ok=True)
+    first = take_up(made, steppers, chosen.out / "state.pt")
+    steps = range(first, chosen.stop or chosen.steps)
     random = Random("mini exam")
     exam = [pack([lesson(random, exam=True) for _ in range(100)], words, 600) for _ in range(5)]
-    queue: Any = mp.Queue(4)
-    maker = mp.Process(
-        target=teach,
-        args=(chosen.seed, range(first, chosen.steps), chosen.batch, words, chosen.most, queue),
-        daemon=True,
-    )
-    maker.start()
-    began, losses = time.monotonic(), []
-    for step in range(first, chosen.steps):
-        batch = queue.get()
+    queue = teacher(chosen.seed, steps, chosen, words)
+    began, losses = time.monotonic(), list[float]()
+    for step in steps:
         for stepper in steppers:
             for group in stepper.param_groups:
                 group["lr"] = chosen.rate * rate_at(step, chosen.steps)
-        with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
-            found, targets = logits(made, batch)
-        weights = torch.from_numpy(batch.weights[batch.targets != IGNORED])
-        loss = (torch.nn.functional.cross_entropy(found.float(), targets, reduction="none") * weights).sum()
-        loss = loss / weights.sum()
-        for stepper in steppers:
-            stepper.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(made.parameters(), 1.0)
-        for stepper in steppers:
-            stepper.step()
-        losses.append(loss.item())
-        if (step + 1) % 50 == 0:
-            pace = (time.monotonic() - began) / (step + 1 - first)
-            print(step + 1, f"loss {np.mean(losses[-50:]):.4f}", f"{pace:.2f} s a step", flush=True)
-        if (step + 1) % chosen.every == 0 or step + 1 == chosen.steps:
+        losses.append(learn(made, steppers, queue.get(), bf16=chosen.bf16))
+        done = step + 1
+        if done % 50 == 0 or done == steps.stop:
+            pace = (time.monotonic() - began) / (done - first)
+            print(done, f"loss {np.mean(losses[-50:]):.4f}", f"{pace:.2f} s a step", flush=True)
+        if done % chosen.every == 0 or done == steps.stop:
             print(json.dumps(examine(made, exam)), flush=True)
-            kept = {
-                "model": made.state_dict(),
-                "optimizers": [stepper.state_dict() for stepper in steppers],
-                "step": step + 1,
-            }
-            torch.save(kept, state.with_suffix(".part"))
-            state.with_suffix(".part").replace(state)
+            keep(made, steppers, done, chosen.out / "state.pt")
     save(made, words, chosen.out / "model")
     print(f"{sum(path.stat().st_size for path in (chosen.out / 'model').iterdir()):,} bytes")
 
