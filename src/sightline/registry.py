@@ -32,8 +32,13 @@ MODELS = {
     "openai/": "sightline.models.resolve:openai",
     "http://": "sightline.models.resolve:endpoint",
     "https://": "sightline.models.resolve:endpoint",
+    "vllm/": "sightline.models.resolve:vllm",
+    "sglang/": "sightline.models.resolve:sglang",
+    "hf/": "sightline.models.resolve:hf",
+    "mini": "sightline.models.resolve:mini",
     "replay/": "sightline.models.resolve:replay",
     "baseline/": "sightline.models.resolve:baseline",
+    "inspect/": "sightline.models.inspect:inspect",
 }
 
 PERTURBATIONS = {

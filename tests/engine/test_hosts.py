@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sightline.engine.budget import Budget
 from sightline.engine.runner import Counts, Keyed
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -95,6 +96,25 @@ def test_batches_are_as_large_as_the_model_takes(
 ) -> None:
     model = scripted(batch_size=256, seconds=1.0)
     in_no_time(ask(store, asking(*range(2000)), model))
-    assert max(model.batches) == 256
-    assert sum(model.batches) == 2000
-    assert len(model.batches) <= 12
+    assert model.batches == [256] * 7 + [208]
+
+
+def test_a_batch_waits_neither_for_what_the_budget_holds_back_nor_for_another_process(
+    store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
+) -> None:
+    async def run() -> tuple[Counts, Counts]:
+        clock = asyncio.get_running_loop().time
+        here, there = (Store.open(store.name, clock=clock) for _ in range(2))
+        there.claim([keyed.request.key for keyed in asking(*range(30))])
+        shared = await ask(here, asking(*range(100)), model)
+        held = await ask(here, asking(*range(100, 200)), model, budget=Budget(max_requests=50))
+        here.close()
+        there.close()
+        return shared, held
+
+    model = scripted(batch_size=256, seconds=1.0)
+    shared, held = in_no_time(run())
+    assert model.times[0] < 1.0
+    assert (shared.done, shared.stopped) == (100, "")
+    assert (held.answered, held.stopped) == (50, "budget")
+    assert model.batches[0] == 70

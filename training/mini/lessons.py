@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -27,11 +28,13 @@ SIDE = 64
 """The side of the pictures that the model sees, in pixels."""
 TURNS = 8
 """Plain questions about a picture; what does not fit in a row is left out."""
-STYLED = 0.06
-MASKED = 0.5
+STYLED = 0.14
+MASKED = 0.35
 LETTERS = "ABCDEF"
 SHARES = {"puzzle": 0.3, "meaning": 0.2, "room": 0.27, "board": 0.23}
 """The share of each world among the pictures."""
+DENSE = {"puzzle": 0.08, "meaning": 0.06, "room": 0.6, "board": 0.26}
+"""The same while things are to be told by where they are: pictures of which much is said."""
 
 
 class Turn(NamedTuple):
@@ -51,9 +54,9 @@ class Lesson(NamedTuple):
     turns: list[Turn]
 
 
-def lesson(random: Random, exam: bool = False) -> Lesson:
+def lesson(random: Random, exam: bool = False, shares: Mapping[str, float] = SHARES) -> Lesson:
     """A lesson of one of the four worlds; an exam asks of held-out combinations, in any words."""
-    world = random.choices(list(SHARES), list(SHARES.values()))[0]
+    world = random.choices(list(shares), list(shares.values()))[0]
     return WORLDS[world](random, exam)
 
 
@@ -139,7 +142,7 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
     while any(map(rooms.is_kept, made.things)) != exam:
         made = rooms.prominent(random) if big else rooms.room(random)
     picture = draw(made.scene)
-    describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe", 0.5)
+    describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe")
     if big and random.random() < MASKED:
         return Lesson(seen(masked(picture, made, random)), _masked_turns(made, random, exam))
     if random.random() < STYLED:
@@ -150,7 +153,7 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
             seen(styled), [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in asked)]
         )
     turns = [Turn("List the things in the picture.", rooms.listed(made, random), "list", 0.6)]
-    if random.random() < 0.5:
+    if random.random() < 0.7:
         turns.append(describe)
     turns += [_asked(rooms.exists(made, random), random, exam) for _ in range(2)]
     turns += [_asked(fact, random, exam) for fact in _some(rooms.facts(made), TURNS, random)]

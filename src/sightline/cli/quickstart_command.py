@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sightline.evaluation.spec import Spec
+    from sightline.types import Result
 
 MODEL, CHANCE = "mini", "baseline/chance"
 _NEEDED = ("torch", "transformers", "sentence_transformers")
@@ -76,7 +77,7 @@ def execute(options: argparse.Namespace) -> int:
             evaluation = asyncio.run(arun(spec, show_progress=sys.stderr.isatty()))
             print_course(evaluation)
             status = max(status, evaluation.exit_status)
-            results.append(evaluation.result)
+            results.append(_leading(evaluation.result))
         print_results(results, "table", None)
     return status
 
@@ -93,6 +94,16 @@ def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
         drawn = draw_mmr3(folder / "mmr3", seed=seed)
         tasks += [Task(f"mmr3:{name}", drawn) for name in ("rephrasing", "restyling", "context")]
     return tasks
+
+
+def _leading(result: Result) -> Result:
+    """The result with its leading metrics alone; the folder that is printed has the others."""
+    from msgspec.structs import replace
+
+    from sightline.registry import facts
+
+    leading = facts(result.benchmark).leading
+    return replace(result, metrics=[m for m in result.metrics if m.metric in leading and m.subset == "all"])
 
 
 def _command(spec: Spec) -> str:

@@ -110,6 +110,8 @@ class Runner:
         self._admitted = self._counts.asked
         self._outstanding = 0
         self._planning = True
+        self._filling = True
+        self._news = asyncio.Event()
         self._work_found = asyncio.Event()
         self._settled = asyncio.Event()
         self._finished = asyncio.Event()
@@ -173,9 +175,11 @@ class Runner:
                 break
             await asyncio.sleep(0)
         while self._elsewhere and not self._counts.stopped:
+            self._lull()
             await asyncio.sleep(REVISIT_SECONDS)
             await self._take(self._take_elsewhere())
         self._planning = False
+        self._lull()
         self._check_finished()
 
     def _take_elsewhere(self) -> dict[str, Keyed]:
@@ -193,7 +197,7 @@ class Runner:
         for keyed in self._unknown({key: unknown[key] for key in unknown if key in mine}).values():
             if not await self._admit():
                 return False
-            self._queue.put_nowait(_Call(keyed))
+            self._put(_Call(keyed))
             self._work_found.set()
         return True
 
@@ -207,16 +211,29 @@ class Runner:
 
     async def _admit(self) -> bool:
         """Wait until one more request may be outstanding; False where the budget is spent."""
+        if self._room.locked():
+            self._lull()
         await self._room.acquire()
         while not self._budget.allows(self._admitted, self._outstanding, self._counts):
             if self._outstanding == 0:
                 self._counts.stopped = "budget"
                 return False
+            self._lull()
             self._settled.clear()
             await self._settled.wait()
+        self._filling = True
         self._admitted += 1
         self._outstanding += 1
         return True
+
+    def _put(self, call: _Call) -> None:
+        self._queue.put_nowait(call)
+        self._news.set()
+
+    def _lull(self) -> None:
+        """Nothing more comes until some are answered: who waits for a full batch waits in vain."""
+        self._filling = False
+        self._news.set()
 
     async def _keep_claims(self) -> None:
         while True:
@@ -231,12 +248,10 @@ class Runner:
                 await limiter.room()
             except HostGone:
                 return
-            calls = [await self._queue.get()]
-            while len(calls) < model.batch_size and not self._queue.empty():
-                calls.append(self._queue.get_nowait())
+            calls = await self._batch(model.batch_size)
             if not limiter.try_acquire():
                 for call in calls:
-                    self._queue.put_nowait(call)
+                    self._put(call)
                 continue
             try:
                 results = await self._send(model, calls)
@@ -244,6 +259,19 @@ class Runner:
                 limiter.release()
                 raise
             _tell(limiter, results)
+
+    async def _batch(self, size: int) -> list[_Call]:
+        """As many calls as the model takes; fewer only where no more are coming for now."""
+        calls = [await self._queue.get()]
+        while len(calls) < size:
+            if not self._queue.empty():
+                calls.append(self._queue.get_nowait())
+            elif self._filling:
+                self._news.clear()
+                await self._news.wait()
+            else:
+                break
+        return calls
 
     async def _send(self, model: Model, calls: Sequence[_Call]) -> list[Answer | Failure]:
         """Ask the model, and see to what comes of each call as soon as it does; returns all of it."""
@@ -297,7 +325,7 @@ class Runner:
             self._counts.failed += 1
             return False
         self._counts.retried += 1
-        asyncio.get_running_loop().call_later(delay, self._queue.put_nowait, call)
+        asyncio.get_running_loop().call_later(delay, self._put, call)
         return True
 
     def _delay(self, sent: int, failure: Failure) -> float:

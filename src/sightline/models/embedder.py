@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sightline.errors import SurroundingsError, UserError
+from sightline.models.weights import digest_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,22 +137,10 @@ def _cached(repository: str, name: str) -> Path:
 
 def _identity(name: str, folder: Path) -> str:
     """The name, the digest of every file that has a part in the vectors, and the tokens that are read."""
-    parts = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    stamps = [((folder / part).stat(), part) for part in parts if _matters(part)]
-    digest = _digest(folder, tuple((part, at.st_size, at.st_mtime_ns) for at, part in stamps))
+    parts = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    digest = digest_of(folder, filter(_matters, parts))
     short = DEFAULT if name == f"{_HUB}/{DEFAULT}" else Path(name).name if Path(name).is_dir() else name
     return f"{short} sha256:{digest} max {_max_length(folder)}"
-
-
-@cache
-def _digest(folder: Path, stamped: tuple[tuple[Path, int, int], ...]) -> str:
-    """The digest of files, read again only where a size or a time of change is another."""
-    digest = hashlib.sha256()
-    for part, _, _ in stamped:
-        with (folder / part).open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{part.as_posix()} {content}\n".encode())
-    return digest.hexdigest()
 
 
 def _matters(path: Path) -> bool:

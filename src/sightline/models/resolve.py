@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -14,12 +15,16 @@ from sightline.config import Config, key_of
 from sightline.errors import UserError, unknown_name
 from sightline.models.base import Model
 from sightline.models.baseline import Chance
+from sightline.models.launch import SGLANG, VLLM, Kind, launch
 from sightline.models.openai import OpenAICompatible
 from sightline.models.replay import Replay
+from sightline.models.served import Served
 from sightline.pictures import PictureLimits
 from sightline.registry import model_factory
 
 OPENAI = "https://api.openai.com/v1"
+MINI = Path(__file__).parent / "mini"
+"""The folder of the embedded model."""
 _ADDRESS = "http://HOST:PORT/v1#MODEL"
 
 
@@ -41,6 +46,15 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
     max_side: Annotated[int, Meta(ge=0)] = 0
     max_bytes: Annotated[int, Meta(gt=0)] = 20 * 1024 * 1024
     detail: Literal["low", "high", "auto"] | None = None
+
+
+class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
+    """`--model-arg` for servers that are started: also their flags as in a shell, the program that is run
+    in place of the one of this environment, and seconds that loading may take."""
+
+    flags: str = ""
+    executable: str = ""
+    startup: Annotated[float, Meta(gt=0)] = 1200.0
 
 
 def resolve(spec: str, options: ModelOptions) -> list[Model]:
@@ -79,6 +93,39 @@ def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     return [_at(place, model, f"{','.join(places)}#{model}", options) for place in places]
 
 
+def vllm(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
+    """`vllm/ORG/NAME`, or `vllm/FOLDER`: vLLM, started and stopped."""
+    return [_served(VLLM, rest, spec, options)]
+
+
+def sglang(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
+    """`sglang/ORG/NAME`, or `sglang/FOLDER`: SGLang, started and stopped."""
+    return [_served(SGLANG, rest, spec, options)]
+
+
+def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
+    """`hf/ORG/NAME` of the Hugging Face Hub, or `hf/FOLDER`: a model in this process, by transformers."""
+    from sightline.models.local.args import LocalArgs
+    from sightline.models.local.checkpoint import find_folder
+    from sightline.models.local.model import LocalModel
+
+    if not rest:
+        raise UserError("no model after 'hf/'", expected="hf/ORG/NAME, or hf/FOLDER")
+    args = _arguments(options.args, LocalArgs)
+    return [LocalModel(find_folder(rest, args, fetch=not options.keyless), name=spec, args=args)]
+
+
+def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
+    """`mini`: the embedded model, in single precision where nothing else is asked for."""
+    from sightline.models.local.args import LocalArgs
+    from sightline.models.local.model import LocalModel
+
+    if rest:
+        raise unknown_name("model", spec, [spec.removesuffix(rest)])
+    args: LocalArgs = _arguments({"dtype": "float32", **options.args}, LocalArgs)
+    return [LocalModel(MINI, name=spec, args=args, version=spec)]
+
+
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     """`replay/FILE`: answers collected before."""
     _arguments(options.args, Struct)
@@ -98,18 +145,32 @@ def _at(
 ) -> OpenAICompatible:
     hostname, port = _place(address)
     host = options.config.host(hostname, port)
-    args = _arguments(options.args, EndpointArgs)
-    return OpenAICompatible(
+    return _client(
         address,
         model,
+        _arguments(options.args, EndpointArgs),
         name=spec,
         identity=f"{spec.partition('#')[0] if '#' in spec else address} {model}",
         key=None if options.keyless else key_of(host, hostname, default_variable),
         proxy=host.proxy,
-        timeout=args.timeout,
-        limits=PictureLimits(max_bytes=args.max_bytes, max_side=args.max_side),
-        detail=args.detail,
     )
+
+
+def _client(address: str, model: str, args: EndpointArgs, **known: Any) -> OpenAICompatible:
+    limits = PictureLimits(max_bytes=args.max_bytes, max_side=args.max_side)
+    return OpenAICompatible(address, model, timeout=args.timeout, limits=limits, detail=args.detail, **known)
+
+
+def _served(kind: Kind, model: str, spec: str, options: ModelOptions) -> Served:
+    if not model:
+        raise UserError(f"no model after '{spec}'", expected=f"{spec}ORG/NAME, or {spec}FOLDER")
+    args = _arguments(options.args, ServedArgs)
+    way = launch(kind, model, flags=args.flags, program=args.executable, starts=not options.keyless)
+
+    def connect(address: str) -> OpenAICompatible:
+        return _client(address, way.served, args, name=spec, identity=way.identity)
+
+    return Served(way, connect, startup=args.startup)
 
 
 def _place(address: str) -> tuple[str, int]:

@@ -1,0 +1,279 @@
+"""How fast a local model answers, beside the obvious loop: processor and `generate`, a probe at a time.
+
+    python perf/local.py [--model FOLDER]    1,000 probes with a picture each, then 250 pictures with 4 each
+    python perf/local.py --short             a tenth of them, as CI runs it
+    python perf/local.py --gpu               LLaVA-1.5-7B's shape in bfloat16, on a CUDA device
+
+Without a folder a LLaVA of random weights is made, of the packaged model's size. Ours is `sightline.arun` on
+an empty store: planning, judging by rules and the results folder are in its seconds, loading libraries is in
+nobody's. In single precision both sides must give the same answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from PIL import Image
+
+import sightline
+
+TOKENS = 8
+"""Tokens of an answer at most."""
+
+BANDWIDTH = 4.8e12
+"""Bytes a second that the memory of an H200 moves; with it each step of a batch reads all weights once."""
+
+ASKS = ("What is", "Which colour is", "How large is", "Where is", "Is there anything beside")
+THINGS = ("the circle", "the red square", "the smallest thing", "the triangle on the left", "it", "the star")
+
+
+class Case(NamedTuple):
+    """Probes of one measurement: how many, and how many of them show the same picture."""
+
+    name: str
+    probes: int
+    a_picture: int
+
+
+def question(random: Random) -> str:
+    """A short question about what is drawn."""
+    return f"{random.choice(ASKS)} {random.choice(THINGS)}, number {random.randint(1, 999)}?"
+
+
+def write(case: Case, folder: Path, side: int) -> Path:
+    """A groups file and its pictures."""
+    random, pixels = Random(case.name), np.random.default_rng(case.probes)
+    lines = []
+    for number in range(case.probes):
+        picture = f"{number // case.a_picture}.png"
+        if number % case.a_picture == 0:
+            blocks = Image.fromarray(pixels.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+            blocks.resize((side, side), Image.Resampling.NEAREST).save(folder / picture)
+        group, variant = f"g{number // case.a_picture}", f"v{number % case.a_picture}"
+        prompt = question(random)
+        lines.append(
+            {"group": group, "variant": variant, "images": [picture], "prompt": prompt, "references": ["a"]}
+        )
+    file = folder / "probes.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def tokenizer(size: int = 400) -> Any:
+    """A byte tokenizer of so many tokens that knows the words of the questions."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    library: Any = import_module("transformers")
+    random, made = Random(0), Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=["<pad>", "<s>", "</s>", "<image>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator((f"USER: \n{question(random)} ASSISTANT:" for _ in range(1000)), trainer)
+    return library.PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        extra_special_tokens={"image_token": "<image>"},
+    )
+
+
+def make(folder: Path, *, large: bool) -> None:
+    """A LLaVA of random weights: of the packaged model's size, or of LLaVA-1.5-7B's."""
+    t: Any = import_module("transformers")
+    pil: Any = import_module("transformers.models.clip.image_processing_pil_clip")
+    words = tokenizer()
+    side, patch_size = (336, 14) if large else (64, 8)
+    vision = {"image_size": side, "patch_size": patch_size}
+    text = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    if large:
+        vision |= {
+            "hidden_size": 1024,
+            "intermediate_size": 4096,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 16,
+        }
+        text |= {"vocab_size": 32064, "max_position_embeddings": 4096}
+    else:
+        vision |= {
+            "hidden_size": 96,
+            "intermediate_size": 384,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+        }
+        text |= {
+            "vocab_size": len(words),
+            "hidden_size": 128,
+            "intermediate_size": 512,
+            "num_hidden_layers": 4,
+        }
+        text |= {"num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 1024}
+    config = t.LlavaConfig(
+        vision_config=t.CLIPVisionConfig(**vision),
+        text_config=t.LlamaConfig(**text),
+        image_token_index=3,
+        vision_feature_layer=-2 if large else -1,
+    )
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.bfloat16 if large else torch.float32)
+    model = t.LlavaForConditionalGeneration(config)
+    torch.set_default_dtype(torch.float32)
+    if not large:
+        # Weights as models begin with them make all tokens equally likely, and rounding would choose.
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.ndim > 1:
+                    parameter.normal_(std=1.5 * parameter[0].numel() ** -0.5)
+    model.save_pretrained(folder)
+    pictures = pil.CLIPImageProcessorPil(
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}
+    )
+    t.LlavaProcessor(
+        pictures,
+        words,
+        patch_size=patch_size,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+    ).save_pretrained(folder)
+
+
+def loop(model_folder: Path, file: Path, device: str) -> tuple[float, list[str]]:
+    """Seconds and answers of the obvious loop; loading the model is not in the seconds."""
+    t: Any = import_module("transformers")
+    processor = t.AutoProcessor.from_pretrained(model_folder)
+    model = t.AutoModelForImageTextToText.from_pretrained(model_folder, dtype="auto").to(device).eval()
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    template = processor.chat_template is not None
+    said = []
+    began = time.perf_counter()
+    for line in lines:
+        if template:
+            content = [{"type": "image"}, {"type": "text", "text": line["prompt"]}]
+            turn = [{"role": "user", "content": content}]
+            text = processor.apply_chat_template(turn, add_generation_prompt=True)
+        else:
+            text = f"USER: <image>\n{line['prompt']} ASSISTANT:"
+        image = Image.open(file.parent / line["images"][0]).convert("RGB")
+        inputs = processor(text=text, images=image, return_tensors="pt").to(device, model.dtype)
+        tokens = model.generate(**inputs, max_new_tokens=TOKENS, do_sample=False)
+        said.append(
+            processor.decode(tokens[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True).strip()
+        )
+    return time.perf_counter() - began, said
+
+
+def ours(model_folder: Path, file: Path, folder: Path) -> tuple[float, list[str]]:
+    """Seconds and answers of a whole evaluation on an empty store, loading the model included."""
+    out = Path(tempfile.mkdtemp(dir=folder))
+    began = time.perf_counter()
+    evaluation = asyncio.run(
+        sightline.arun(
+            f"groups:{file}",
+            model=f"hf/{model_folder}",
+            set={"embedder": "none"},
+            gen={"max_tokens": TOKENS},
+            store=str(out / "s.db"),
+            out=str(out / "results"),
+        )
+    )
+    seconds = time.perf_counter() - began
+    assert evaluation.exit_status == 0, evaluation.unanswered
+    answers = (out / "results" / "answers.jsonl").read_text().splitlines()
+    return seconds, [json.loads(answer)["response"] for answer in answers]
+
+
+@contextmanager
+def unshared() -> Iterator[None]:
+    """Every request with its own picture, though others of its batch show the same."""
+
+    def alone(loaded: Any, batch: Any, inputs: Any) -> dict[str, Any]:
+        return dict(inputs)
+
+    with patch("sightline.models.local.generate.share_pictures", alone):
+        yield
+
+
+def bound(model_folder: Path, probes: int, batch: int) -> float:
+    """Probes a second if nothing took time but reading all weights once a token of a batch."""
+    size = sum(file.stat().st_size for file in model_folder.glob("*.safetensors"))
+    return batch * BANDWIDTH / (size * TOKENS)
+
+
+def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int) -> None:
+    """One case both ways, and without sharing where pictures are shared. Raises AssertionError."""
+    place = folder / case.name.replace(" ", "-")
+    place.mkdir()
+    file = write(case, place, side)
+    alone, expected = loop(model_folder, file, device)
+    print(f"{case.name:<28}{'loop':<22}{alone:>8.1f} s{case.probes / alone:>9.1f} probes/s")
+    ways = (
+        [("sightline", False)] if case.a_picture == 1 else [("without sharing", True), ("sightline", False)]
+    )
+    for name, apart in ways:
+        if apart:
+            with unshared():
+                seconds, said = ours(model_folder, file, folder)
+        else:
+            seconds, said = ours(model_folder, file, folder)
+        same = sum(one == other for one, other in zip(said, expected, strict=True))
+        # Half the precision: rounding decides between tokens that are about equally likely.
+        assert same == len(expected) or device != "cpu", f"{len(expected) - same} answers differ"
+        print(
+            f"{'':<28}{name:<22}{seconds:>8.1f} s{case.probes / seconds:>9.1f} probes/s"
+            f"  {alone / seconds:>5.1f} times the loop, {same:,} of {len(expected):,} answers the same"
+        )
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, help="the folder of a model")
+    parser.add_argument("--short", action="store_true", help="a tenth of the probes")
+    parser.add_argument("--gpu", action="store_true", help="LLaVA-1.5-7B's shape, on a CUDA device")
+    options = parser.parse_args()
+    import_module("transformers").logging.set_verbosity_error()
+    import_module("transformers").logging.disable_progress_bar()
+    probes = 100 if options.short else 1000
+    if not options.gpu:
+        torch.set_num_threads(2)
+    cases = [Case("a picture a probe", probes, 1), Case("4 probes a picture", probes, 4)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = options.model
+        if model is None:
+            model = folder / "model"
+            make(model, large=options.gpu)
+        for case in cases:
+            measure(case, model, folder, "cuda" if options.gpu else "cpu", 672 if options.gpu else 96)
+        if options.gpu:
+            from sightline.models.local.args import BATCH
+
+            print(
+                f"bound by memory bandwidth: {bound(model, probes, BATCH):.0f} probes/s in batches of {BATCH}"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

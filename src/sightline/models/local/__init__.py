@@ -1,0 +1,1 @@
+"""Models that run in this process, by transformers: whatever turns pictures and text into text."""

@@ -1,0 +1,184 @@
+"""A model's folder, read without loading the model: what it is, and whose answers it gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from sightline.errors import UserError
+from sightline.models.base import Capabilities
+from sightline.models.local.args import LocalArgs
+from sightline.models.weights import digest_of
+from sightline.pictures import MAX_BYTES, MEDIA_TYPES, PictureLimits
+
+INSTALL = "pip install 'sightline[local]'"
+PROCESSORS = ("processor_config.json", "preprocessor_config.json")
+_VISION = ("vision_config", "image_token_id", "image_token_index")
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_READ = (".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
+"""Endings of the files beside the weights that may have a part in an answer."""
+_ONE_PICTURE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+class Checkpoint(Struct, frozen=True):
+    """A folder that holds a model. `kind` is transformers' name of the architecture, `dtype` the number
+    type that the model is run in, `weights` the files that hold its parameters."""
+
+    folder: Path
+    kind: str
+    architecture: str
+    dtype: str
+    weights: tuple[Path, ...]
+    chat_template: str | None
+    takes_pictures: bool
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can take, as far as its files say."""
+        return Capabilities(
+            pictures=self.takes_pictures,
+            several_pictures=self.takes_pictures and self.kind not in _ONE_PICTURE,
+            system_role=self.chat_template is not None and "system" in self.chat_template,
+            likelihood=True,
+            # Pillow reads them all, and nothing is sent anywhere.
+            limits=PictureLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
+        )
+
+    def identity(self) -> str:
+        """The digest of all that has a part in the answers, whatever the folder is called."""
+        beside = [
+            path.relative_to(self.folder)
+            for path in self.folder.iterdir()
+            if path.suffix in _READ and path.is_file() and not path.name.startswith(".")
+        ]
+        digest = digest_of(self.folder, {*beside, *self.weights})
+        return f"{self.architecture} sha256:{digest} {self.dtype}"
+
+
+def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
+    """Where a model lies on this machine: a folder, or a snapshot of a model of the Hugging Face Hub.
+
+    What is not there yet is downloaded, where `fetch` says so. Raises UserError.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if not _HUB_NAME.fullmatch(name) or name.startswith("."):
+        raise UserError(
+            f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub"
+        )
+    return _snapshot(name, args.revision, fetch)
+
+
+def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError:
+        raise UserError("a local model needs transformers", expected=INSTALL) from None
+    wanted = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
+    try:
+        return Path(snapshot_download(name, revision=revision, local_files_only=True))
+    except LocalEntryNotFoundError:
+        if not fetch:
+            raise UserError(
+                f"the model '{name}' is not on this machine yet", expected=f"`hf download {name}` first"
+            ) from None
+    try:
+        # Many repositories hold their weights twice; without safetensors the other kind is what there is.
+        unwanted = ["*/*", "*.bin"] if _has_safetensors(name, revision) else ["*/*"]
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=wanted, ignore_patterns=unwanted)
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        at = f" at {revision}" if revision else ""
+        raise UserError(
+            f"the model '{name}'{at} cannot be had from the Hugging Face Hub",
+            found=f"{type(error).__name__}: {error}",
+            expected="the name of a model there, access to it, or the path of a folder",
+        ) from None
+
+
+def _has_safetensors(name: str, revision: str | None) -> bool:
+    from huggingface_hub import HfApi
+
+    files = HfApi().list_repo_files(name, revision=revision)
+    return any(file.endswith(".safetensors") and "/" not in file for file in files)
+
+
+def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
+    """What a folder says of its model. Raises UserError where it lacks config, processor or weights."""
+    config = _json(folder, "config.json", "the config of a transformers model")
+    kind = config.get("model_type")
+    if not isinstance(kind, str):
+        raise UserError("does not say its model_type", file=folder / "config.json")
+    has_processor = any((folder / name).is_file() for name in PROCESSORS)
+    has_vision = any(name in config for name in _VISION)
+    if has_vision and not has_processor:
+        raise UserError(
+            "lacks its processor", file=folder, expected=f"{' or '.join(PROCESSORS)}, and its tokenizer"
+        )
+    architectures = config.get("architectures") or [kind]
+    return Checkpoint(
+        folder=folder,
+        kind=kind,
+        architecture=str(architectures[0]),
+        dtype=args.dtype if args.dtype != "auto" else _own_dtype(config),
+        weights=_weights(folder),
+        chat_template=_chat_template(folder),
+        takes_pictures=has_vision or has_processor,
+    )
+
+
+def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / name).read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"lacks {name}", file=folder, expected=what) from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be read ({error})", file=folder / name, expected=what) from None
+    if not isinstance(found, dict):
+        raise UserError("holds no JSON object", file=folder / name, expected=what)
+    return found
+
+
+def _own_dtype(config: dict[str, Any]) -> str:
+    """The number type that the weights were published in, as far as the config says."""
+    inner = config.get("text_config")
+    for part in (config, inner if isinstance(inner, dict) else {}):
+        said = part.get("dtype") or part.get("torch_dtype")
+        if said in ("float32", "bfloat16", "float16"):
+            return str(said)
+    return "float32"
+
+
+def _weights(folder: Path) -> tuple[Path, ...]:
+    """The files of the weights, by name within the folder; safetensors where there are both kinds."""
+    for name in _WEIGHTS:
+        if (folder / name).is_file():
+            return (Path(name),)
+        index = f"{name}.index.json"
+        if (folder / index).is_file():
+            shards = sorted(set(_json(folder, index, "an index of weights").get("weight_map", {}).values()))
+            for shard in shards:
+                if not (folder / shard).is_file():
+                    raise UserError(f"lacks {shard}, a part of its weights", file=folder)
+            return tuple(map(Path, shards))
+    raise UserError("lacks its weights", file=folder, expected=f"{_WEIGHTS[0]}, or its parts and their index")
+
+
+def _chat_template(folder: Path) -> str | None:
+    """The processor's chat template, wherever it is kept."""
+    if (folder / "chat_template.jinja").is_file():
+        return (folder / "chat_template.jinja").read_text("utf-8")
+    for name in ("chat_template.json", "processor_config.json"):
+        if (folder / name).is_file():
+            template = _json(folder, name, "the settings of a processor").get("chat_template")
+            if isinstance(template, str):
+                return template
+    return None

@@ -1,0 +1,142 @@
+"""From requests to what goes into the model: tokens and prepared pictures, a request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from sightline.models.local.args import Sampling, read_sampling
+from sightline.models.local.load import Loaded
+from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
+from sightline.pictures import BadPicture, read_picture
+from sightline.types import Failure, PictureFile, Request
+
+REMEMBERED = 8
+"""Pictures that are kept prepared, for the next request that shows them."""
+
+STEP = 32
+"""Room for an answer is cut to multiples of this many tokens, so that requests whose answers may be cut
+off by the end of the context still share a batch."""
+
+
+class Encoded(Struct, frozen=True):
+    """A request as the model takes it. `inputs` are tensors with a first dimension of one request (of its
+    pictures, for `pixel_values` and the like). `limit` is how many tokens its answer may have."""
+
+    request: Request
+    prompt: Prompt
+    inputs: Mapping[str, Any]
+    tokens: int
+    limit: int
+    sampling: Sampling
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What pictures are shown, by what is seen on them."""
+        return tuple(f"{file.digest} {file.transform}" for file in self.prompt.pictures)
+
+
+class Encoder:
+    """Makes the inputs of requests. A picture that several of them show is opened and prepared once."""
+
+    def __init__(self, loaded: Loaded, template: Literal["auto", "chat", "plain"]) -> None:
+        self._loaded = loaded
+        self._template = template
+        self._opened: dict[str, Any] = {}
+        self._processor = loaded.processor
+        if hasattr(self._processor, "image_processor"):
+            self._processor.image_processor = _Once(self._processor.image_processor)
+
+    def encode(self, request: Request) -> Encoded | Failure:
+        """The inputs of a request, or why it cannot be asked."""
+        try:
+            prompt = prompt_of(request, self._processor, self._loaded.kind, self._template)
+            pictures = [self._open(file) for file in prompt.pictures]
+            inputs = self._inputs(prompt.text, pictures)
+        except (BadPicture, Unaskable) as error:
+            return Failure("permanent", str(error))
+        tokens = int(inputs["input_ids"].shape[1])
+        sampling = read_sampling(request.sampling)
+        limit = self._limit(tokens, sampling.max_tokens)
+        if limit < 1:
+            return Failure(
+                "blocked",
+                f"the prompt has {tokens:,} tokens and leaves no room for an answer:"
+                f" the model holds {self._loaded.positions:,} in all",
+            )
+        return Encoded(request, prompt, inputs, tokens, limit, sampling)
+
+    def _inputs(self, text: str, pictures: list[Any]) -> dict[str, Any]:
+        tokenizer = self._processor.tokenizer
+        # A template that writes the first token itself must not get another one.
+        first = getattr(tokenizer, "bos_token", None)
+        special = {"add_special_tokens": False} if first and text.startswith(first) else {}
+        try:
+            inputs = dict(
+                self._processor(
+                    text=[text], images=[pictures] if pictures else None, return_tensors="pt", **special
+                )
+            )
+        # Processors refuse what they cannot take (no picture, too many, a mark of their own in the text) in
+        # exceptions of every kind.
+        except Exception as error:
+            raise Unaskable(f"its processor refuses the request: {error}") from error
+        self._check_marks(inputs, len(pictures))
+        inputs.pop("labels", None)
+        return inputs
+
+    def _check_marks(self, inputs: Mapping[str, Any], pictures: int) -> None:
+        """Raise Unaskable where pictures were given and none came into the prompt."""
+        config = self._loaded.model.config
+        mark = getattr(config, "image_token_id", None)
+        if pictures and mark is not None and not bool((inputs["input_ids"] == mark).any()):
+            raise Unaskable(
+                "its processor puts no picture into the prompt: its settings (num_query_tokens,"
+                " image_token) do not belong to the model's config"
+            )
+
+    def _limit(self, tokens: int, wanted: int) -> int:
+        positions = self._loaded.positions
+        if positions is None or self._loaded.is_seq2seq:
+            return wanted
+        room = positions - tokens
+        return min(wanted, room - room % STEP or room)
+
+    def _open(self, file: PictureFile) -> Any:
+        """The picture in RGB, opened once for requests that follow each other."""
+        address = f"{file.digest} {file.transform}"
+        if address not in self._opened:
+            if len(self._opened) >= REMEMBERED:
+                del self._opened[next(iter(self._opened))]
+            self._opened[address] = read_picture(file)
+        return self._opened[address]
+
+
+class _Once:
+    """An image processor that remembers what it made of the pictures it was last shown."""
+
+    def __init__(self, image_processor: Any) -> None:
+        self._image_processor = image_processor
+        self._made: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def __call__(self, images: Any, **options: Any) -> Any:
+        pictures = _flat(images)
+        address = tuple(map(id, pictures))
+        # The pictures are kept beside what was made of them: an id is only good for as long as they live.
+        if address not in self._made:
+            if len(self._made) >= REMEMBERED:
+                del self._made[next(iter(self._made))]
+            self._made[address] = (pictures, self._image_processor(images, **options))
+        made = self._made[address][1]
+        return type(made)(dict(made))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._image_processor, name)
+
+
+def _flat(images: Any) -> list[Any]:
+    if isinstance(images, list | tuple):
+        return [picture for inner in images for picture in _flat(inner)]
+    return [images]

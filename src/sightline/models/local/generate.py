@@ -1,0 +1,114 @@
+"""Answers in words: a batch of requests through `generate`, each as if it were asked alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from random import Random
+from threading import Event
+from typing import Any
+
+from sightline.models.local.args import Sampling
+from sightline.models.local.batches import collate
+from sightline.models.local.encode import Encoded
+from sightline.models.local.load import Loaded
+from sightline.models.local.vision import share_pictures, to_device
+from sightline.types import Answer, Usage
+
+
+def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str) -> list[Answer]:
+    """The answers to requests that `batches.alike` put together, in their order.
+
+    `latency` is the time that the batch took, shared evenly. `completion_tokens` counts the token that
+    ends an answer too. Once `stop` is set the answers are cut off where they are, and worth nothing.
+    """
+    import torch
+
+    began = time.perf_counter()
+    with torch.inference_mode():
+        inputs = share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
+        tokens = loaded.model.generate(**inputs, **_options(loaded, batch, stop))
+    # A decoder of its own begins with one token; any other goes on behind the prompt.
+    before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]
+    seconds = (time.perf_counter() - began) / len(batch)
+    rows = tokens[:, before:].tolist()
+    return [_answer(loaded, one, row, seconds, version) for one, row in zip(batch, rows, strict=True)]
+
+
+def _options(loaded: Loaded, batch: Sequence[Encoded], stop: Event) -> dict[str, Any]:
+    from transformers import LogitsProcessorList, StoppingCriteriaList
+
+    sampling = batch[0].sampling
+    options: dict[str, Any] = {
+        "do_sample": False,
+        "max_new_tokens": batch[0].limit,
+        "pad_token_id": loaded.pad,
+        "eos_token_id": sorted(loaded.ends) or None,
+        "stopping_criteria": StoppingCriteriaList([_Watch(stop)]),
+    }
+    if sampling.repetition_penalty != 1:
+        options["repetition_penalty"] = sampling.repetition_penalty
+    if sampling.temperature > 0:
+        dice = [Random(f"{sampling.seed} {one.request.key}") for one in batch]
+        options["logits_processor"] = LogitsProcessorList([_Draw(sampling, dice)])
+    return options
+
+
+class _Watch:
+    """Ends `generate` between two tokens, once nobody waits for them any more."""
+
+    def __init__(self, stop: Event) -> None:
+        self._stop = stop
+
+    def __call__(self, tokens: Any, scores: Any, **_: object) -> Any:
+        import torch
+
+        return torch.full((tokens.shape[0],), self._stop.is_set(), device=tokens.device, dtype=torch.bool)
+
+
+class _Draw:
+    """Draws the next token of each row by that row's own dice, and leaves no other to choose from.
+
+    So a draw depends on its request and on its seed alone, whatever else is in the batch.
+    """
+
+    def __init__(self, sampling: Sampling, dice: Sequence[Random]) -> None:
+        self._sampling = sampling
+        self._dice = dice
+
+    def __call__(self, tokens: Any, scores: Any) -> Any:
+        import torch
+
+        drawn = torch.full_like(scores, -torch.inf)
+        return drawn.scatter_(1, self._drawn(scores)[:, None], 0.0)
+
+    def _drawn(self, scores: Any) -> Any:
+        """The token of each row, shape (rows,)."""
+        import torch
+
+        shares, order = (
+            torch.softmax(scores.double() / self._sampling.temperature, dim=-1)
+            if scores.device.type != "mps"
+            else torch.softmax(scores / self._sampling.temperature, dim=-1)
+        ).sort(dim=-1, descending=True, stable=True)
+        if self._sampling.top_k:
+            shares[:, self._sampling.top_k :] = 0
+        before = shares.cumsum(-1) - shares
+        shares = shares.masked_fill(before >= self._sampling.top_p * shares.sum(-1, keepdim=True), 0)
+        sums = shares.cumsum(-1)
+        thrown = torch.tensor([dice.random() for dice in self._dice], dtype=sums.dtype, device=sums.device)
+        places = torch.searchsorted(sums, thrown[:, None] * sums[:, -1:], right=True)
+        return order.gather(1, places.clamp(max=order.shape[1] - 1))[:, 0]
+
+
+def _answer(loaded: Loaded, one: Encoded, row: list[int], seconds: float, version: str) -> Answer:
+    length = next((place + 1 for place, token in enumerate(row) if token in loaded.ends), None)
+    said = row[:length] if length is not None else row
+    text = loaded.processor.tokenizer.decode(said, skip_special_tokens=True)
+    return Answer(
+        text.strip(),
+        finish_reason="stop" if length is not None else "length",
+        usage=Usage(prompt_tokens=one.tokens, completion_tokens=len(said)),
+        latency=seconds,
+        version=version,
+    )

@@ -1,0 +1,131 @@
+"""Answers by likelihood: of the choices of a request, the one that the model finds likeliest a token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sightline.models.local.batches import collate
+from sightline.models.local.encode import Encoded
+from sightline.models.local.load import Loaded
+from sightline.models.local.vision import share_pictures, to_device
+from sightline.types import Answer, Usage
+
+
+def weigh(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer]:
+    """For each request, its choice with the highest mean log-likelihood of a token behind the prompt.
+
+    The prompts of a batch are of one length, so that nothing is filled up. Of choices that are equally
+    likely the first is taken. `completion_tokens` are those of the choice.
+    """
+    import torch
+
+    began = time.perf_counter()
+    choices = [choice_tokens(loaded, one) for one in batch]
+    with torch.inference_mode():
+        means = (_asked_again if loaded.is_seq2seq else _continued)(loaded, batch, choices)
+    seconds = (time.perf_counter() - began) / len(batch)
+    answers = []
+    for one, tokens, likely in zip(batch, choices, means, strict=True):
+        best = max(range(len(tokens)), key=likely.__getitem__)
+        answers.append(
+            Answer(
+                one.request.choices[best],
+                finish_reason="likelihood",
+                usage=Usage(prompt_tokens=one.tokens, completion_tokens=len(tokens[best])),
+                latency=seconds,
+                version=version,
+            )
+        )
+    return answers
+
+
+def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
+    """The tokens of each choice as they would follow the prompt; they hold no special token."""
+
+    def tokens(text: str) -> list[int]:
+        found: list[int] = loaded.processor.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    if loaded.is_seq2seq:
+        return [tokens(choice) for choice in one.request.choices]
+    before = one.prompt.text + one.prompt.ending
+    prompt = tokens(before)
+    found = []
+    for choice in one.request.choices:
+        both = tokens(before + one.prompt.lead + choice)
+        # Where the end of the prompt and the choice become one token, the choice is taken by itself.
+        follows = both[: len(prompt)] == prompt and len(both) > len(prompt)
+        found.append(both[len(prompt) :] if follows else tokens(choice))
+    return found
+
+
+def _continued(
+    loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
+) -> list[list[float]]:
+    """The mean log-likelihoods, the prompt read once for all choices: they go on from what is kept of it."""
+    inputs = share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
+    read = loaded.model(**inputs, use_cache=True, logits_to_keep=1)
+    first = read.logits[:, -1].float().log_softmax(-1)
+    rows = [(row, tokens) for row, several in enumerate(choices) for tokens in several]
+    sums = [float(first[row, tokens[0]]) if tokens else float("-inf") for row, tokens in rows]
+    longer = [place for place, (_, tokens) in enumerate(rows) if len(tokens) > 1]
+    if longer:
+        kept = getattr(read, "past_key_values", None) or read.language_model_outputs.past_key_values
+        kept.batch_select_indices(_tensor([rows[place][0] for place in longer], loaded))
+        speaker = loaded.model if hasattr(read, "past_key_values") else loaded.model.language_model
+        seen = _right_filled([rows[place][1][:-1] for place in longer], loaded)
+        logits = speaker(input_ids=seen, past_key_values=kept, use_cache=True).logits
+        for place, extra in zip(longer, _sums(logits, [rows[place][1][1:] for place in longer]), strict=True):
+            sums[place] += extra
+    return _means(sums, choices)
+
+
+def _asked_again(
+    loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
+) -> list[list[float]]:
+    """The mean log-likelihoods by a model of encoder and decoder, which reads the prompt for each choice."""
+    rows = [(one, tokens) for one, several in zip(batch, choices, strict=True) for tokens in several]
+    inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
+    start = _decoder_start(loaded.model)
+    seen = _right_filled([[start, *tokens[:-1]] for _, tokens in rows], loaded)
+    logits = loaded.model(**inputs, decoder_input_ids=seen).logits
+    sums = _sums(logits, [tokens for _, tokens in rows])
+    return _means(
+        [total if tokens else float("-inf") for total, (_, tokens) in zip(sums, rows, strict=True)], choices
+    )
+
+
+def _sums(logits: Any, targets: Sequence[list[int]]) -> list[float]:
+    """The log-likelihood of each row's tokens, which stand at the beginning of the row."""
+    likely = logits.float().log_softmax(-1)
+    return [
+        sum(float(likely[row, place, token]) for place, token in enumerate(tokens))
+        for row, tokens in enumerate(targets)
+    ]
+
+
+def _means(sums: Sequence[float], choices: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+    left = iter(sums)
+    return [[next(left) / max(1, len(tokens)) for tokens in several] for several in choices]
+
+
+def _right_filled(rows: Sequence[list[int]], loaded: Loaded) -> Any:
+    """Tokens as a tensor, shape (rows, longest row). What is filled up comes after all that is looked at."""
+    width = max(map(len, rows))
+    return _tensor([row + [loaded.pad] * (width - len(row)) for row in rows], loaded)
+
+
+def _tensor(numbers: Any, loaded: Loaded) -> Any:
+    import torch
+
+    return torch.tensor(numbers, dtype=torch.long, device=loaded.device)
+
+
+def _decoder_start(model: Any) -> int:
+    for part in (model, getattr(model, "language_model", None)):
+        start = getattr(getattr(part, "generation_config", None), "decoder_start_token_id", None)
+        if isinstance(start, int):
+            return start
+    return int(model.config.get_text_config().decoder_start_token_id)

@@ -1,0 +1,145 @@
+"""A local model as the engine sees it: windows of requests in, answers out as each batch is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Any, Self
+
+from sightline.models.local.args import LocalArgs, effective
+from sightline.models.local.batches import alike, chunks
+from sightline.models.local.checkpoint import read_checkpoint
+from sightline.models.local.encode import Encoded, Encoder
+from sightline.models.local.generate import generate
+from sightline.models.local.likelihood import weigh
+from sightline.models.local.load import Loaded, is_out_of_memory, load
+from sightline.types import Answer, Failure, Request
+
+Result = tuple[int, Answer | Failure]
+
+
+class LocalModel:
+    """A checkpoint in a folder, run by transformers in this process.
+
+    All work is done by one thread, so that the event loop stays free for progress and Ctrl-C. `version` is
+    what the answers carry as the model's name for itself: the folder's name, which for a model of the
+    Hugging Face Hub is its commit.
+    """
+
+    host = "local"
+    batch_size = 256
+    parallel: int | None = 1
+
+    def __init__(
+        self, folder: Path, *, name: str, args: LocalArgs | None = None, version: str | None = None
+    ) -> None:
+        """Raises UserError where the folder lacks config, processor or weights; loads nothing yet."""
+        self._args = args or LocalArgs()
+        self._checkpoint = read_checkpoint(folder, self._args)
+        self._version = version or folder.resolve().name
+        self._most = self._args.batch
+        self._stop = Event()
+        self.name = name
+        self.capabilities = self._checkpoint.capabilities
+        # Another template is another question: it is part of whose answers these are.
+        template = "" if self._args.template == "auto" else f" template {self._args.template}"
+        self.identity = self._checkpoint.identity() + template
+
+    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        """What of the options has a part in the answer. Raises UserError for one that does not exist."""
+        return effective(sampling)
+
+    async def __aenter__(self) -> Self:
+        """Load the model. Raises UserError where that cannot be done on this machine."""
+        self._thread = ThreadPoolExecutor(1, "sightline-local")
+        try:
+            self._loaded: Loaded = await self._in_thread(load, self._checkpoint, self._args)
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+        self._encoder = Encoder(self._loaded, self._args.template)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the batch that is under way, cut off where nobody waits for it, and let go of memory."""
+        self._stop.set()
+        await asyncio.to_thread(self._thread.shutdown)
+        del self._loaded, self._encoder
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[Result]:
+        """Answer requests in batches of like ones; each batch is handed over when it is done."""
+        # Of its own for each window: one that was given up must not cut off the next.
+        self._stop = stop = Event()
+        parts = self._parts(requests, stop)
+        try:
+            while part := await self._in_thread(next, parts, None):
+                for result in part:
+                    yield result
+        except BaseException:
+            # Whoever waited is gone: what the thread is at is cut off at its next token.
+            stop.set()
+            raise
+
+    async def _in_thread(self, work: Any, *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _parts(self, requests: Sequence[Request], stop: Event) -> Iterator[list[Result]]:
+        for chunk in chunks(requests, self._most):
+            encoded: list[tuple[int, Encoded]] = []
+            refused: list[Result] = []
+            for place in chunk:
+                one = self._encoder.encode(requests[place])
+                if isinstance(one, Failure):
+                    refused.append((place, one))
+                else:
+                    encoded.append((place, one))
+            if refused:
+                yield refused
+            for batch in alike(encoded):
+                yield from self._fitting(batch, stop)
+
+    def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[Result]]:
+        """The answers of a batch, in halves for as long as memory does not suffice for it."""
+        waiting = [batch]
+        while waiting:
+            part = waiting.pop(0)
+            answers = self._run([one for _, one in part], stop)
+            if answers is not None:
+                yield [(place, answer) for (place, _), answer in zip(part, answers, strict=True)]
+            elif len(part) == 1:
+                yield [
+                    (
+                        part[0][0],
+                        Failure("permanent", f"{self.name}: memory does not suffice for this request"),
+                    )
+                ]
+            else:
+                half = len(part) // 2
+                self._most = min(self._most, max(1, half))
+                waiting[:0] = [part[:half], part[half:]]
+
+    def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | None:
+        """The answers of a batch; None where memory does not suffice for it."""
+        try:
+            if batch[0].request.choices:
+                return weigh(self._loaded, batch, self._version)
+            return generate(self._loaded, batch, stop, self._version)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+        _free(self._loaded)
+        return None
+
+
+def _free(loaded: Loaded) -> None:
+    """Give back what is held of the device's memory for later."""
+    import torch
+
+    if loaded.device.type == "cuda":
+        torch.cuda.empty_cache()

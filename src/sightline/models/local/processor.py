@@ -1,0 +1,99 @@
+"""The processor of a checkpoint, which turns pictures and text into what the model reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sightline.errors import UserError
+from sightline.models.local.args import LocalArgs
+from sightline.models.local.checkpoint import INSTALL, PROCESSORS, Checkpoint
+
+
+def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
+    """The processor in a folder. Raises UserError where a file or a package that it needs is missing."""
+    library: Any = import_module("transformers")
+    folder = checkpoint.folder
+    options = {"local_files_only": True, "trust_remote_code": args.trust_remote_code}
+    try:
+        with silent():
+            kind = _without_video(library, folder) or library.AutoProcessor
+            processor = kind.from_pretrained(str(folder), **options)
+    except ImportError as error:
+        raise UserError(
+            "its processor needs a package that is not installed",
+            file=folder,
+            found=first_line(error),
+            expected=f"{INSTALL}, and that package beside it, such as `pip install torchvision`",
+        ) from None
+    # A foreign folder fails in as many ways as there are libraries below.
+    except Exception as error:
+        raise UserError(
+            "its processor cannot be loaded",
+            file=folder,
+            found=f"{type(error).__name__}: {first_line(error)}",
+            expected="the whole folder of a transformers model, with processor and tokenizer",
+        ) from error
+    if checkpoint.takes_pictures and not hasattr(processor, "image_processor"):
+        raise UserError(
+            "its processor takes no pictures",
+            file=folder,
+            found=type(processor).__name__,
+            expected="the files of the processor beside those of the tokenizer",
+        )
+    return processor
+
+
+def _without_video(library: Any, folder: Path) -> Any:
+    """The processor's class without its part for films, where that could not be loaded; else None.
+
+    That part needs torchvision, which pictures do not.
+    """
+    kind = getattr(library, _class_name(folder), None)
+    if kind is None or find_spec("torchvision") is not None:
+        return None
+    if set(kind.get_attributes()) != {"image_processor", "tokenizer", "video_processor"}:
+        return None
+
+    class WithoutVideo(kind):  # type: ignore[misc]
+        @classmethod
+        def get_attributes(cls) -> list[str]:
+            return ["image_processor", "tokenizer"]
+
+    return WithoutVideo
+
+
+def _class_name(folder: Path) -> str:
+    for name in PROCESSORS:
+        try:
+            said = json.loads((folder / name).read_bytes()).get("processor_class")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if isinstance(said, str):
+            return said
+    return ""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says: libraries add pages of advice."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Without the progress bar that transformers draws for its weights, and without its warnings."""
+    logging = import_module("transformers.utils.logging")
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,114 @@
+"""From a conversation to the text that a model reads, with a mark where each picture stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from sightline.types import Message, Picture, PictureFile, Request, Text
+
+
+class Unaskable(Exception):  # noqa: N818 - says what the request is
+    """A request that this model cannot be asked; its text says why."""
+
+
+class Prompt(NamedTuple):
+    """A prompt as text, the pictures that its marks stand for in their order, what the processor puts
+    behind the text, and what stands between all that and an answer."""
+
+    text: str
+    pictures: tuple[PictureFile, ...]
+    ending: str = ""
+    lead: str = " "
+
+
+class Plain(NamedTuple):
+    """The prompt that an architecture was made for. `marked` says whether pictures are marked in it;
+    where they are not, the processor puts them in front."""
+
+    form: str
+    marked: bool = True
+    ending: str = ""
+    lead: str = " "
+
+
+# The prompts of the models' own pages, for checkpoints that carry no chat template.
+_PLAIN = {
+    "blip-2": Plain("Question: {} Answer:", marked=False),
+    "idefics2": Plain("User:{}<end_of_utterance>\nAssistant:"),
+    "idefics3": Plain("User:{}<end_of_utterance>\nAssistant:"),
+    "instructblip": Plain("{}", marked=False),
+    "llava": Plain("USER: {} ASSISTANT:"),
+    "llava_next": Plain("USER: {} ASSISTANT:"),
+    "paligemma": Plain("{}", ending="\n", lead=""),
+    "vipllava": Plain("###Human: {}###Assistant:"),
+}
+
+_NEW_LINE_BEFORE_TEXT = ("llava", "llava_next", "vipllava")
+
+
+def prompt_of(
+    request: Request, processor: Any, kind: str, template: Literal["auto", "chat", "plain"] = "auto"
+) -> Prompt:
+    """The prompt of a request. Raises Unaskable where this model has no form for such a conversation."""
+    pictures = pictures_shown(request)
+    has_template = bool(getattr(processor, "chat_template", None))
+    if template == "chat" and not has_template:
+        raise Unaskable("its processor has no chat template: leave template=chat out")
+    if has_template and template != "plain":
+        text = _chat(request.messages, processor)
+        return Prompt(text, pictures, lead="" if text[-1:].isspace() or text.endswith(">") else " ")
+    plain = _PLAIN.get(kind, Plain("{}", marked=bool(getattr(processor, "image_token", None))))
+    text = plain.form.format(_turn(request.messages, processor, kind, plain))
+    return Prompt(text, pictures, plain.ending, plain.lead)
+
+
+def pictures_shown(request: Request) -> tuple[PictureFile, ...]:
+    """The pictures of a request in the order in which they are shown; one that comes twice is there twice."""
+    return tuple(
+        request.pictures[part.path]
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, Picture)
+    )
+
+
+def _chat(messages: Sequence[Message], processor: Any) -> str:
+    turns = [
+        {
+            "role": message.role,
+            "content": [
+                {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "image"}
+                for part in message.parts
+            ],
+        }
+        for message in messages
+    ]
+    try:
+        text: str = processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+    # Templates are programs of their own, which refuse what they do not like in their own ways.
+    except Exception as error:
+        raise Unaskable(f"its chat template refuses the conversation: {error}") from None
+    return text
+
+
+def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) -> str:
+    """The one turn that a plain prompt holds; a system message goes before its text."""
+    *before, last = messages
+    if last.role != "user" or any(message.role != "system" for message in before):
+        raise Unaskable(
+            "its processor has no chat template, so it takes one turn and no conversation of several"
+        )
+    mark = str(getattr(processor, "image_token", "")) if plain.marked else ""
+    if mark and kind in _NEW_LINE_BEFORE_TEXT:
+        mark += "\n"
+    said = [part for message in before for part in message.parts]
+    pieces: list[str] = []
+    for part in (*said, *last.parts):
+        if not isinstance(part, Text):
+            pieces.append(mark)
+            continue
+        # Two texts in a row are two lines; a picture needs nothing between itself and its text.
+        follows_text = bool(pieces) and pieces[-1] != mark
+        pieces.append(f"\n{part.text}" if follows_text else part.text)
+    return "".join(pieces)

@@ -1,0 +1,78 @@
+"""Pictures that several requests of a batch share are encoded once, where the architecture allows it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sightline.models.local.batches import pictures_of
+from sightline.models.local.encode import Encoded
+from sightline.models.local.load import Loaded
+
+
+def share_pictures(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with the pictures encoded, each once; as they are where that saves or is nothing.
+
+    An architecture allows it where its pictures become vectors that do not depend on the text, and its
+    forward pass takes them in place of the pictures.
+    """
+    distinct = {one.shown: one for one in batch}
+    if len(distinct) == len(batch) or "pixel_values" not in inputs or not takes_encoded(loaded.model):
+        return dict(inputs)
+    encoded = _encode(loaded, list(distinct.values()))
+    features = getattr(encoded, "pooler_output", None)
+    # Features of other layers go beside the last ones in some architectures; those are left alone.
+    if features is None or getattr(encoded, "deepstack_features", None) is not None:
+        return dict(inputs)
+    parts = _parts(features, list(distinct.values()))
+    if parts is None:
+        return dict(inputs)
+    places = [place for one in batch for place in parts[list(distinct).index(one.shown)]]
+    if isinstance(features, list | tuple):
+        encoded.pooler_output = [features[place] for place in places]
+    else:
+        encoded.pooler_output = features[places]
+    kept = {name: tensor for name, tensor in inputs.items() if not name.startswith("pixel_")}
+    return {**kept, "mm_encoder_outputs": {"image": encoded}}
+
+
+def takes_encoded(model: Any) -> bool:
+    """Whether a model takes encoded pictures in place of pictures, in `generate` too."""
+    from transformers import GenerationMixin
+
+    own_generate = type(model).generate is not GenerationMixin.generate
+    return (
+        not own_generate
+        and "mm_encoder_outputs" in inspect.signature(model.forward).parameters
+        and hasattr(model.base_model, "get_image_features")
+    )
+
+
+def _encode(loaded: Loaded, shown: Sequence[Encoded]) -> Any:
+    import torch
+
+    encode = loaded.model.base_model.get_image_features
+    wanted = inspect.signature(encode).parameters
+    each = [pictures_of(one.inputs, one.tokens) for one in shown]
+    inputs = {name: torch.cat([one[name] for one in each]) for name in each[0] if name in wanted}
+    return encode(**to_device(inputs, loaded), return_dict=True)
+
+
+def _parts(features: Any, shown: Sequence[Encoded]) -> list[range] | None:
+    """Which of the features belong to each request: one a picture, or as many for each of them."""
+    pictures = [len(one.prompt.pictures) for one in shown]
+    if len(features) != sum(pictures):
+        if len(features) % len(shown):
+            return None
+        pictures = [len(features) // len(shown)] * len(shown)
+    ends = [sum(pictures[: place + 1]) for place in range(len(pictures))]
+    return [range(end - count, end) for count, end in zip(pictures, ends, strict=True)]
+
+
+def to_device(inputs: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
+    """Inputs on the model's device, pictures in its number type."""
+    return {
+        name: tensor.to(loaded.device, loaded.model.dtype if tensor.is_floating_point() else None)
+        for name, tensor in inputs.items()
+    }

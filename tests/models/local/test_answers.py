@@ -1,0 +1,300 @@
+"""Answers of whole batches against those of transformers' own loop, a request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from sightline.models.local.args import LocalArgs
+from sightline.models.local.model import LocalModel
+from sightline.types import Answer, Failure, Picture, Request
+
+pytestmark = pytest.mark.skipif(
+    None in (find_spec("torch"), find_spec("transformers")), reason="needs the extra 'local'"
+)
+
+Folder = Callable[[str], Path]
+Asking = Callable[..., Request]
+
+ARCHITECTURES = ("llava", "chat", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
+QUESTIONS = (
+    "what is this",
+    "is the cat red",
+    "is this a dog, yes or no: what is the cat and what is the dog",
+    "?",
+)
+CHOICES = ("yes", "no", "a red dog", "the cat is blue", "T", "<", "9 9")
+
+# The prompts as the models' own pages give them.
+FORMS = {
+    "llava": "USER: <image>\n{} ASSISTANT:",
+    "chat": "user:<image>{}\nassistant:",
+    "blip2": "Question: {} Answer:",
+    "blip2_t5": "Question: {} Answer:",
+    "instructblip": "{}",
+    "qwen2_vl": "user:<|vision_start|><|image_pad|><|vision_end|>{}\nassistant:",
+    "paligemma": "<image>{}",
+    "idefics3": "User:<image>{}<end_of_utterance>\nAssistant:",
+}
+
+
+def ask(model: Any, requests: Sequence[Request]) -> list[Any]:
+    """The answers in the order of the requests, all handed over at once."""
+
+    async def run() -> list[Any]:
+        async with model:
+            found = [pair async for pair in model.answer(requests)]
+        assert sorted(place for place, _ in found) == list(range(len(requests)))
+        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+
+    return asyncio.run(run())
+
+
+class Plain:
+    """transformers as its pages use it: one prompt, one picture, one call."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        from sightline.models.local.checkpoint import read_checkpoint
+        from sightline.models.local.processor import load_processor
+
+        library: Any = import_module("transformers")
+        self.torch: Any = import_module("torch")
+        self.name = name
+        # Qwen's processor does not load without torchvision by itself.
+        self.processor = load_processor(read_checkpoint(folder, LocalArgs()), LocalArgs())
+        self.model = library.AutoModelForImageTextToText.from_pretrained(folder).eval()
+        self.is_seq2seq = name == "blip2_t5"
+
+    def inputs(self, question: str, picture: Picture) -> dict[str, Any]:
+        image = Image.open(picture.path).convert("RGB")
+        made = self.processor(text=[FORMS[self.name].format(question)], images=[[image]], return_tensors="pt")
+        return {name: tensor for name, tensor in made.items() if name != "labels"}
+
+    def generate(self, question: str, picture: Picture, tokens: int) -> str:
+        inputs = self.inputs(question, picture)
+        made = self.model.generate(
+            **inputs, max_new_tokens=tokens, do_sample=False, eos_token_id=2, pad_token_id=0
+        )
+        start = 1 if self.is_seq2seq else inputs["input_ids"].shape[1]
+        return str(self.processor.tokenizer.decode(made[0, start:], skip_special_tokens=True)).strip()
+
+    def likelihood(self, question: str, picture: Picture, choice: str) -> float:
+        """The mean log-likelihood of a choice's tokens, by one pass over prompt and choice."""
+        inputs = self.inputs(question, picture)
+        leads = {"paligemma": "", "instructblip": " ", "blip2_t5": ""}
+        text = leads.get(self.name, " ") + choice
+        ids = self.processor.tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+        with self.torch.no_grad():
+            if self.is_seq2seq:
+                start = self.torch.cat((self.torch.zeros(1, 1, dtype=self.torch.long), ids[:, :-1]), 1)
+                logits = self.model(**inputs, decoder_input_ids=start).logits[0]
+            else:
+                more = {"input_ids": ids, "attention_mask": self.torch.ones_like(ids)}
+                more |= {
+                    "token_type_ids": self.torch.ones_like(ids),
+                    "mm_token_type_ids": self.torch.zeros_like(ids),
+                }
+                both = {
+                    name: self.torch.cat((inputs[name], more[name]), 1) for name in more if name in inputs
+                }
+                logits = self.model(**{**inputs, **both}).logits[0, inputs["input_ids"].shape[1] - 1 : -1]
+        likely = logits.log_softmax(-1).gather(1, ids[0][:, None])
+        return float(likely.mean())
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Folder) -> Callable[[str], Plain]:
+    made: dict[str, Plain] = {}
+
+    def of(name: str) -> Plain:
+        return made.setdefault(name, made.get(name) or Plain(name, folder(name)))
+
+    return of
+
+
+def _probes(pictures: Sequence[Picture]) -> list[tuple[str, Picture]]:
+    """Questions of unlike lengths, several to a picture, in no helpful order."""
+    count = 3 * len(pictures)
+    return list(zip(islice(cycle(QUESTIONS), count), islice(cycle(pictures), count), strict=True))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_batch_answers_as_the_plain_loop_does_token_for_token(
+    name: str, folder: Folder, plain: Callable[[str], Plain], pictures: list[Picture], asking: Asking
+) -> None:
+    probes = _probes(pictures)
+    model = LocalModel(folder(name), name="hf/tiny")
+    answers = ask(model, [asking(picture, question) for question, picture in probes])
+    assert [answer.text for answer in answers] == [plain(name).generate(*probe, 8) for probe in probes]
+    assert len({answer.text for answer in answers}) > len(QUESTIONS), "the pictures make no difference"
+    reference = plain(name).inputs(*probes[0])
+    assert answers[0].usage.prompt_tokens == reference["input_ids"].shape[1]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_likeliest_choice_is_that_of_a_pass_over_each_choice(
+    name: str, folder: Folder, plain: Callable[[str], Plain], pictures: list[Picture], asking: Asking
+) -> None:
+    probes = _probes(pictures)
+    expected = []
+    for question, picture in probes:
+        means = [plain(name).likelihood(question, picture, choice) for choice in CHOICES]
+        expected.append(CHOICES[means.index(max(means))])
+    model = LocalModel(folder(name), name="hf/tiny")
+    answers = ask(model, [asking(picture, question, choices=CHOICES) for question, picture in probes])
+    assert [answer.text for answer in answers] == expected
+    assert {answer.finish_reason for answer in answers} == {"likelihood"}
+    assert len(set(expected)) > 1, "all the same: nothing is shown by that"
+
+
+@pytest.mark.parametrize("name", ["llava", "qwen2_vl", "paligemma", "idefics3"])
+def test_a_picture_that_several_requests_show_is_encoded_once(
+    name: str, folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_module("torch")
+    from sightline.models.local import vision
+
+    encoded: list[int] = []
+    encode = vision._encode
+
+    def counted(loaded: Any, shown: Sequence[Any]) -> Any:
+        encoded.append(len(shown))
+        return encode(loaded, shown)
+
+    monkeypatch.setattr(vision, "_encode", counted)
+    requests = [asking(picture, question) for picture in pictures[:2] for question in QUESTIONS]
+    ask(LocalModel(folder(name), name="hf/tiny"), requests)
+    assert encoded == [2]
+
+
+def test_drawn_answers_depend_on_the_request_and_the_seed_and_not_on_the_batch(
+    folder: Folder, pictures: list[Picture], asking: Asking
+) -> None:
+    def drawn(seed: int, batch: int, **options: Any) -> list[str]:
+        model = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(batch=batch))
+        options = {"temperature": 1.0, "seed": seed, **options}
+        requests = [asking(picture, question, **options) for question, picture in _probes(pictures)]
+        return [answer.text for answer in ask(model, requests)]
+
+    assert drawn(0, 32) == drawn(0, 1) == drawn(0, 5)
+    assert drawn(0, 32) != drawn(1, 32)
+    greedy = [asking(picture, question) for question, picture in _probes(pictures)]
+    likeliest = [a.text for a in ask(LocalModel(folder("llava"), name="hf/tiny"), greedy)]
+    assert drawn(0, 32) != likeliest
+    assert drawn(3, 32, top_k=1) == drawn(4, 32, top_p=1e-9) == likeliest
+
+
+def test_draws_follow_the_model_s_distribution() -> None:
+    torch: Any = import_module("torch")
+    from random import Random
+
+    from sightline.models.local.args import Sampling
+    from sightline.models.local.generate import _Draw
+
+    scores = torch.tensor([2.0, 1.0, 0.5, -1.0]).expand(8000, 4).clone()
+    dice = [Random(number) for number in range(8000)]
+    drawn = _Draw(Sampling(temperature=0.7, top_k=3, top_p=0.95), dice)(None, scores).argmax(-1)
+    shares = (torch.tensor([2.0, 1.0, 0.5]) / 0.7).softmax(-1)
+    assert drawn.bincount(minlength=4)[3] == 0
+    assert torch.allclose(drawn.bincount(minlength=4)[:3] / 8000, shares, atol=0.02)
+
+
+def test_an_answer_ends_at_its_last_token_or_at_its_limit_and_says_which(
+    folder: Folder, pictures: list[Picture], asking: Asking
+) -> None:
+    options = {"max_tokens": 150, "temperature": 5.0}
+    requests = [asking(picture, question, **options) for question, picture in _probes(pictures)]
+    model = LocalModel(folder("llava"), name="hf/tiny", version="v1")
+    answers = ask(model, requests)
+    assert {answer.version for answer in answers} == {"v1"}
+    counts = [answer.usage.completion_tokens or 0 for answer in answers]
+    assert [answer.finish_reason for answer in answers] == ["stop" if n < 150 else "length" for n in counts]
+    assert min(counts) < 150 == max(counts)
+    cut = ask(model, [asking(pictures[0], QUESTIONS[0], max_tokens=2)])
+    assert [(answer.finish_reason, answer.usage.completion_tokens) for answer in cut] == [("length", 2)]
+
+
+def test_a_prompt_that_fills_the_context_is_refused_and_a_long_answer_is_cut_to_it(
+    folder: Folder, pictures: list[Picture], asking: Asking
+) -> None:
+    short, long = asking(pictures[0], "a", max_tokens=4000), asking(pictures[0], "a " * 300)
+    answer, failure = ask(LocalModel(folder("llava"), name="hf/tiny"), [short, long])
+    room = 256 - answer.usage.prompt_tokens
+    assert answer.usage.completion_tokens <= room - room % 32
+    assert isinstance(failure, Failure) and failure.kind == "blocked"
+    assert "256" in failure.message and "tokens" in failure.message
+
+
+def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_fits_has_failed(
+    folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch: Any = import_module("torch")
+    from sightline.models.local import model as module
+
+    sizes: list[int] = []
+    generate = module.generate
+
+    def tight(loaded: Any, batch: Sequence[Any], *rest: Any) -> list[Answer]:
+        sizes.append(len(batch))
+        if len(batch) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        if any("dog" in one.prompt.text for one in batch):
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
+        return generate(loaded, batch, *rest)
+
+    monkeypatch.setattr(module, "generate", tight)
+    probes = _probes(pictures)
+    results = ask(LocalModel(folder("llava"), name="hf/tiny"), [asking(p, q) for q, p in probes])
+    for (question, _), result in zip(probes, results, strict=True):
+        assert isinstance(result, Failure) == ("dog" in question)
+    assert sizes[:2] == [18, 9]
+    assert any("memory" in result.message for result in results if isinstance(result, Failure))
+
+
+def test_what_cannot_be_asked_loses_no_other(
+    folder: Folder, pictures: list[Picture], asking: Asking, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone.png"
+    Image.new("RGB", (20, 20)).save(gone)
+    lost = asking(Picture(str(gone)), "what is this")
+    gone.unlink()
+    marked = asking(pictures[0], "what is <image> this")
+    fine = asking(pictures[0], "what is this")
+    first, second, third = ask(LocalModel(folder("llava"), name="hf/tiny"), [lost, marked, fine])
+    assert isinstance(first, Failure) and "gone.png" in first.message
+    assert isinstance(second, Failure) and "<image>" in second.message
+    assert isinstance(third, Answer)
+
+
+def test_a_window_that_is_given_up_ends_soon_and_cuts_off_no_later_one(
+    folder: Folder, pictures: list[Picture], asking: Asking
+) -> None:
+    endless = [asking(pictures[0], "a", max_tokens=200, seed=0, temperature=5.0, repetition_penalty=1.2)] * 2
+    fine = asking(pictures[0], "what is this")
+
+    async def run() -> Any:
+        model = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(batch=1))
+        async with model:
+            window = model.answer(endless)
+            task = asyncio.ensure_future(anext(window))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return [answer async for _, answer in model.answer([fine])]
+
+    (after,) = asyncio.run(run())
+    assert (after.text, after.finish_reason) == _alone(folder, fine)
+
+
+def _alone(folder: Folder, request: Request) -> tuple[str, str]:
+    (answer,) = ask(LocalModel(folder("llava"), name="hf/tiny"), [request])
+    return answer.text, answer.finish_reason
