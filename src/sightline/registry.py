@@ -27,7 +27,7 @@ BENCHMARKS = {
     "groups": "sightline.benchmarks.groups:groups",
 }
 
-# Prefix of a model's name -> a function of (rest of the name, ModelOptions) -> models.
+# Prefix of a model's name, or all of it -> a function of (rest of the name, ModelOptions) -> models.
 MODELS = {
     "openai/": "sightline.models.resolve:openai",
     "http://": "sightline.models.resolve:endpoint",
@@ -91,7 +91,8 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
     named = named or _longest(spec, (entry.name for entry in _entry_points("models")))
     if named:
         return named, _find("models", named, MODELS)
-    raise unknown_name("model", spec, [*(f"{prefix}..." for prefix in MODELS), "baseline/chance"])
+    known = [f"{prefix}..." if prefix.endswith("/") else prefix for prefix in MODELS]
+    raise unknown_name("model", spec, [*known, "baseline/chance"])
 
 
 def perturbation(name: str) -> Perturbation:

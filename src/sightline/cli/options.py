@@ -90,12 +90,17 @@ def _add_judging(group: Group) -> None:
 def add_model(group: Group, *, required: bool = True, presets: bool = False, several: bool = False) -> None:
     """Who is asked, and with which sampling; `presets` says that the benchmark names some, `several` that
     more than one model may be named."""
-    known = "openai/NAME, http://HOST/v1#NAME, replay/FILE, baseline/chance"
+    known = (
+        "openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., sglang/...,"
+        " inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance (docs/models.md)"
+    )
     how: dict[str, Any] = {"action": "append"} if several else {}
     _add(group, "--model", known + "; may repeat" * several, required=required, metavar="SPEC", **how)
     gen = "sampling option (null leaves it out)" + (", or the name of a preset such as `released`" * presets)
     _add(group, "--gen", gen, action="append", default=[], metavar="KEY=VALUE")
-    backend = "argument of the backend: timeout, max_side, max_bytes, detail"
+    backend = (
+        "argument of the backend: timeout, max_side, dtype, device, flags, ... as docs/models.md says"
+    )
     _add(group, "--model-arg", backend, action="append", default=[], metavar="KEY=VALUE")
     _add(group, "--model-id", "whose answers these are, in place of address and model name", metavar="NAME")
 
