@@ -205,10 +205,13 @@ def ours(model_folder: Path, file: Path, folder: Path) -> tuple[float, list[str]
 def unshared() -> Iterator[None]:
     """Every request with its own picture, though others of its batch show the same."""
 
-    def alone(loaded: Any, batch: Any, inputs: Any) -> dict[str, Any]:
-        return dict(inputs)
+    from sightline.models.local.batches import collate
+    from sightline.models.local.vision import to_device
 
-    with patch("sightline.models.local.generate.share_pictures", alone):
+    def alone(loaded: Any, batch: Any) -> dict[str, Any]:
+        return to_device(collate(batch, loaded.pad), loaded)
+
+    with patch("sightline.models.local.generate.together", alone):
         yield
 
 

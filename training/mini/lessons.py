@@ -31,9 +31,13 @@ TURNS = 8
 STYLED = 0.14
 MASKED = 0.35
 LETTERS = "ABCDEF"
-SHARES = {"puzzle": 0.3, "meaning": 0.2, "room": 0.27, "board": 0.23}
+OPTIONS = (2, 2, 3, 4, 6, 6)
+"""How many options a question has: with few of them, a model finds out what letters are for."""
+SAID = 0.25
+"""The share of questions that can be answered from their options alone: which letter stands before what."""
+SHARES = {"puzzle": 0.27, "meaning": 0.24, "room": 0.24, "board": 0.25}
 """The share of each world among the pictures."""
-DENSE = {"puzzle": 0.08, "meaning": 0.06, "room": 0.6, "board": 0.26}
+DENSE = {"puzzle": 0.08, "meaning": 0.12, "room": 0.5, "board": 0.3}
 """The same while things are to be told by where they are: pictures of which much is said."""
 
 
@@ -76,7 +80,7 @@ def codis_prompt(context: str, question: str, *, thought: bool = True) -> str:
 def iibench_prompt(question: str, options: list[str]) -> str:
     """The prompt of II-Bench without examples."""
     parts = load("iibench")["none"]
-    listed = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=True))
+    listed = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False))
     return f"{parts['instruction']}\n" + fill(parts["format"], question=question, options=listed)
 
 
@@ -123,10 +127,14 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
             return distractors(symbol, state, random)
 
     turns = [Turn(random.choice(QUESTIONS), meaning.meaning, "meaning", 0.7)]
-    for _ in range(3):
-        options = random.sample([meaning.meaning, *wrong()], 6)
-        letter = LETTERS[options.index(meaning.meaning)]
-        turns.append(Turn(iibench_prompt(random.choice(QUESTIONS), options), f"({letter})", "iibench"))
+    for _ in range(4):
+        count = 6 if exam else random.choice(OPTIONS)
+        options = random.sample([meaning.meaning, *wrong()[: count - 1]], count)
+        asked, wanted, kind = random.choice(QUESTIONS), meaning.meaning, "iibench"
+        if not exam and random.random() < SAID:
+            wanted, kind = random.choice(options), "says"
+            asked = f"Which of these says: {wanted}"
+        turns.append(Turn(iibench_prompt(asked, options), f"({LETTERS[options.index(wanted)]})", kind))
     return Lesson(_drawn(scene), turns)
 
 

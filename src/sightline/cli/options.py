@@ -98,9 +98,7 @@ def add_model(group: Group, *, required: bool = True, presets: bool = False, sev
     _add(group, "--model", known + "; may repeat" * several, required=required, metavar="SPEC", **how)
     gen = "sampling option (null leaves it out)" + (", or the name of a preset such as `released`" * presets)
     _add(group, "--gen", gen, action="append", default=[], metavar="KEY=VALUE")
-    backend = (
-        "argument of the backend: timeout, max_side, dtype, device, flags, ... as docs/models.md says"
-    )
+    backend = "argument of the backend: timeout, max_side, dtype, device, flags, ... as docs/models.md says"
     _add(group, "--model-arg", backend, action="append", default=[], metavar="KEY=VALUE")
     _add(group, "--model-id", "whose answers these are, in place of address and model name", metavar="NAME")
 

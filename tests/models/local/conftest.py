@@ -182,17 +182,10 @@ def qwen2_vl() -> tuple[Any, Any]:
         video_token_id=6,
     )
     template = CHAT.replace("MARK", "<|vision_start|><|image_pad|><|vision_end|>")
-
-    class Qwen2VLProcessor(t.Qwen2VLProcessor):  # type: ignore[misc]
-        """Without films, whose part of it needs torchvision."""
-
-        @classmethod
-        def get_attributes(cls) -> list[str]:
-            return ["image_processor", "tokenizer"]
-
-    return t.Qwen2VLForConditionalGeneration(config), Qwen2VLProcessor(
-        pictures, words, chat_template=template
-    )
+    # Without films, whose part of the processor needs torchvision.
+    parts = classmethod(lambda _: ["image_processor", "tokenizer"])
+    processor = type("Qwen2VLProcessor", (t.Qwen2VLProcessor,), {"get_attributes": parts})
+    return t.Qwen2VLForConditionalGeneration(config), processor(pictures, words, chat_template=template)
 
 
 def paligemma() -> tuple[Any, Any]:

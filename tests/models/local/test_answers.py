@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from sightline.models.local import model as module
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.model import LocalModel
 from sightline.types import Answer, Failure, Picture, Request
@@ -156,23 +158,32 @@ def test_the_likeliest_choice_is_that_of_a_pass_over_each_choice(
 
 
 @pytest.mark.parametrize("name", ["llava", "qwen2_vl", "paligemma", "idefics3"])
+@pytest.mark.parametrize("choices", [(), CHOICES])
 def test_a_picture_that_several_requests_show_is_encoded_once(
-    name: str, folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    choices: tuple[str, ...],
+    folder: Folder,
+    pictures: list[Picture],
+    asking: Asking,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import_module("torch")
-    from sightline.models.local import vision
+    seen: list[int] = []
+    load = module.__dict__["load"]
 
-    encoded: list[int] = []
-    encode = vision._encode
+    def watched(*args: Any) -> Any:
+        loaded = load(*args)
+        core = loaded.model.base_model
+        tower = getattr(core, "vision_tower", None) or getattr(core, "vision_model", None) or core.visual
+        tower.register_forward_hook(lambda _, __, out: seen.append(len(out.last_hidden_state)))
+        return loaded
 
-    def counted(loaded: Any, shown: Sequence[Any]) -> Any:
-        encoded.append(len(shown))
-        return encode(loaded, shown)
-
-    monkeypatch.setattr(vision, "_encode", counted)
-    requests = [asking(picture, question) for picture in pictures[:2] for question in QUESTIONS]
+    monkeypatch.setattr(module, "load", watched)
+    requests = [
+        asking(picture, "is it a dog" + end, choices=choices) for picture in pictures[:2] for end in "?!."
+    ]
     ask(LocalModel(folder(name), name="hf/tiny"), requests)
-    assert encoded == [2]
+    # Qwen's tower makes one row of all pictures: 24 patches each.
+    assert seen == [48 if name == "qwen2_vl" else 2]
 
 
 def test_drawn_answers_depend_on_the_request_and_the_seed_and_not_on_the_batch(
@@ -229,18 +240,16 @@ def test_a_prompt_that_fills_the_context_is_refused_and_a_long_answer_is_cut_to_
     answer, failure = ask(LocalModel(folder("llava"), name="hf/tiny"), [short, long])
     room = 256 - answer.usage.prompt_tokens
     assert answer.usage.completion_tokens <= room - room % 32
-    assert isinstance(failure, Failure) and failure.kind == "blocked"
-    assert "256" in failure.message and "tokens" in failure.message
+    assert failure == Failure("blocked", failure.message)
+    assert re.search(r"tokens and leaves no room.*256 in all", failure.message)
 
 
 def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_fits_has_failed(
     folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch: Any = import_module("torch")
-    from sightline.models.local import model as module
-
     sizes: list[int] = []
-    generate = module.generate
+    generate = module.__dict__["generate"]
 
     def tight(loaded: Any, batch: Sequence[Any], *rest: Any) -> list[Answer]:
         sizes.append(len(batch))
@@ -248,7 +257,8 @@ def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_
             raise torch.OutOfMemoryError("CUDA out of memory")
         if any("dog" in one.prompt.text for one in batch):
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
-        return generate(loaded, batch, *rest)
+        answers: list[Answer] = generate(loaded, batch, *rest)
+        return answers
 
     monkeypatch.setattr(module, "generate", tight)
     probes = _probes(pictures)
@@ -269,8 +279,9 @@ def test_what_cannot_be_asked_loses_no_other(
     marked = asking(pictures[0], "what is <image> this")
     fine = asking(pictures[0], "what is this")
     first, second, third = ask(LocalModel(folder("llava"), name="hf/tiny"), [lost, marked, fine])
-    assert isinstance(first, Failure) and "gone.png" in first.message
-    assert isinstance(second, Failure) and "<image>" in second.message
+    assert [first.kind, second.kind] == ["permanent", "permanent"]
+    assert "gone.png" in first.message
+    assert "<image>" in second.message
     assert isinstance(third, Answer)
 
 

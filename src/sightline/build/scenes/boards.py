@@ -46,9 +46,9 @@ def signs(random: Random) -> Board:
         things += [
             Thing("band", at, 0.72, colour, stretch=0.34),
             Thing("band", at, 0.66, "white", stretch=0.27),
-            Thing("words", at, 0.6, "black", text=word.upper()),
+            Thing("words", at, 0.8, "black", text=word.upper()),
         ]
-        mix = f"sign {colour} {word}"
+        mix = f"sign {colour} {word} {place}"
         facts += [
             Fact(
                 "sign_says",
@@ -105,7 +105,7 @@ def guidepost(random: Random) -> Board:
     for word, way, y in zip(words, ways, (0.22, 0.5, 0.78), strict=True):
         turn = {"left": -90, "right": 90, "straight ahead": 0}[way]
         things += [
-            Thing("words", (0.36, y), 0.56, "white", text=word.upper()),
+            Thing("words", (0.37, y), 0.7, "white", text=word.upper()),
             Thing("arrow", (0.8, y), 0.2, "white", turn),
         ]
         facts.append(
@@ -120,7 +120,7 @@ def guidepost(random: Random) -> Board:
                     (f"To the {word}, do I go left, right or straight ahead?",),
                 ),
                 way,
-                f"way {word} {way}",
+                f"way {word} {way} {y}",
             )
         )
     for place, word in zip(("top", "middle", "bottom"), words, strict=True):
@@ -164,7 +164,7 @@ def shop(random: Random) -> Board:
                     (f"For the {name}, what is the price?",),
                 ),
                 f"${price}",
-                f"price {name} {price}",
+                f"price {colour} {name} {price}",
             ),
             Fact(
                 "costs",
@@ -174,7 +174,7 @@ def shop(random: Random) -> Board:
                     (f"For ${price}, which thing can I buy?",),
                 ),
                 f"the {name}",
-                f"price {name} {price}",
+                f"price {colour} {name} {price}",
             ),
         ]
     ranked = sorted(zip(prices, names, strict=True))
@@ -188,7 +188,7 @@ def shop(random: Random) -> Board:
                     (f"Which one is the {kind} thing?",),
                 ),
                 f"the {name}",
-                f"price {name} {price}",
+                f"price {colours[names.index(name)]} {name} {price}",
             )
         )
     said = "; ".join(
@@ -212,7 +212,7 @@ def clocks(random: Random) -> Board:
             Thing("hand", at, 0.27, "black", 30 * (hour % 12 + minute / 60)),
             Thing("minute_hand", at, 0.38, "black", 6 * minute),
         ]
-        mix = f"clock {colour} {hour}:{minute:02}"
+        mix = f"clock {side} {colour} {hour}:{minute:02}"
         facts += [
             Fact(
                 "clock_color",
@@ -255,7 +255,7 @@ def tasks(random: Random) -> Board:
         things += [
             Thing("band", (0.18, y), 0.16, "black"),
             Thing("band", (0.18, y), 0.12, "green" if number == ticked else "white"),
-            Thing("words", (0.6, y), 0.56, "black", text=word.upper()),
+            Thing("words", (0.61, y), 0.76, "black", text=word.upper()),
         ]
         order = ("first", "second", "third")[number]
         facts.append(
@@ -267,7 +267,7 @@ def tasks(random: Random) -> Board:
                     (f"On the list, what is the {order} word?",),
                 ),
                 word,
-                f"list {word} {order}",
+                f"list {frame} {word} {order}",
             )
         )
     facts.append(
@@ -279,7 +279,7 @@ def tasks(random: Random) -> Board:
                 ("On the list, which word is ticked green?",),
             ),
             words[ticked],
-            f"ticked {words[ticked]} {ticked}",
+            f"ticked {frame} {words[ticked]} {ticked}",
         )
     )
     said = "; ".join(words) + f"; ticked: {words[ticked]}"
@@ -307,7 +307,7 @@ def chart(random: Random) -> Board:
                     (f"For the {colour} bar, what is the value?",),
                 ),
                 str(value),
-                f"bar {colour} {value}",
+                f"bar {colour} {value} of {count}",
             )
         )
     ranked = sorted(zip(values, colours, strict=True))
@@ -321,7 +321,7 @@ def chart(random: Random) -> Board:
                     (f"Of what color is the {kind} bar?",),
                 ),
                 colour,
-                f"bar {colour} {value}",
+                f"bar {colour} {value} of {count}",
             )
         )
     said = "; ".join(f"{colour}: {value}" for colour, value in zip(colours, values, strict=True))

@@ -63,7 +63,7 @@ def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
         tensors = [one.inputs[name] for one in batch]
         if _runs_along(name, tensors[0], batch[0].tokens):
             value = pad if name == "input_ids" else 0
-            tensors = _filled(tensors, value, left=not name.startswith("qformer_"))
+            tensors = fill_up(tensors, value, left=not name.startswith("qformer_"))
         together[name] = torch.cat(tensors)
     return together
 
@@ -81,7 +81,8 @@ def _runs_along(name: str, tensor: Any, tokens: int) -> bool:
     return not is_of_pictures and tensor.ndim >= 2 and tensor.shape[1] == tokens
 
 
-def _filled(tensors: Sequence[Any], value: int, *, left: bool) -> list[Any]:
+def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:
+    """Tensors of shape (1, tokens, ...), each filled up to as many tokens as the longest has."""
     import torch
 
     width = max(tensor.shape[1] for tensor in tensors)

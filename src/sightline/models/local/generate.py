@@ -9,10 +9,9 @@ from threading import Event
 from typing import Any
 
 from sightline.models.local.args import Sampling
-from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
 from sightline.models.local.load import Loaded
-from sightline.models.local.vision import share_pictures, to_device
+from sightline.models.local.prefix import together
 from sightline.types import Answer, Usage
 
 
@@ -26,7 +25,7 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
 
     began = time.perf_counter()
     with torch.inference_mode():
-        inputs = share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
+        inputs = together(loaded, batch)
         tokens = loaded.model.generate(**inputs, **_options(loaded, batch, stop))
     # A decoder of its own begins with one token; any other goes on behind the prompt.
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]

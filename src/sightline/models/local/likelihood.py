@@ -9,7 +9,8 @@ from typing import Any
 from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
 from sightline.models.local.load import Loaded
-from sightline.models.local.vision import share_pictures, to_device
+from sightline.models.local.prefix import together
+from sightline.models.local.vision import to_device
 from sightline.types import Answer, Usage
 
 
@@ -65,7 +66,11 @@ def _continued(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
     """The mean log-likelihoods, the prompt read once for all choices: they go on from what is kept of it."""
-    inputs = share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
+    inputs = together(loaded, batch)
+    if "past_key_values" in inputs:
+        # The prompts are of one length, so there is no gap in them that a mask would have to tell of.
+        del inputs["attention_mask"]
+        inputs["input_ids"] = inputs["input_ids"][:, inputs["past_key_values"].get_seq_length() :]
     read = loaded.model(**inputs, use_cache=True, logits_to_keep=1)
     first = read.logits[:, -1].float().log_softmax(-1)
     rows = [(row, tokens) for row, several in enumerate(choices) for tokens in several]

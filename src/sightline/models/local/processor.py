@@ -59,13 +59,8 @@ def _without_video(library: Any, folder: Path) -> Any:
         return None
     if set(kind.get_attributes()) != {"image_processor", "tokenizer", "video_processor"}:
         return None
-
-    class WithoutVideo(kind):  # type: ignore[misc]
-        @classmethod
-        def get_attributes(cls) -> list[str]:
-            return ["image_processor", "tokenizer"]
-
-    return WithoutVideo
+    parts = classmethod(lambda _: ["image_processor", "tokenizer"])
+    return type(kind.__name__, (kind,), {"get_attributes": parts})
 
 
 def _class_name(folder: Path) -> str:

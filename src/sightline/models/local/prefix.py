@@ -1,0 +1,87 @@
+"""What the prompts of a batch begin with, picture included, is read once for all requests that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+from sightline.models.local.batches import collate, fill_up, pictures_of
+from sightline.models.local.encode import Encoded
+from sightline.models.local.load import Loaded
+from sightline.models.local.vision import share_pictures, takes_encoded, to_device
+
+LEAST = 16
+"""Tokens from which on it pays to read them by themselves."""
+
+
+def together(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
+    """The inputs of a batch, with what its requests share computed once as far as the architecture allows.
+
+    Where prompts begin alike, what is kept of that beginning stands in `past_key_values`, and `input_ids`
+    are filled up behind it; else pictures that are shared are encoded once.
+    """
+    groups = _groups(batch)
+    length = _common_length(loaded, batch, groups) if len(groups) < len(batch) else 0
+    if length < LEAST:
+        return share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
+    return _read_once(loaded, batch, groups, length)
+
+
+def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
+    """Places of the requests that show the same pictures."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, one in enumerate(batch):
+        groups.setdefault(one.shown, []).append(place)
+    return list(groups.values())
+
+
+def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[list[int]]) -> int:
+    """How many tokens each group has in common at its beginning, all of its pictures among them; else 0."""
+    if not _reads_in_order(loaded, batch[0]):
+        return 0
+    rows = [one.inputs["input_ids"][0].tolist() for one in batch]
+    # One token is left to each request: a model says nothing without being shown one.
+    length = min(len(row) - 1 for row in rows)
+    length = min(length, *(_alike([rows[place] for place in places]) for places in groups))
+    mark = loaded.model.config.image_token_id
+    return 0 if any(mark in row[length:] for row in rows) else length
+
+
+def _alike(rows: Sequence[list[int]]) -> int:
+    return sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*rows, strict=False)))
+
+
+def _reads_in_order(loaded: Loaded, one: Encoded) -> bool:
+    """Whether what the model keeps of a token depends on those before it alone, and all of it is kept."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    named = {name for name in one.inputs if not name.startswith(("pixel_", "image_"))}
+    if loaded.is_seq2seq or named != {"input_ids", "attention_mask"} or not takes_encoded(loaded.model):
+        return False
+    kept = DynamicCache(config=loaded.model.config.get_text_config())
+    return all(type(layer) is DynamicLayer for layer in kept.layers)
+
+
+def _read_once(
+    loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[list[int]], length: int
+) -> dict[str, Any]:
+    """The inputs that go on from the first `length` tokens, which are read here, once for each group."""
+    import torch
+
+    firsts = [batch[places[0]] for places in groups]
+    group_of = [0] * len(batch)
+    for number, places in enumerate(groups):
+        for place in places:
+            group_of[place] = number
+    ids = torch.cat([one.inputs["input_ids"][:, :length] for one in firsts])
+    pictures = [pictures_of(one.inputs, one.tokens) for one in firsts]
+    shown = {name: torch.cat([each[name] for each in pictures]) for name in pictures[0]}
+    inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **shown}, loaded)
+    kept = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
+    kept.batch_select_indices(torch.tensor(group_of, device=loaded.device))
+    rests = [one.inputs["input_ids"][:, length:] for one in batch]
+    seen = torch.cat((ids[group_of], torch.cat(fill_up(rests, loaded.pad))), dim=1)
+    gaps = torch.cat(fill_up([torch.ones_like(rest) for rest in rests], 0))
+    mask = torch.cat((torch.ones_like(seen[:, :length]), gaps), dim=1)
+    return {**to_device({"input_ids": seen, "attention_mask": mask}, loaded), "past_key_values": kept}

@@ -1,0 +1,71 @@
+"""Digests of files: they follow the content, and big files are read once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from sightline.models import weights
+from sightline.models.weights import digest_of
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "LARGE", 8)
+    weights._content.cache_clear()
+
+
+def _folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "a.json").write_text("{}")
+    (folder / "b.bin").write_text("large enough")
+    return folder
+
+
+PARTS = [Path("b.bin"), Path("a.json")]
+
+
+def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    lines = "".join(
+        f"{name} {hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n" for name in ("a.json", "b.bin")
+    )
+    assert digest_of(folder, PARTS) == hashlib.sha256(lines.encode()).hexdigest()
+
+
+def test_a_large_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, read, really = _folder(tmp_path), [], weights._read
+
+    def watched(place: Path) -> str:
+        read.append(place.name)
+        return really(place)
+
+    monkeypatch.setattr(weights, "_read", watched)
+    digest_of(folder, PARTS)
+    weights._content.cache_clear()
+    read.clear()
+    digest_of(folder, PARTS)
+    assert read == ["a.json"], "as another process would: the small one is read again, the large one is known"
+    os.utime(folder / "b.bin", ns=(1, 1))
+    digest_of(folder, PARTS)
+    assert read == ["a.json", "b.bin"]
+
+
+def test_a_cache_that_is_damaged_or_cannot_be_written_costs_nothing_but_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _folder(tmp_path)
+    expected = digest_of(folder, PARTS)
+    for file in (tmp_path / "cache" / "sightline" / "digests").iterdir():
+        file.write_bytes(b"\xff half")
+    weights._content.cache_clear()
+    assert digest_of(folder, PARTS) == expected
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    weights._content.cache_clear()
+    assert digest_of(folder, PARTS) == expected
