@@ -19,16 +19,14 @@ from sightline.benchmarks.mmr3 import mmr3
 from sightline.build.coco import read_instances
 from sightline.build.mask import mask_sources
 from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
-from sightline.build.mini.codis import kept
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, compose
 from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import Composed, posed
-from sightline.build.scenes.rooms import TIME, facts, room
+from sightline.build.scenes.rooms import TIME, exists, facts, is_kept, room
 from sightline.build.scenes.scene import Scene, Thing
 from sightline.build.scenes.states import STATES, SYMBOLS, distractors, state_of
 from sightline.build.scenes.styles import STYLES
-from sightline.build.scenes.wording import held_out
 from sightline.errors import UserError
 from sightline.evaluation.spec import Spec, effective
 from sightline.pictures import look
@@ -202,11 +200,32 @@ def test_contextual_like_questions_have_a_picture_and_in_val_a_response(tmp_path
     assert all(row["response"] and (folder / row["image_url"]).is_file() for row in val)
 
 
-def test_what_is_drawn_for_tests_is_held_out(tmp_path: Path) -> None:
-    """Every pair's combination of attributes is one that no training picture shows."""
-    for kind in KINDS:
-        for seed in range(5):
-            assert all(held_out(puzzle.mix) for puzzle in kept(kind, Random(seed)).puzzles)
+def test_a_smaller_drawing_leaves_no_picture_of_a_larger_one_and_what_a_user_put_there(
+    tmp_path: Path,
+) -> None:
+    draw_codis(tmp_path, pairs=30)
+    (tmp_path / "captions.json").write_text("{}")
+    records = json.loads((draw_codis(tmp_path, pairs=5) / "data.json").read_text())
+    named = {record["image_id"] for record in records}
+    assert {path.name for path in (tmp_path / "images").iterdir()} == named
+    assert (tmp_path / "captions.json").exists()
+
+
+def test_whether_a_thing_is_there_is_asked_with_both_answers_and_as_told(tmp_path: Path) -> None:
+    for kept in (False, True):
+        answers = []
+        for seed in range(200):
+            made = room(Random(seed))
+            if is_kept(made.things[0].shape, made.things[0].colour) != kept:
+                continue
+            fact = exists(made, Random(seed), kept=kept)
+            colour, name = fact.mix.split()
+            if kept or fact.answer == "no":
+                assert is_kept(name, colour) == kept
+            there = (name, colour) in {(thing.shape, thing.colour) for thing in made.things}
+            assert fact.answer == ("yes" if there else "no")
+            answers.append(fact.answer)
+        assert {"yes", "no"} == set(answers)
 
 
 def test_a_test_uses_wordings_that_training_never_says() -> None:

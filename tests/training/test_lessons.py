@@ -11,10 +11,9 @@ from training.mini.lessons import WORLDS, Lesson, Turn, lesson
 
 from sightline.build.scenes import rooms, wording
 from sightline.build.scenes.boards import BOARDS
-from sightline.build.scenes.meanings import MEANINGS
+from sightline.build.scenes.meanings import MEANINGS, QUESTIONS
 from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import THINGS, VIVID
-from sightline.build.scenes.scene import Thing
 from sightline.build.scenes.states import STATES, SYMBOLS, is_kept, state_of
 
 
@@ -33,22 +32,32 @@ def test_a_lesson_is_a_picture_of_the_models_size_and_questions_with_answers() -
 
 
 def test_no_training_question_is_put_in_words_that_are_kept_for_tests() -> None:
-    unseen = {
-        phrase
-        for kind in KINDS
-        for seed in range(30)
-        for puzzle in kind(Random(seed)).puzzles
-        for said in (puzzle.questions, *(situation.contexts for situation in puzzle.situations))
-        for phrase in said.unseen
-    } | {
-        phrase
-        for kind in BOARDS
-        for seed in range(30)
-        for fact in kind(Random(seed)).facts
-        for phrase in fact.questions.unseen
-    }
+    unseen = (
+        {
+            phrase
+            for kind in KINDS
+            for seed in range(30)
+            for puzzle in kind(Random(seed)).puzzles
+            for said in (puzzle.questions, *(situation.contexts for situation in puzzle.situations))
+            for phrase in said.unseen
+        }
+        | {
+            phrase
+            for kind in BOARDS
+            for seed in range(30)
+            for fact in kind(Random(seed)).facts
+            for phrase in fact.questions.unseen
+        }
+        | {
+            phrase
+            for made in map(rooms.room, map(Random, range(200)))
+            for fact in (*rooms.facts(made), rooms.exists(made, Random(1)))
+            for phrase in fact.questions.unseen
+        }
+        | set(QUESTIONS.unseen)
+    )
     assert len(unseen) > 100
-    for world in ("puzzle", "board"):
+    for world in WORLDS:
         said = "\n".join(turn.prompt for turn in turns_of(world, 150))
         assert not [phrase for phrase in unseen if f" {phrase}" in said or said.startswith(phrase)]
 
@@ -69,7 +78,13 @@ def test_no_training_picture_shows_a_thing_or_a_fate_that_is_kept_for_tests(
     for _ in range(60):
         lessons.room_lesson(Random(len(drawn)))
         shown.append(drawn[-1])
-    assert not any(rooms.is_kept(thing) for room in shown for thing in room.things)
+    assert not any(rooms.is_kept(thing.shape, thing.colour) for room in shown for thing in room.things)
+    for turn in turns_of("room", 300):
+        if turn.kind == "exists":
+            named = {
+                (name, colour) for name in THINGS for colour in VIVID if f"{colour} {name}" in turn.prompt
+            }
+            assert not any(rooms.is_kept(name, colour) for name, colour in named)
 
     together = {state_of(s, t).meaning: is_kept(s, t) for s in SYMBOLS for t in STATES}
     meant = {turn.answer for turn in turns_of("meaning", 150) if turn.kind == "meaning"}
@@ -86,7 +101,7 @@ def test_an_exam_asks_of_what_is_kept() -> None:
 
 def test_of_every_thing_colour_idea_and_fate_some_are_kept_and_most_are_not() -> None:
     for name in THINGS:
-        assert sum(rooms.is_kept(Thing(name, (0.5, 0.5), 0.2, colour)) for colour in VIVID) == 1
+        assert sum(rooms.is_kept(name, colour) for colour in VIVID) == 1
     for symbol in SYMBOLS:
         assert 1 <= sum(is_kept(symbol, state) for state in STATES) <= 2
     for state in STATES:
@@ -99,3 +114,25 @@ def test_of_every_puzzle_some_combinations_are_kept_and_most_are_not(kind: objec
     mixes = {puzzle.mix for seed in range(400) for puzzle in kind(Random(seed)).puzzles}
     kept = sum(map(wording.held_out, mixes))
     assert 0.05 < kept / len(mixes) < 0.35
+
+
+def test_no_training_picture_poses_a_puzzle_or_shows_writing_in_a_combination_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+
+    def remembered(kind: Any) -> Any:
+        def make(random: Random) -> Any:
+            made.append(kind(random))
+            return made[-1]
+
+        make.__name__ = kind.__name__
+        return make
+
+    monkeypatch.setattr(lessons, "KINDS", tuple(map(remembered, KINDS)))
+    monkeypatch.setattr(lessons, "BOARDS", tuple(map(remembered, BOARDS)))
+    for seed in range(60):
+        lessons.puzzle_lesson(Random(seed))
+        assert not any(wording.held_out(puzzle.mix) for puzzle in made[-1].puzzles)
+        lessons.board_lesson(Random(seed))
+        assert not any(wording.held_out(fact.mix) for fact in made[-1].facts)

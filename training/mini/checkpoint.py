@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,10 +20,6 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from sightline.build.scenes import boards, puzzles, rooms
-from sightline.build.scenes.boards import Board
-from sightline.build.scenes.puzzles.puzzle import Composed
-from sightline.build.scenes.wording import Wording
 from sightline.prompts import load
 from training.mini.lessons import LETTERS, SIDE, WORLDS
 
@@ -73,25 +68,13 @@ def vocabulary(texts: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def lesson_texts(count: int = 4000) -> Iterable[str]:
-    """What is said in many lessons, and every wording that no lesson uses."""
+def lesson_texts(count: int = 4000) -> Iterator[str]:
+    """What is said in many lessons; what only tests say are unknown words."""
     random = Random(0)
     for number in range(count):
-        _, turns = list(WORLDS.values())[number % len(WORLDS)](random)
-        for turn in turns:
+        for turn in list(WORLDS.values())[number % len(WORLDS)](random).turns:
             yield turn.prompt
             yield turn.answer
-    kinds: tuple[Callable[[Random], Composed | Board], ...] = (*puzzles.KINDS, *boards.BOARDS)
-    for kind in kinds * 40:
-        made = kind(random)
-        posed = made.puzzles if isinstance(made, Composed) else ()
-        for questions in (*(fact.questions for fact in made.facts), *(puzzle.questions for puzzle in posed)):
-            yield from questions.unseen
-        for situation in chain.from_iterable(puzzle.situations for puzzle in posed):
-            yield from situation.contexts.unseen
-    for wording in vars(rooms).values():
-        if isinstance(wording, Wording):
-            yield from (re.sub(r"\{\w+\}", " ", phrase) for phrase in wording.unseen)
 
 
 def tokenizer() -> PreTrainedTokenizerFast:

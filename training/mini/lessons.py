@@ -14,7 +14,7 @@ from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
 from sightline.build.scenes import rooms
 from sightline.build.scenes.boards import BOARDS, Board
 from sightline.build.scenes.draw import draw
-from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, Meaning, compose
+from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
 from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import Composed
 from sightline.build.scenes.rooms import Room
@@ -126,28 +126,25 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
         def wrong() -> list[str]:
             return distractors(symbol, state, random)
 
-    turns = [Turn(random.choice(QUESTIONS), meaning.meaning, "meaning", 0.7)]
+    turns = [Turn(_said(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7)]
     for _ in range(4):
         count = 6 if exam else random.choice(OPTIONS)
         options = random.sample([meaning.meaning, *wrong()[: count - 1]], count)
-        asked, wanted, kind = random.choice(QUESTIONS), meaning.meaning, "iibench"
+        asked, wanted, kind = _said(QUESTIONS, random, exam), meaning.meaning, "iibench"
         if not exam and random.random() < SAID:
             wanted, kind = random.choice(options), "says"
             asked = f"Which of these says: {wanted}"
-        turns.append(Turn(iibench_prompt(asked, options), f"({LETTERS[options.index(wanted)]})", kind))
+        # The meaning first, then its letter: to look a text up is learnt, from a picture to a letter is not.
+        answer = f"{wanted} ({LETTERS[options.index(wanted)]})"
+        turns.append(Turn(iibench_prompt(asked, options), answer, kind))
     return Lesson(_drawn(scene), turns)
-
-
-def layout(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
-    """What is held out of a pictogram that is no combination of symbol and fate."""
-    return f"{meaning.name} {types[0]} {scene.background}"
 
 
 def room_lesson(random: Random, exam: bool = False) -> Lesson:
     """A place with things: plain questions in many words, a description, a listing; styled or masked."""
     big = random.random() < 0.25
     made = rooms.prominent(random) if big else rooms.room(random)
-    while any(map(rooms.is_kept, made.things)) != exam:
+    while any(rooms.is_kept(thing.shape, thing.colour) for thing in made.things) != exam:
         made = rooms.prominent(random) if big else rooms.room(random)
     picture = draw(made.scene)
     describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe")
@@ -162,8 +159,10 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
         )
     turns = [Turn("List the things in the picture.", rooms.listed(made, random), "list", 0.6)]
     if random.random() < 0.7:
+        turns.append(Turn("Describe the picture.", rooms.described(made, fully=True), "describe fully"))
+    if random.random() < 0.2:
         turns.append(describe)
-    turns += [_asked(rooms.exists(made, random), random, exam) for _ in range(2)]
+    turns += [_asked(rooms.exists(made, random, kept=exam), random, exam) for _ in range(2)]
     turns += [_asked(fact, random, exam) for fact in _some(rooms.facts(made), TURNS, random)]
     return Lesson(seen(picture), turns)
 

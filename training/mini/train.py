@@ -11,7 +11,9 @@ import json
 import multiprocessing as mp
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from queue import Empty
 from random import Random
 from typing import Any, NamedTuple
 
@@ -38,7 +40,7 @@ from training.mini.lessons import DENSE, SHARES, Lesson, lesson
 HEAD = PICTURE_TOKENS + 1
 IGNORED = -100
 TOKEN = " by token"
-LONG = tuple(f"{kind}{TOKEN}" for kind in ("describe", "list", "read"))
+LONG = tuple(f"{kind}{TOKEN}" for kind in ("describe fully", "list", "read"))
 WARM_UP = 150
 DENSE_STEPS = range(2000)
 ADAM = 0.25
@@ -181,12 +183,22 @@ def rate_at(step: int, steps: int) -> float:
     return min(1.0, (step + 1) / WARM_UP) * min(1.0, (1 - step / steps) / DECAY + 0.01)
 
 
-def teacher(seed: int, steps: range, chosen: argparse.Namespace, words: PreTrainedTokenizerFast) -> Any:
-    """A queue of the batches of these steps, filled by another process."""
+def taught(
+    seed: int, steps: range, chosen: argparse.Namespace, words: PreTrainedTokenizerFast
+) -> Iterator[Batch]:
+    """The batches of these steps, made ahead by another process. Raises RuntimeError where that dies."""
     queue: Any = mp.Queue(4)
     args = (seed, steps, chosen.batch, words, chosen.most, queue)
-    mp.Process(target=teach, args=args, daemon=True).start()
-    return queue
+    process = mp.Process(target=teach, args=args, daemon=True)
+    process.start()
+    for _ in steps:
+        while True:
+            try:
+                yield queue.get(timeout=10)
+                break
+            except Empty:
+                if not process.is_alive():
+                    raise RuntimeError("the process that draws the lessons has died") from None
 
 
 def learn(made: Any, steppers: list[torch.optim.Optimizer], batch: Batch, *, bf16: bool) -> float:
@@ -258,13 +270,12 @@ def main() -> None:
     steps = range(first, chosen.stop or chosen.steps)
     random = Random("mini exam")
     exam = [pack([lesson(random, exam=True) for _ in range(100)], words, 600) for _ in range(5)]
-    queue = teacher(chosen.seed, steps, chosen, words)
     began, losses = time.monotonic(), list[float]()
-    for step in steps:
+    for step, batch in zip(steps, taught(chosen.seed, steps, chosen, words), strict=True):
         for stepper, share in zip(steppers, (1.0, ADAM), strict=True):
             for group in stepper.param_groups:
                 group["lr"] = chosen.rate * share * rate_at(step, chosen.steps)
-        losses.append(learn(made, steppers, queue.get(), bf16=chosen.bf16))
+        losses.append(learn(made, steppers, batch, bf16=chosen.bf16))
         done = step + 1
         if done % 50 == 0 or done == steps.stop:
             pace = (time.monotonic() - began) / (done - first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -108,6 +109,8 @@ def _leading(result: Result) -> Result:
 
 def _command(spec: Spec) -> str:
     """The command line that does the same."""
-    words = f"sightline run {spec.task} --model {spec.model} --data {spec.data} --store {spec.store}"
-    words += f" --seed {spec.seed}" if spec.seed else ""
-    return f"{words}{f' --split {spec.split}' if spec.split else ''} --out {spec.out}"
+    words = ["sightline", "run", spec.task, "--model", spec.model, "--data", str(spec.data)]
+    words += ["--store", spec.store, "--out", str(spec.out)]
+    words += ["--seed", str(spec.seed)] if spec.seed else []
+    words += ["--split", spec.split] if spec.split else []
+    return shlex.join(words)

@@ -12,11 +12,15 @@ from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 
 MARK = ".sightline-mini"
-"""The file by which a folder is known as one of ours."""
+"""The file by which a folder is known as one of ours; it names what was drawn."""
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
-    """Write files by their names; returns the folder. Raises UserError where it holds something else."""
+    """Write files by their names, pictures first; returns the folder.
+
+    What an earlier drawing left and this one does not name is removed. Raises UserError where the folder
+    holds something else.
+    """
     if folder.exists() and not (folder / MARK).exists() and _holds_anything(folder):
         raise UserError(
             "holds something that was not drawn here", file=folder, expected="an empty or a new folder"
@@ -25,10 +29,14 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UserError("a file is in the way", file=folder, expected="a new folder") from None
-    (folder / MARK).touch()
-    for name, content in files.items():
+    drawn_before = (folder / MARK).read_text().splitlines() if (folder / MARK).exists() else []
+    write_atomically(folder / MARK, ["\n".join(dict.fromkeys([*drawn_before, *files])).encode()])
+    for name in sorted(files, key=lambda name: not name.endswith(".png")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / name, [content])
+        write_atomically(folder / name, [files[name]])
+    for name in set(drawn_before) - set(files):
+        (folder / name).unlink(missing_ok=True)
+    write_atomically(folder / MARK, ["\n".join(files).encode()])
     return folder
 
 

@@ -82,7 +82,7 @@ def _record(name: str, picture: str, pictogram: Pictogram, random: Random) -> di
         "questions": [
             {
                 "id": name,
-                "question": random.choice(QUESTIONS),
+                "question": QUESTIONS.tested(random),
                 "options": options,
                 "correct_option": meaning.meaning,
                 "answer": LETTERS[options.index(meaning.meaning)],

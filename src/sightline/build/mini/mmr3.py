@@ -70,7 +70,7 @@ def _rephrased(groups: int, random: Random) -> Probes:
         made = _kept(room, random)
         picture = draw(made.scene)
         kept = f"{made.things[0].colour} {made.things[0].shape}"
-        asked = [fact for fact in (*facts(made), exists(made, random)) if fact.mix in ("", kept)]
+        asked = [fact for fact in facts(made) if fact.mix in ("", kept)] + [exists(made, random, kept=True)]
         kind = random.choice(sorted({fact.kind for fact in asked}))
         fact: Fact = random.choice([fact for fact in asked if fact.kind == kind])
         wordings = random.sample(fact.questions.all, 4)
@@ -179,7 +179,7 @@ def _kept(kind: Any, random: Random) -> Room:
     """A place that has a thing in a combination of colour and kind that is kept for tests."""
     while True:
         made: Room = kind(random)
-        if is_kept(made.things[0]):
+        if is_kept(made.things[0].shape, made.things[0].colour):
             return made
 
 

@@ -7,6 +7,7 @@ from random import Random
 from msgspec import Struct
 
 from sightline.build.scenes.scene import TINTS, Scene, Thing, placed
+from sightline.build.scenes.wording import Wording
 
 
 class Meaning(Struct, frozen=True):
@@ -22,10 +23,14 @@ class Meaning(Struct, frozen=True):
     difficulty: str = "Easy"
 
 
-QUESTIONS = (
-    "What is the implied meaning of this picture?",
-    "Which of these does the picture want to say?",
-    "What does this picture stand for?",
+QUESTIONS = Wording(
+    (
+        "What is the implied meaning of this picture?",
+        "Which of these does the picture want to say?",
+        "What does this picture stand for?",
+    ),
+    (),
+    ("Which message is hidden in this picture?", "What is the deeper meaning here?"),
 )
 
 MEANINGS = (

@@ -116,33 +116,38 @@ def facts(room: Room) -> list[Fact]:
     return found
 
 
-def is_kept(thing: Thing) -> bool:
+def is_kept(name: str, colour: str) -> bool:
     """Whether a thing of that colour is kept for tests: one colour of each kind of thing is."""
-    return (VIVID.index(thing.colour) + THINGS.index(thing.shape)) % len(VIVID) == 0
+    return (VIVID.index(colour) + THINGS.index(name)) % len(VIVID) == 0
 
 
-def exists(room: Room, random: Random) -> Fact:
-    """Whether something is there: yes and no equally often, and where it is not, its parts are."""
-    thing = random.choice(room.things)
-    name, colour = thing.shape, thing.colour
-    answer = random.random() < 0.5
+def exists(room: Room, random: Random, *, kept: bool = False) -> Fact:
+    """Whether something is there: yes and no equally often, and what is not there is in a colour that is.
+
+    Where `kept` it is asked only of what is kept for tests (of the first thing, or of what is nowhere in the
+    picture), else never of that.
+    """
     here = {(thing.shape, thing.colour) for thing in room.things}
-    while not answer and (name, colour) in here:
-        name = random.choice(THINGS)
-        colour = random.choice([thing.colour for thing in room.things])
-    return Fact(
-        "exists", _worded(EXISTS, name=name, colour=colour), "yes" if answer else "no", f"{colour} {name}"
-    )
+    if random.random() < 0.5:
+        thing = room.things[0] if kept else random.choice(room.things)
+        name, colour, answer = thing.shape, thing.colour, "yes"
+    else:
+        colours = VIVID if kept else tuple({thing.colour: None for thing in room.things})
+        kinds = [(name, colour) for name in THINGS for colour in colours]
+        absent = [kind for kind in kinds if kind not in here and is_kept(*kind) == kept]
+        (name, colour), answer = random.choice(absent), "no"
+    return Fact("exists", _worded(EXISTS, name=name, colour=colour), answer, f"{colour} {name}")
 
 
-def described(room: Room) -> str:
-    """The place in two sentences, the things in reading order: what a model is to say of a picture."""
-    order = sorted(range(len(room.things)), key=room.cells.__getitem__)
-    listed = " and ".join(
-        f"a {room.sizes[i]} {room.things[i].colour} {room.things[i].shape} at the {POSITIONS[room.cells[i]]}"
-        for i in order
-    )
-    return f"This is a {room.place} by {room.time}. There is {listed}."
+def described(room: Room, *, fully: bool = False) -> str:
+    """The place in two sentences, its things in reading order by name and position, or with all that is
+    known of them."""
+    said = []
+    for i in sorted(range(len(room.things)), key=room.cells.__getitem__):
+        thing = room.things[i]
+        looks = f"{room.sizes[i]} {thing.colour} " if fully else ""
+        said.append(f"a {looks}{thing.shape} at the {POSITIONS[room.cells[i]]}")
+    return f"This is a {room.place} by {room.time}. There is {' and '.join(said)}."
 
 
 def listed(room: Room, random: Random) -> str:
@@ -176,7 +181,7 @@ PLACE = Wording(
         "Tell me what place this is.",
     ),
     ("Where was the picture taken?", "Name the place in the picture."),
-    ("In the picture, which kind of place is this?", "Of what place is the picture?"),
+    ("What sort of scene does this image show?", "Which location has been depicted here?"),
 )
 TIME = Wording(
     (
@@ -186,7 +191,10 @@ TIME = Wording(
         "Tell me if it is day or night.",
     ),
     ("When was the picture taken, by day or by night?", "Name the time: day or night."),
-    ("In the picture, is it day or night?", "Was it day or night in the picture?"),
+    (
+        "Does it look like daytime or nighttime, day or night?",
+        "Was this shot at day or night, would you say?",
+    ),
 )
 COUNT = Wording(
     (
@@ -196,7 +204,7 @@ COUNT = Wording(
         "Tell me how many things there are.",
     ),
     ("Count the things in the picture.", "The picture has how many things?"),
-    ("In the picture, how many things are there?", "What number of things is in the picture?"),
+    ("What is the total of the items shown?", "How numerous are these objects?"),
 )
 COLOR = Wording(
     (
@@ -206,7 +214,7 @@ COLOR = Wording(
         "Tell me the color of the {name}.",
     ),
     ("Which color does the {name} have?", "Name the color of the {name}."),
-    ("For the {name}, which color is it?", "In the picture, the {name} is of what color?"),
+    ("Which hue does one see on the {name}?", "Say the shade of this {name}."),
 )
 WHAT = Wording(
     (
@@ -216,7 +224,7 @@ WHAT = Wording(
         "Tell me which thing is {colour}.",
     ),
     ("Name the thing that is {colour}.", "The {colour} thing is what?"),
-    ("For the {colour} thing, what is it?", "In the picture, what thing is {colour}?"),
+    ("Which item was painted {colour}?", "Point out whatever looks {colour}."),
 )
 WHERE = Wording(
     (
@@ -226,10 +234,7 @@ WHERE = Wording(
         "Tell me where the {colour} {name} is.",
     ),
     ("Name the position of the {colour} {name}.", "The {colour} {name} is where?"),
-    (
-        "For the {colour} {name}, what is the position?",
-        "In the picture, which part has the {colour} {name}?",
-    ),
+    ("In what spot does the {colour} {name} stand?", "Whereabouts could one find the {colour} {name}?"),
 )
 WHAT_AT = Wording(
     (
@@ -239,7 +244,7 @@ WHAT_AT = Wording(
         "Tell me what is at the {at}.",
     ),
     ("Name the thing at the {at}.", "The {at} of the picture has what?"),
-    ("At the {at}, which thing is there?", "In the picture, what thing is at the {at}?"),
+    ("Which item stands at the {at}?", "What would one spot at the {at}?"),
 )
 SIZE = Wording(
     (
@@ -249,7 +254,10 @@ SIZE = Wording(
         "Tell me the size of the {colour} {name}.",
     ),
     ("Name the size of the {colour} {name}.", "The {colour} {name} is how big?"),
-    ("For the {colour} {name}, what size is it?", "In the picture, is the {colour} {name} large or small?"),
+    (
+        "Would you call the {colour} {name} large or small?",
+        "Say whether the {colour} {name} looks large or small.",
+    ),
 )
 EXISTS = Wording(
     (
@@ -259,7 +267,7 @@ EXISTS = Wording(
         "Tell me if there is a {colour} {name}.",
     ),
     ("Can I see a {colour} {name} in the picture?", "A {colour} {name} is in the picture: yes or no?"),
-    ("In the picture, is there a {colour} {name}?", "Does the picture have a {colour} {name} in it?"),
+    ("Any {colour} {name} to be seen?", "Could one spot some {colour} {name}?"),
 )
 
 
