@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,8 @@ BENCHMARKS = {
     "groups": "sightline.benchmarks.groups:groups",
 }
 
-# Prefix of a model's name, or all of it -> a function of (rest of the name, ModelOptions) -> models.
+# Prefix of a model's name, up to a "/", or all of it -> a function of (rest of the name, whole name,
+# ModelOptions) -> models.
 MODELS = {
     "openai/": "sightline.models.resolve:openai",
     "http://": "sightline.models.resolve:endpoint",
@@ -86,12 +87,16 @@ def benchmark_names() -> list[str]:
 
 
 def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
-    """The prefix that a model's name begins with, and what makes models of that kind."""
-    named = _longest(spec, {**MODELS, **_plugged["models"]})
-    named = named or _longest(spec, (entry.name for entry in _entry_points("models")))
-    if named:
-        return named, _find("models", named, MODELS)
-    known = [f"{prefix}..." if prefix.endswith("/") else prefix for prefix in MODELS]
+    """The longest prefix that a model's name begins with, and what makes models of that kind.
+
+    A registered name without a closing "/" is no prefix: it must be the whole name.
+    """
+    names = _names("models", MODELS)
+    fitting = [name for name in names if spec == name or (name.endswith("/") and spec.startswith(name))]
+    if fitting:
+        longest = max(fitting, key=len)
+        return longest, _find("models", longest, MODELS)
+    known = [f"{name}..." if name.endswith("/") else name for name in names]
     raise unknown_name("model", spec, [*known, "baseline/chance"])
 
 
@@ -111,10 +116,6 @@ def perturbation(name: str) -> Perturbation:
 def perturbation_names() -> list[str]:
     """The names of all perturbations that are installed or plugged in."""
     return _names("perturbations", PERTURBATIONS)
-
-
-def _longest(spec: str, prefixes: Iterable[str]) -> str:
-    return max((prefix for prefix in prefixes if spec.startswith(prefix)), key=len, default="")
 
 
 def plug_in(file: str) -> None:

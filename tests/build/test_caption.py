@@ -187,8 +187,9 @@ def test_an_estimate_counts_what_describing_would_send(
     assert not painter.asked
     painter.replies = {"blue": [""]}
     asyncio.run(captioner(tmp_path).describe(files, store))
-    assert captioner(tmp_path).estimate(files, store).to_ask == 0
-    assert captioner(tmp_path, again=True).estimate(files, store).to_ask == 1
+    for again, counts in {False: (2, 2, 0, 0), True: (2, 1, 1, (photos / "blue.png").stat().st_size)}.items():
+        found = captioner(tmp_path, again=again).estimate(files, store)
+        assert (found.pictures, found.known, found.to_ask, found.picture_bytes) == counts
     store.close()
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import pytest
 from PIL import Image
@@ -27,7 +29,8 @@ from sightline.build.rephrase import (
 from sightline.build.sources import Source
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.groups import read_groups
-from sightline.types import Text
+from sightline.models.baseline import Chance
+from sightline.types import Answer, Failure, Request, Text
 
 THREE = ("What was used to make them?", "Of what are they made?", "Which material are they of?")
 
@@ -147,6 +150,62 @@ def test_a_useless_reply_is_asked_for_again_twice_and_then_dropped(
     assert asker.counts.asked == 3 * ASKS
     assert {one.dropped for one in found.values()} == {"fewer than three distinct rephrasings (0)"}
     assert {one.draw for one in found.values()} == {ASKS - 1}
+
+
+class Opened(Chance):
+    """Chance, which tells when it is opened and closed, and by how many calls it was asked."""
+
+    told: ClassVar[list[str]] = []
+
+    async def __aenter__(self) -> Self:
+        self.told.append("opened")
+        return await super().__aenter__()
+
+    async def __aexit__(self, *how: Any) -> None:
+        self.told.append("closed")
+        await super().__aexit__(*how)
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        self.told.append("asked")
+        async for index, result in super().answer(requests):
+            yield index, result
+
+
+def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_asked(
+    tmp_path: Path, sources: list[Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
+    monkeypatch.setattr(Opened, "told", [])
+    asker = Asker(Asking(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
+    job = prepare(sources, asker)
+    with asker.store() as store:
+        asyncio.run(rephrase(job, asker, store))
+        assert Opened.told == ["opened", *ASKS * ["asked"], "closed"]
+        asyncio.run(rephrase(job, asker, store))
+        assert Opened.told[-1] == "closed"
+        assert len(Opened.told) == ASKS + 2
+        # Of what is kept open nothing is left: an ask of its own opens and closes.
+        more = [asker.keyed(request(sources[0]), ASKS)]
+        asyncio.run(asker.ask(store, more, "", shown=False))
+    assert Opened.told[ASKS + 2 :] == ["opened", "asked", "closed"]
+
+
+def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
+    tmp_path: Path, sources: list[Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
+    monkeypatch.setattr(Opened, "told", [])
+    asker = Asker(Asking(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
+    job = prepare(sources, asker)
+    with asker.store() as store:
+        monkeypatch.setattr(store, "remember", broken)
+        with pytest.raises(SurroundingsError, match="the disk is full"):
+            asyncio.run(rephrase(job, asker, store))
+    assert Opened.told == ["opened", "asked", "closed"]
+
+
+def broken(*_: Any) -> None:
+    raise SurroundingsError("the disk is full")
 
 
 def test_pictures_of_another_builders_folder_are_kept_apart(

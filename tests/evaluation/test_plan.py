@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evaluation.plan import choose, place
+from sightline.evaluation.plan import choose, place, sample_at
 from sightline.types import Sample
 
 SAMPLES = [Sample(f"s{n}", "?") for n in range(50)]
@@ -27,3 +27,4 @@ def test_a_shuffled_limit_is_seeded_and_a_plain_one_takes_the_first() -> None:
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 100), st.integers(0, 100))
 def test_places_order_by_sample_then_by_probe(a: int, b: int, m: int, n: int) -> None:
     assert (place(a, m) < place(b, n)) == ((a, m) < (b, n))
+    assert sample_at(place(a, m)) == a

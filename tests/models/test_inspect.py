@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from PIL import Image
@@ -346,6 +347,48 @@ def test_what_changes_answers_is_in_the_identity_and_what_is_ours_is_not() -> No
     routed = model_of(routing={"order": ["a"]}).identity
     assert routed != model_of(routing={"order": ["b"]}).identity
     assert "order" not in routed
+
+
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [
+        ("inspect/openai-api/local/llava", "LOCAL_BASE_URL"),
+        ("inspect/vllm/llava", "VLLM_BASE_URL"),
+        ("inspect/ollama/llava", "OLLAMA_BASE_URL"),
+        ("inspect/anthropic/claude", "INSPECT_EVAL_MODEL_BASE_URL"),
+        ("inspect/stand-in/m", "ANYONES_BASE_URL"),
+    ],
+)
+def test_an_address_from_the_environment_is_in_the_identity_as_one_that_is_passed(
+    monkeypatch: pytest.MonkeyPatch, spec: str, variable: str
+) -> None:
+    plain = model_of(spec)
+    assert plain.identity == spec.replace("/", " ", 1)
+    for address in ("http://gpu1:8000/v1", "http://gpu2:8000/v1"):
+        monkeypatch.setenv(variable, address)
+        model, passed = model_of(spec), model_of(spec, base_url=address)
+        assert model.identity == passed.identity == f"{plain.identity} base_url={address}"
+        assert model.host == passed.host == urlsplit(address).netloc
+        assert model_of(spec, base_url="http://here:1/v1").host == "here:1"
+        monkeypatch.delenv(variable)
+
+
+def test_two_servers_under_one_name_are_asked_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"group": "g", "variant": "a", "images": [], "prompt": "Who?"}\n')
+    words: dict[str, Any] = {"model": "inspect/stand-in/m", "store": tmp_path / "s.db"}
+    words |= {"set": {"embedder": "none"}}
+    asked = []
+    for address in (None, "http://gpu1:8000/v1", "http://gpu2:8000/v1", "http://gpu1:8000/v1"):
+        if address:
+            monkeypatch.setenv("ANYONES_BASE_URL", address)
+        asked.append(sightline.run(f"groups:{tmp_path}/mine.jsonl", **words).counts.asked)
+    assert asked == [1, 1, 1, 0]
+
+
+def test_a_secret_in_an_argument_is_refused_whatever_its_depth() -> None:
+    with pytest.raises(UserError, match=r"--model-arg extra_body\.extra_headers holds a secret") as refused:
+        model_of(extra_body={"a": 1, "extra_headers": {"x": KEY}})
+    assert KEY not in str(refused.value)
 
 
 def test_the_providers_own_arguments_reach_it_and_it_is_closed_in_the_end() -> None:

@@ -35,6 +35,11 @@ def test_a_missing_install_is_told_with_what_installs_it(monkeypatch: pytest.Mon
         ("sglang/m", {"flags": "--model_path=other"}, "--model-path is chosen by Sightline"),
         ("vllm/m", {"flags": "--api-key sk-1"}, "--api-key would end up in results"),
         ("vllm/m", {"flags": "--hf-token=hf-1"}, "--hf-token would end up in results.*HF_TOKEN"),
+        ("vllm/m", {"flags": "--api-ke sk-1"}, "--api-ke, short for --api-key, would end up in results"),
+        ("vllm/m", {"flags": "--served_model_nam=x"}, "--served-model-name, is chosen by Sightline"),
+        ("vllm/m", {"flags": "--ssl-keyfile k.pem"}, "--ssl-keyfile is chosen by Sightline"),
+        ("vllm/m", {"flags": "--config srv.yaml"}, "--config names a file of flags.*the flags themselves"),
+        ("vllm/m", {"flags": "--dtype half --conf=srv.yaml"}, "--conf, short for --config, names a file"),
         ("vllm/m", {"flags": "8192"}, "begins with no flag"),
         ("vllm/m", {"flags": "--x 'y"}, "--model-arg flags: No closing quotation"),
         ("vllm/m", {"executable": "/no/such/vllm"}, "there is no program /no/such/vllm"),
@@ -62,6 +67,25 @@ def test_the_identity_is_the_model_and_the_flags_that_change_answers() -> None:
     assert one == other
     assert one == "vllm org/llava --limit-mm-per-prompt '{\"image\": 2}' --max-model-len 8192"
     assert _identity(flags="--max-model-len 4096") != _identity(flags="--max-model-len 8192")
+
+
+def test_of_flags_that_are_repeated_the_order_tells() -> None:
+    # Both servers take the last, by Python's argparse.
+    assert _identity(flags="--dtype float16 --dtype bfloat16") != _identity(
+        flags="--dtype bfloat16 --dtype float16"
+    )
+    assert _identity(flags="--enable-x --no-enable-x") != _identity(flags="--no-enable-x --enable-x")
+    assert _identity(flags="--seed 1 --dtype float16 --dtype half") == _identity(
+        flags="--dtype float16 --seed 1 --dtype half"
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--config-format hf", "--model-impl auto", "--ssl-ca-certs ca.pem", "--hf-overrides '{}'", "-q awq"],
+)
+def test_flags_that_only_begin_like_refused_ones_are_taken(flags: str) -> None:
+    assert _identity(flags=flags) == f"vllm org/llava {flags}"
 
 
 def test_a_model_id_replaces_it() -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 from sqlalchemy import create_engine, text
 
 from sightline.engine.readings import readings_of
 from sightline.engine.store import Store
 from sightline.models.reader import Reader, Word
-from sightline.pictures import BadPicture, look
+from sightline.pictures import BadPicture, PictureLimits, look, read_picture, transform_for
 from sightline.types import Picture, PictureFile
 
 STOP = Word("STOP", (1.5, 2, 30, 12.25), 0.75)
@@ -57,12 +58,12 @@ def test_each_picture_is_read_once_and_found_again_as_it_was(
     wide, tall, square, _ = pictures
     for _ in range(2):
         found = readings_of(pictures, reader, store)
-        assert (found[wide.digest], found[tall.digest]) == ((STOP,), ())
-        assert str(found[square.digest]).endswith("it is square")
+        assert (found[wide.digest, ""], found[tall.digest, ""]) == ((STOP,), ())
+        assert str(found[square.digest, ""]).endswith("it is square")
         assert len(found) == 3
     assert sorted(signs.read_so_far) == ["tall.png", "twin.png"]
     other = Store.open(str(tmp_path / "s.db"))
-    assert readings_of([wide], Signs(), other)[wide.digest] == (STOP,)
+    assert readings_of([wide], Signs(), other)[wide.digest, ""] == (STOP,)
     other.close()
 
 
@@ -71,6 +72,20 @@ def test_another_reader_reads_anew(pictures: list[PictureFile], store: Store) ->
         signs = Signs(identity)
         readings_of(pictures[:2], signs, store)
         assert signs.read_so_far == ["wide.png", "tall.png"]
+
+
+def test_a_picture_is_read_as_it_is_shown(pictures: list[PictureFile], store: Store) -> None:
+    class Measures(Signs):
+        def read(self, picture: PictureFile) -> tuple[Word, ...]:
+            return (Word("all", (0, 0, *read_picture(picture).size), 1),)
+
+    wide = pictures[0]
+    small = replace(wide, transform=transform_for(wide, PictureLimits(max_side=5)))
+    for _ in range(2):
+        found = readings_of([small, wide], Measures(), store)
+        boxes = [word.box for words in found.values() if isinstance(words, tuple) for word in words]
+        assert [right for _, _, right, _ in boxes] == [5, 9]
+        assert readings_of([wide], Measures(), store) == {(wide.digest, ""): found[wide.digest, ""]}
 
 
 def test_what_was_read_before_an_interruption_is_kept(pictures: list[PictureFile], store: Store) -> None:
@@ -99,6 +114,6 @@ def test_readings_may_be_dropped_and_come_back(
     again = Store.open(str(tmp_path / "s.db"))
     signs = Signs()
     found = readings_of(pictures[:1], signs, again)
-    assert (found[pictures[0].digest], signs.read_so_far) == ((STOP,), ["wide.png"])
+    assert (found[pictures[0].digest, ""], signs.read_so_far) == ((STOP,), ["wide.png"])
     assert again.readings([]) == {}
     again.close()

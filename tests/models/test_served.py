@@ -162,6 +162,20 @@ def test_a_folder_of_weights_is_known_by_what_lies_in_it(told: Told, tmp_path: P
     assert _model(f"vllm/{moved}").identity != model.identity
 
 
+def test_logs_that_nothing_was_written_to_for_a_week_are_removed(told: Told, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "sightline" / "logs"
+    folder.mkdir(parents=True)
+    for name, days in {"old.log": 8, "recent.log": 6, "notes.txt": 8}.items():
+        (folder / name).touch()
+        when = time.time() - days * 24 * 3600
+        os.utime(folder / name, (when, when))
+    _ask(_model())
+    left = {path.name for path in folder.iterdir()}
+    assert left > {"recent.log", "notes.txt"}
+    assert "old.log" not in left
+    assert len(left) == 3
+
+
 # What goes wrong
 
 
@@ -186,6 +200,11 @@ def test_a_server_that_is_never_healthy_is_waited_for_as_long_as_was_said(told: 
         _ask(_model(flags=flags, startup=1))
     assert len(told.starts) == 1
     assert told.none_lives()
+
+
+def test_a_word_that_no_flag_takes_is_no_second_model(told: Told) -> None:
+    with pytest.raises(UserError, match=r"unrecognized arguments: other/model"):
+        _ask(_model(flags="--never other/model"))
 
 
 def test_a_program_that_cannot_be_run_is_told(told: Told, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ from PIL import Image
 
 from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
 from sightline.build.scenes import rooms
-from sightline.build.scenes.boards import BOARDS, Board
+from sightline.build.scenes.boards import BOARDS, WORDS, Board
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
 from sightline.build.scenes.puzzles import KINDS
-from sightline.build.scenes.puzzles.puzzle import Composed
+from sightline.build.scenes.puzzles.puzzle import THINGS, VIVID, Composed
 from sightline.build.scenes.rooms import Room
 from sightline.build.scenes.scene import Scene
 from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept, state_of
@@ -31,8 +31,20 @@ TURNS = 8
 STYLED = 0.14
 MASKED = 0.35
 LETTERS = "ABCDEF"
+CHOICE = "choice"
+"""The type of questions with options that are not II-Bench's own."""
 OPTIONS = (2, 2, 3, 4, 6, 6)
 """How many options a question has: with few of them, a model finds out what letters are for."""
+ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("color", "sign_color", "highest", "lowest"), VIVID),
+    "what": THINGS,
+    "place": rooms.PLACES,
+    "where": rooms.POSITIONS,
+    **dict.fromkeys(("item", "row_word", "sign_at", "sign_says", "ticked"), WORDS),
+}
+"""What else could be the answer to a plain question that is put with options."""
+CHOSEN = 0.3
+"""The share of such questions that are."""
 SAID = 0.25
 """The share of questions that can be answered from their options alone: which letter stands before what."""
 SHARES = {"puzzle": 0.27, "meaning": 0.24, "room": 0.24, "board": 0.25}
@@ -111,10 +123,10 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
         scene, types = compose(meaning, random)
         while held_out(layout(meaning, scene, types)) != exam:
             scene, types = compose(meaning, random)
-        others = [other.meaning for other in MEANINGS if other is not meaning]
+        meanings = [other.meaning for other in MEANINGS if other is not meaning]
 
         def wrong() -> list[str]:
-            return random.sample(others, 5)
+            return random.sample(meanings, 5)
 
     else:
         symbol, state = random.choice(SYMBOLS), random.choice(STATES)
@@ -128,15 +140,13 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
 
     turns = [Turn(_said(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7)]
     for _ in range(4):
-        count = 6 if exam else random.choice(OPTIONS)
-        options = random.sample([meaning.meaning, *wrong()[: count - 1]], count)
-        asked, wanted, kind = _said(QUESTIONS, random, exam), meaning.meaning, "iibench"
+        others = wrong()[: 5 if exam else random.choice(OPTIONS) - 1]
         if not exam and random.random() < SAID:
-            wanted, kind = random.choice(options), "says"
-            asked = f"Which of these says: {wanted}"
-        # The meaning first, then its letter: to look a text up is learnt, from a picture to a letter is not.
-        answer = f"{wanted} ({LETTERS[options.index(wanted)]})"
-        turns.append(Turn(iibench_prompt(asked, options), answer, kind))
+            wanted, *others = random.sample([meaning.meaning, *others], 1 + len(others))
+            turns.append(_chosen(f"Which of these says: {wanted}", wanted, others, random))
+        else:
+            turn = _chosen(_said(QUESTIONS, random, exam), meaning.meaning, others, random)
+            turns.append(turn._replace(kind="iibench"))
     return Lesson(_drawn(scene), turns)
 
 
@@ -215,13 +225,24 @@ def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
 def _asked(fact: Fact, random: Random, exam: bool) -> Turn:
     """A fact about a room, as MM-R3 asks it half of the times."""
     turn = _plain(fact, random, exam)
-    if random.random() < 0.5:
+    if turn.kind == CHOICE or random.random() < 0.5:
         return turn
     return turn._replace(prompt=fill(load("mmr3")["rephrasing"]["prompt"], question=turn.prompt))
 
 
 def _plain(fact: Fact, random: Random, exam: bool) -> Turn:
-    return Turn(_said(fact.questions, random, exam), fact.answer, fact.kind)
+    asked = _said(fact.questions, random, exam)
+    others = [other for other in ALTERNATIVES.get(fact.kind, ()) if other != fact.answer]
+    if others and not exam and random.random() < CHOSEN:
+        return _chosen(asked, fact.answer, random.sample(others, random.choice(OPTIONS) - 1), random)
+    return Turn(asked, fact.answer, fact.kind)
+
+
+def _chosen(asked: str, wanted: str, others: Sequence[str], random: Random) -> Turn:
+    """A question with options. The answer says the option first, then its letter: to look a text up is
+    learnt, from a picture to a letter is not."""
+    options = random.sample([wanted, *others], 1 + len(others))
+    return Turn(iibench_prompt(asked, options), f"{wanted} ({LETTERS[options.index(wanted)]})", CHOICE)
 
 
 def _said(wording: Wording, random: Random, exam: bool) -> str:

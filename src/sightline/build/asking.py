@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from sightline.engine.runner import Counts, Keyed, Runner, is_settled
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.spec import PROTOCOL
+from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.pictures import transform_for
 from sightline.types import Message, PictureFile, Request
@@ -54,7 +55,7 @@ class Asker:
         _check(asking)
         config = load_config(asking.config)
         options = ModelOptions(config, asking.model_args, asking.model_id, keyless=asking.keyless)
-        self._models = resolve(asking.model, options)
+        self._models: Sequence[Model] = resolve(asking.model, options)
         self._asking = asking
         price = config.price(asking.model)
         if asking.max_cost is not None and price is None:
@@ -97,6 +98,17 @@ class Asker:
         body = canonical(self.identity, messages, shown, self.sampling, draw, self._asking.fresh)
         return Keyed(Request(key_of(body), messages, self.sampling, shown, draw), body)
 
+    @asynccontextmanager
+    async def kept_open(self) -> AsyncIterator[None]:
+        """Within it a model that was opened to ask stays open: it is loaded once for several asks."""
+        models = self._models
+        async with AsyncExitStack() as opened:
+            self._models = [cast("Model", _KeptOpen(model, opened)) for model in models]
+            try:
+                yield
+            finally:
+                self._models = models
+
     async def ask(self, store: Store, requests: Sequence[Keyed], title: str, *, shown: bool) -> None:
         """Ask all that is not known, within what is left of the budget (`counts.stopped` tells its end).
 
@@ -119,6 +131,27 @@ class Asker:
         """The keys of those requests that would not be asked, because what came of them is known."""
         known = store.known([keyed.request.key for keyed in requests])
         return {key for key, result in known.items() if is_settled(result, self._asking.retry_errors)}
+
+
+class _KeptOpen:
+    """A model that is opened where it is first needed, and closed with `opened`."""
+
+    def __init__(self, model: Model, opened: AsyncExitStack) -> None:
+        self._model = model
+        self._opened = opened
+        self._is_open = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    async def __aenter__(self) -> Self:
+        if not self._is_open:
+            await self._opened.enter_async_context(self._model)
+            self._is_open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """It stays open."""
 
 
 def _check(asking: Asking) -> None:

@@ -37,7 +37,10 @@ class Caption(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """What captioning would ask: distinct pictures, those known, requests to be sent, bytes of pictures."""
+    """What captioning would ask: distinct pictures, requests to be sent, bytes of the pictures in them.
+
+    `known` are the pictures about which nothing is to be asked, those with an empty reply among them.
+    """
 
     pictures: int
     known: int
@@ -86,7 +89,7 @@ class Captioner:
         settled = self._asker.settled(store, wanted)
         sent = [keyed.request for keyed in wanted if keyed.request.key not in settled]
         size = sum(file.stamp[0] for request in sent for file in request.pictures.values())
-        return Estimate(len(distinct), len(settled), len(sent), size)
+        return Estimate(len(distinct), len(distinct) - len(sent), len(sent), size)
 
     def _wanted(self, distinct: Mapping[str, PictureFile], store: Store) -> list[Keyed]:
         """The request that counts of each picture; the one behind an empty reply only where it is known, or

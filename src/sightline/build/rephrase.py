@@ -149,14 +149,15 @@ async def rephrase(job: Job, asker: Asker, store: Store, *, shown: bool = False)
     """
     found: dict[str, Rephrased] = {}
     pending: Sequence[Source] = job.sources
-    for draw in range(ASKS):
-        requests = _requests(pending, asker, draw)
-        title = "rephrasing" if draw == 0 else f"rephrasing again ({draw})"
-        await asker.ask(store, list(requests.values()), title, shown=shown)
-        found |= _readings(pending, requests, store, draw, asker.counts.stopped)
-        pending = [source for source in pending if _wants_another(found[source.id], draw)]
-        if not pending or asker.counts.stopped:
-            break
+    async with asker.kept_open():
+        for draw in range(ASKS):
+            requests = _requests(pending, asker, draw)
+            title = "rephrasing" if draw == 0 else f"rephrasing again ({draw})"
+            await asker.ask(store, list(requests.values()), title, shown=shown)
+            found |= _readings(pending, requests, store, draw, asker.counts.stopped)
+            pending = [source for source in pending if _wants_another(found[source.id], draw)]
+            if not pending or asker.counts.stopped:
+                break
     return found
 
 

@@ -23,6 +23,8 @@ from sightline.types import Labels, Origin, Picture, PictureFile, Probe, Request
 CHUNK = 64
 """Samples planned together."""
 
+_NUMBER_BITS = 20
+
 
 class Row(Struct, frozen=True, omit_defaults=True):
     """A probe as the store keeps it: all that judging and counting need beside the answer.
@@ -242,8 +244,13 @@ def digest_of(samples: Sequence[Sample]) -> str:
 
 
 def place(sample: int, number: int) -> int:
-    """Where a probe stands in its run: by sample, then by its number within it."""
-    return (sample << 20) + number
+    """Where a probe stands in its run: by sample, then by its number within it, which is below 2**20."""
+    return (sample << _NUMBER_BITS) + number
+
+
+def sample_at(at: int) -> int:
+    """The sample whose probe stands there: the inverse of `place`."""
+    return at >> _NUMBER_BITS
 
 
 def _neighbours(samples: Sequence[Sample]) -> list[int]:

@@ -35,7 +35,7 @@ from sightline.engine.store import Store
 from sightline.evaluation.conclude import Description, conclude
 from sightline.evaluation.groups import judge_requests, judged, unjudged
 from sightline.evaluation.judges import Judge, ModelJudge, Results, Rules, judge_kind
-from sightline.evaluation.plan import Row
+from sightline.evaluation.plan import Row, sample_at
 from sightline.evaluation.results import Folder
 from sightline.evaluation.score import Read
 from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
@@ -142,25 +142,25 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
     return measure
 
 
-class AnswersByModel(ModelJudge):
+class AnswersByModel:
     """A model that is asked about single answers; comparing two is left to the benchmark's rules.
 
     Inspect scores sample by sample, so that nobody could be asked about two.
     """
 
     def __init__(self, name: str, benchmark: Benchmark, options: Any) -> None:
-        super().__init__(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
+        self.name = name
+        self._model = ModelJudge(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
         self._rules = Rules(benchmark, options)
 
     def request(self, case: Case) -> Keyed | None:
         """The judge prompt about a single answer."""
-        return super().request(case) if case.question == "correct" else None
+        return self._model.request(case) if case.question == "correct" else None
 
     def decide(self, case: Case, replies: Results) -> list[Verdict]:
         """What the model replied about a single answer, or what the rules say of two."""
-        if case.question != "correct":
-            return self._rules.decide(case, replies)
-        return super().decide(case, replies)
+        judge = self._model if case.question == "correct" else self._rules
+        return judge.decide(case, replies)
 
 
 def judge_of(about: Description, benchmark: Benchmark) -> Judge:
@@ -227,7 +227,7 @@ def _order(found: tuple[Member, Row]) -> tuple[int, int, int]:
     """By sample; then draw by draw, or, where all draws of a probe are one group, probe by probe."""
     member, row = found
     inner = (member.place, row.draw) if row.pooled else (row.draw, member.place)
-    return member.place >> 20, *inner
+    return sample_at(member.place), *inner
 
 
 def _similarity(about: Description, benchmark: Benchmark, store: str, opened: ExitStack) -> Similarity | None:

@@ -21,7 +21,8 @@ STANDARD_INPUT = 0
 def run(command: Sequence[str], grace: float) -> int:
     """Run the command, in a process group of its own, until it ends or nobody holds our standard input.
 
-    At the end its group gets SIGTERM, and SIGKILL when the command has ended or `grace` seconds are over.
+    At the end its group gets SIGTERM, and SIGKILL as soon as the command has ended, or after `grace` seconds:
+    the rest of a group has no time beyond its command's.
     """
     bell, ring = os.pipe()
     os.set_blocking(ring, False)

@@ -6,7 +6,6 @@ Retries, caching and concurrency are the engine's, so inspect's are off.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import math
 import os
@@ -16,7 +15,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,6 +22,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, unknown_name
 from sightline.models.base import Capabilities
+from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
 from sightline.models.reply import failure_of_status
 from sightline.pictures import BadPicture, PictureLimits, data_url
 from sightline.types import Answer, Failure, Message, Request, Text, Usage
@@ -45,7 +44,6 @@ _NOT_SAMPLING = (
 )  # fmt: skip
 """Options of inspect's that say how is asked, or what else comes back; `stop_seqs` is `stop` here."""
 
-_SECRET = re.compile(r"(^|_)(key|token|secret|password|credentials?|headers)$")
 _UNUSABLE = re.compile(r"Credential|NoRegion")
 """What the exceptions of clouds without HTTP statuses are called, where no call can succeed."""
 _SHORTEST_KEY = 8
@@ -71,7 +69,7 @@ def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
         raise UserError(f"'{spec}' names no model", expected="inspect/PROVIDER/NAME")
     own = {name: value for name, value in options.args.items() if name in InspectArgs.__struct_fields__}
     passed = {name: value for name, value in options.args.items() if name not in own}
-    _refuse_secrets(passed)
+    refuse_secrets(passed)
     try:
         args = msgspec.convert(own, InspectArgs)
     except msgspec.ValidationError as error:
@@ -87,8 +85,9 @@ class InspectModel:
 
     def __init__(self, model: str, name: str, args: InspectArgs, passed: Mapping[str, Any]) -> None:
         self.name = name
-        self.identity = " ".join([f"inspect {model}", *_told(passed)])
-        self.host = urlsplit(str(passed.get("base_url", ""))).netloc or f"inspect/{model.partition('/')[0]}"
+        named = addresses(model, passed)
+        self.identity = identity_of(model, named, passed)
+        self.host = host_of(model, named)
         limits = PictureLimits(max_bytes=args.max_bytes, max_side=args.max_side)
         self.capabilities = Capabilities(limits=limits)
         self._named = model
@@ -296,35 +295,6 @@ def _usage(output: ModelOutput) -> Usage:
 
 def _data_urls(request: Request) -> dict[str, str]:
     return {path: data_url(file).decode() for path, file in request.pictures.items()}
-
-
-def _refuse_secrets(passed: Mapping[str, Any]) -> None:
-    for name in passed:
-        if _SECRET.search(name):
-            raise UserError(
-                f"--model-arg {name} holds a secret, which would end up in results",
-                expected="the environment variable that the provider reads",
-            )
-    address = urlsplit(str(passed.get("base_url", "")))
-    if address.username or address.password or address.query:
-        raise UserError(
-            "--model-arg base_url holds a password or a query, which would end up in results",
-            expected="the environment variable that the provider reads",
-        )
-
-
-def _told(passed: Mapping[str, Any]) -> list[str]:
-    """The provider's arguments in an identity; what is no single value by its digest."""
-    return [
-        f"{name}={value if isinstance(value, str | int | float) else _digest(value)}"
-        for name, value in sorted(passed.items())
-    ]
-
-
-def _digest(value: Any) -> str:
-    """The digest of a value; of objects that only Python can pass, such as a client, their kind."""
-    encoded = msgspec.json.encode(value, order="sorted", enc_hook=lambda thing: type(thing).__qualname__)
-    return hashlib.sha256(encoded).hexdigest()[:16]
 
 
 def _status(error: Exception) -> int | None:

@@ -16,8 +16,12 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.models.weights import digest_of
 
-CHOSEN_HERE = {"--host", "--port", "--uds", "--model", "--model-path", "--served-model-name"}
+CHOSEN_HERE = {
+    "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
+    "--model", "--model-path", "--served-model-name",
+}  # fmt: skip
 SECRET = {"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"}
+FILE_OF_FLAGS = "--config"
 OF_NO_EFFECT = {
     "--tensor-parallel-size", "-tp", "--tp", "--tp-size",
     "--pipeline-parallel-size", "-pp", "--pp-size",
@@ -84,7 +88,7 @@ def launch(kind: Kind, model: str, *, flags: str = "", program: str = "", starts
     folder = Path(model).expanduser()
     if folder.is_dir():
         place, served, weights = str(folder), folder.resolve().name, f"sha256:{_digest(folder)}"
-    telling = sorted(shlex.join(unit) for unit in units if unit[0] not in OF_NO_EFFECT)
+    telling = [shlex.join(unit) for unit in sorted(units, key=_order) if unit[0] not in OF_NO_EFFECT]
     return Launch(
         command=(*words, *kind.words, place, "--served-model-name", served, *given),
         served=served,
@@ -113,16 +117,32 @@ def _units(words: Sequence[str]) -> list[list[str]]:
     return units
 
 
+def _order(unit: Sequence[str]) -> str:
+    """Where a flag stands in the identity: in any order but with itself and its opposite, of which the
+    servers take the last."""
+    return unit[0].replace("--no-", "--", 1)
+
+
 def _refuse(kind: Kind, flag: str) -> None:
-    if flag in CHOSEN_HERE:
+    """Refuse what is not for the user to say, however short: the servers take a name's beginning for it."""
+    full = next(
+        (name for name in sorted(CHOSEN_HERE | SECRET | {FILE_OF_FLAGS}) if name.startswith(flag)), ""
+    )
+    said = flag if flag == full else f"{flag}, short for {full},"
+    if full in CHOSEN_HERE:
         raise UserError(
-            f"--model-arg flags: {flag} is chosen by Sightline, which starts {kind.title} for itself alone",
+            f"--model-arg flags: {said} is chosen by Sightline, which starts {kind.title} for itself alone",
             expected="flags without it, or a server of your own: --model http://HOST:PORT/v1#MODEL",
         )
-    if flag in SECRET:
+    if full in SECRET:
         raise UserError(
-            f"--model-arg flags: {flag} would end up in results",
+            f"--model-arg flags: {said} would end up in results",
             expected="HF_TOKEN in the environment to fetch weights; the server itself needs no key",
+        )
+    if full == FILE_OF_FLAGS:
+        raise UserError(
+            f"--model-arg flags: {said} names a file of flags, which nobody would see in results",
+            expected="the flags themselves",
         )
 
 

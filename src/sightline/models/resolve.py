@@ -120,8 +120,6 @@ def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.model import LocalModel
 
-    if rest:
-        raise unknown_name("model", spec, [spec.removesuffix(rest)])
     args: LocalArgs = _arguments({"dtype": "float32", **options.args}, LocalArgs)
     return [LocalModel(MINI, name=spec, args=args, version=spec)]
 

@@ -27,7 +27,7 @@ from sightline.errors import UserError
 from sightline.models import guard
 from sightline.models.launch import Launch
 from sightline.models.openai import OpenAICompatible
-from sightline.models.weights import cache_folder
+from sightline.places import cache_folder
 from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ STOP_SECONDS = 10.0
 """How long a server may take to end after SIGTERM, before SIGKILL."""
 UNSTOPPABLE_SECONDS = 5.0
 """How long after that it is waited for: not even SIGKILL ends what hangs in a driver."""
+
+KEEP_LOGS_SECONDS = 7 * 24 * 3600.0
+"""How long after its last line a log is kept: by age and not by number, for others may be in use now."""
 
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024
@@ -225,7 +228,7 @@ def _free_port() -> int:
 
 
 def _new_log(launch: Launch) -> Path:
-    """A new file in the user's cache folder, named after the model and the time."""
+    """A new file in the user's cache folder, named after the model and the time; old ones are removed."""
     folder = cache_folder() / "logs"
     model = re.sub(r"[^\w.-]+", "-", launch.served).strip("-")[-80:]
     try:
@@ -238,4 +241,13 @@ def _new_log(launch: Launch) -> Path:
             expected="a writable folder, XDG_CACHE_HOME where it is set, else ~/.cache",
         ) from None
     os.close(handle)
+    _remove_old_logs(folder)
     return Path(name)
+
+
+def _remove_old_logs(folder: Path) -> None:
+    for log in folder.glob("*.log"):
+        # Another process may remove it at the same time, and a log that stays harms nobody.
+        with contextlib.suppress(OSError):
+            if time.time() - log.stat().st_mtime > KEEP_LOGS_SECONDS:
+                log.unlink()

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from sightline.places import cache_folder
+
 LARGE = 16 * 1024 * 1024
 """Bytes from which on a file's digest is remembered on disk."""
 
@@ -25,11 +27,6 @@ def digest_of(folder: Path, parts: Iterable[Path]) -> str:
         content = _content(place, stamp.st_size, stamp.st_mtime_ns)
         digest.update(f"{part.as_posix()} {content}\n".encode())
     return digest.hexdigest()
-
-
-def cache_folder() -> Path:
-    """Where what can be made anew is kept for this user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sightline"
 
 
 @cache

@@ -97,6 +97,11 @@ def test_neither_folder_nor_name_is_one_message() -> None:
         _hf("")
 
 
+def test_a_folder_has_no_revisions(folder: Folder) -> None:
+    with pytest.raises(UserError, match="revision"):
+        _hf(folder("llava"), revision="main")
+
+
 # What shows when it is loaded
 
 

@@ -14,7 +14,7 @@ MAX_TOKENS = 512
 """Tokens of an answer where nobody says how many."""
 
 BATCH = 32
-"""Requests in one forward pass: on two cores more of them fall out of the caches and are slower."""
+"""Requests in one forward pass: on two cores twice as many are 4 % faster, and take twice the memory."""
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 

@@ -67,6 +67,8 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
+        if args.revision is not None:
+            raise UserError("--model-arg revision: a folder holds one revision alone", file=folder)
         return folder
     if not _HUB_NAME.fullmatch(name) or name.startswith("."):
         raise UserError(

@@ -36,6 +36,8 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
     """Load a model. Raises UserError where a library, the device, memory or a part of it is missing."""
     try:
         import torch
+
+        import_module("transformers")
     except ImportError:
         raise UserError("a local model needs torch and transformers", expected=INSTALL) from None
     device = _device(args.device, torch)

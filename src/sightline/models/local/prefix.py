@@ -44,8 +44,8 @@ def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[li
     # One token is left to each request: a model says nothing without being shown one.
     length = min(len(row) - 1 for row in rows)
     length = min(length, *(_alike([rows[place] for place in places]) for places in groups))
-    mark = loaded.model.config.image_token_id
-    return 0 if any(mark in row[length:] for row in rows) else length
+    mark = getattr(loaded.model.config, "image_token_id", None)
+    return 0 if mark is None or any(mark in row[length:] for row in rows) else length
 
 
 def _alike(rows: Sequence[list[int]]) -> int:
