@@ -64,7 +64,7 @@ def test_a_packed_question_is_what_the_processor_makes_of_the_conversation(made:
     assert batch.ids[0, 0] == BOS
     assert batch.ids[0, asked - 1] == ANSWER
     assert (batch.ids[0] == IMAGE).sum() == PICTURE_TOKENS
-    assert torch.allclose(pixel_values(batch.pixels), encoded["pixel_values"], atol=1e-5)
+    assert torch.allclose(pixel_values(batch.pixels, made.device), encoded["pixel_values"], atol=1e-5)
 
 
 def test_every_answer_can_be_said_in_the_vocabulary_and_read_back(words: Any) -> None:

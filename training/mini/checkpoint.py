@@ -172,6 +172,8 @@ def save(made: Any, words: PreTrainedTokenizerFast, folder: Path) -> None:
     made.to(torch.float16).save_pretrained(folder)
     made.to(torch.float32)
     processor(words).save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)
 
 
 def _prepare(made: LlavaForConditionalGeneration) -> None:

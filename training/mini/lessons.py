@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
-from sightline.build.scenes import rooms
+from sightline.build.scenes import rooms, states
 from sightline.build.scenes.boards import BOARDS, WORDS, Board
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
@@ -28,7 +28,7 @@ SIDE = 64
 """The side of the pictures that the model sees, in pixels."""
 TURNS = 8
 """Plain questions about a picture; what does not fit in a row is left out."""
-STYLED = 0.14
+STYLED = 0.18
 MASKED = 0.35
 LETTERS = "ABCDEF"
 CHOICE = "choice"
@@ -40,6 +40,8 @@ ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
     "what": THINGS,
     "place": rooms.PLACES,
     "where": rooms.POSITIONS,
+    "idea": tuple(symbol.idea for symbol in SYMBOLS),
+    "fate": tuple(state.fate for state in STATES),
     **dict.fromkeys(("item", "row_word", "sign_at", "sign_says", "ticked"), WORDS),
 }
 """What else could be the answer to a plain question that is put with options."""
@@ -118,6 +120,7 @@ def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
 
 def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
     """A pictogram: its meaning in words, and among five others in several orders."""
+    plain: list[Fact] = []
     if random.random() < 0.35:
         meaning = random.choice(MEANINGS)
         scene, types = compose(meaning, random)
@@ -135,10 +138,14 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
         meaning = state_of(symbol, state)
         scene, _ = compose(meaning, random)
 
-        def wrong() -> list[str]:
-            return distractors(symbol, state, random)
+        plain = states.facts(symbol, state)
 
-    turns = [Turn(_said(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7)]
+        def wrong() -> list[str]:
+            return distractors(symbol, state, random, kept=exam)
+
+    turns = [_plain(fact, random, exam) for fact in plain]
+    if exam or not plain or random.random() < 0.3:
+        turns.append(Turn(_said(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7))
     for _ in range(4):
         others = wrong()[: 5 if exam else random.choice(OPTIONS) - 1]
         if not exam and random.random() < SAID:

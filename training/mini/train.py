@@ -98,27 +98,28 @@ def _row(one: Lesson, words: PreTrainedTokenizerFast, most: int) -> tuple[Any, .
     return ids, positions, segments, targets, weights, kinds
 
 
-def pixel_values(pixels: NDArray[np.uint8]) -> torch.Tensor:
+def pixel_values(pixels: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
     """As the image processor makes them: float32 (B, 3, side, side)."""
-    return (torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255 - MEAN) / SPREAD
+    return (torch.from_numpy(pixels).to(device).permute(0, 3, 1, 2).float() / 255 - MEAN) / SPREAD
 
 
 def logits(made: Any, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits (N, vocabulary) and targets (N,) of all tokens that have one."""
-    segments = torch.from_numpy(batch.segments)
+    device = made.device
+    segments = torch.from_numpy(batch.segments).to(device)
     same = (segments[:, :, None] == segments[:, None, :]) | (segments[:, None, :] == 0)
     length = segments.shape[1]
-    mask = same & torch.ones(length, length, dtype=torch.bool).tril()
+    mask = same & torch.ones(length, length, dtype=torch.bool, device=device).tril()
     hidden = made.model(
-        input_ids=torch.from_numpy(batch.ids),
-        pixel_values=pixel_values(batch.pixels),
+        input_ids=torch.from_numpy(batch.ids).to(device),
+        pixel_values=pixel_values(batch.pixels, device),
         attention_mask=mask[:, None],
-        position_ids=torch.from_numpy(batch.positions),
+        position_ids=torch.from_numpy(batch.positions).to(device),
         vision_feature_layer=-1,
         vision_feature_select_strategy="default",
         use_cache=False,
     ).last_hidden_state
-    targets = torch.from_numpy(batch.targets)[:, 1:]
+    targets = torch.from_numpy(batch.targets)[:, 1:].to(device)
     picked = targets != IGNORED
     return made.lm_head(hidden[:, :-1][picked]), targets[picked]
 
@@ -144,7 +145,7 @@ def examine(made: Any, exam: list[Batch]) -> dict[str, float]:
     right: dict[str, list[bool]] = defaultdict(list)
     for batch in exam:
         found, targets = logits(made, batch)
-        hits = (found.argmax(-1) == targets).numpy()
+        hits = (found.argmax(-1) == targets).cpu().numpy()
         rows, columns = np.nonzero(batch.targets[:, 1:] != IGNORED)
         turns = batch.segments[rows, columns + 1]
         for row, turn, hit in zip(rows.tolist(), turns.tolist(), hits.tolist(), strict=True):
@@ -203,9 +204,9 @@ def taught(
 
 def learn(made: Any, steppers: list[torch.optim.Optimizer], batch: Batch, *, bf16: bool) -> float:
     """One step on a batch; its loss."""
-    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+    with torch.autocast(made.device.type, torch.bfloat16, enabled=bf16):
         found, targets = logits(made, batch)
-    weights = torch.from_numpy(batch.weights[batch.targets != IGNORED])
+    weights = torch.from_numpy(batch.weights[batch.targets != IGNORED]).to(made.device)
     each = torch.nn.functional.cross_entropy(found.float(), targets, reduction="none")
     loss = (each * weights).sum() / weights.sum()
     for stepper in steppers:
@@ -232,7 +233,7 @@ def take_up(made: Any, steppers: list[torch.optim.Optimizer], file: Path) -> int
     """Go on where `keep` was called last, if it was; the first step that is left."""
     if not file.exists():
         return 0
-    state = torch.load(file)
+    state = torch.load(file, map_location=made.device)
     made.load_state_dict(state["model"])
     for stepper, saved in zip(steppers, state["optimizers"], strict=True):
         stepper.load_state_dict(saved)
@@ -244,12 +245,13 @@ def options() -> argparse.Namespace:
     """What may be said on the command line; the defaults are those of the model that is shipped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=4600)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--stop", type=int, help="stop after this step of them (default: the last)")
     parser.add_argument("--batch", type=int, default=36, help="pictures a step")
     parser.add_argument("--most", type=int, default=272, help="tokens of a row")
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -262,7 +264,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(chosen.seed)
     words = tokenizer()
-    made = model(len(words))
+    made = model(len(words)).to(torch.device(chosen.device))  # type: ignore[arg-type]
     made.train()
     steppers = optimizers(made, chosen.rate)
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -283,7 +285,7 @@ def main() -> None:
         if done % chosen.every == 0 or done == steps.stop:
             print(json.dumps(examine(made, exam)), flush=True)
             keep(made, steppers, done, chosen.out / "state.pt")
-    save(made, words, chosen.out / "model")
+    save(made.cpu(), words, chosen.out / "model")
     print(f"{sum(path.stat().st_size for path in (chosen.out / 'model').iterdir()):,} bytes")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from msgspec import Struct
 
 from sightline.build.scenes.meanings import Meaning
 from sightline.build.scenes.scene import Thing
+from sightline.build.scenes.wording import Fact, Wording
 
 
 class Symbol(Struct, frozen=True):
@@ -120,12 +122,24 @@ def is_kept(symbol: Symbol, state: State) -> bool:
     return (SYMBOLS.index(symbol) + STATES.index(state)) % 6 == 0
 
 
-def distractors(symbol: Symbol, state: State, random: Random) -> list[str]:
-    """Five other meanings: two of the same idea, two of the same fate, one of neither."""
+def distractors(symbol: Symbol, state: State, random: Random, *, kept: bool = True) -> list[str]:
+    """Five other meanings: two of the same idea, two of the same fate, one of neither.
+
+    Unless `kept` they are none of those that are kept for tests.
+    """
+
+    def some(ideas: Sequence[Symbol], fates: Sequence[State], count: int) -> list[str]:
+        pairs = [(idea, fate) for idea in ideas for fate in fates if kept or not is_kept(idea, fate)]
+        return [f"{idea.idea} {fate.fate}" for idea, fate in random.sample(pairs, count)]
+
     ideas = [other for other in SYMBOLS if other is not symbol]
     fates = [other for other in STATES if other is not state]
+    return [*some([symbol], fates, 2), *some(ideas, [state], 2), *some(ideas, fates, 1)]
+
+
+def facts(symbol: Symbol, state: State) -> list[Fact]:
+    """The idea alone and the fate alone."""
     return [
-        *(f"{symbol.idea} {other.fate}" for other in random.sample(fates, 2)),
-        *(f"{other.idea} {state.fate}" for other in random.sample(ideas, 2)),
-        f"{random.choice(ideas).idea} {random.choice(fates).fate}",
+        Fact("idea", Wording(("What does the thing in this picture stand for?",)), symbol.idea),
+        Fact("fate", Wording(("What befalls the idea in this picture?",)), state.fate),
     ]
