@@ -262,7 +262,7 @@ def show(case: Case, name: str, took: Took, alone: Took | None = None) -> None:
     line = f"{case.name:<22}{name:<18}{took.wall:>8.1f} s{case.probes / took.wall:>8.1f} probes/s"
     line += f"{took.processor:>8.1f} processor s"
     if alone is not None:
-        line += f"  ratio {alone.wall / took.wall:.1f}, of processor seconds {alone.processor / took.processor:.1f}"
+        line += f"  ratio {alone.wall / took.wall:.1f}, by processor {alone.processor / took.processor:.1f}"
     print(line, flush=True)
 
 

@@ -97,7 +97,7 @@ def test_of_a_hundred_thousand_requests_only_few_exist_at_any_time(
         nonlocal most
         for number in range(100_000):
             if number % 20_000 == 19_999:
-                most = max(most, sum(isinstance(thing, Keyed) for thing in gc.get_objects()))
+                most = max(most, sum(type(thing) is Keyed for thing in gc.get_objects()))
             yield from asking(number)
 
     counts = in_no_time(ask(_Forgetting(), requests(), model, concurrency=64))

@@ -29,7 +29,7 @@ SIDE = 64
 TURNS = 8
 """Plain questions about a picture; what does not fit in a row is left out."""
 STYLED = 0.18
-MASKED = 0.35
+MASKED = 0.15
 LETTERS = "ABCDEF"
 CHOICE = "choice"
 """The type of questions with options that are not II-Bench's own."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -285,27 +286,34 @@ def test_what_cannot_be_asked_loses_no_other(
     assert isinstance(third, Answer)
 
 
-def test_a_window_that_is_given_up_ends_soon_and_cuts_off_no_later_one(
-    folder: Folder, pictures: list[Picture], asking: Asking
+def test_a_window_that_is_given_up_ends_at_its_next_token_and_cuts_off_no_later_one(
+    folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endless = [asking(pictures[0], "a", max_tokens=200, seed=0, temperature=5.0, repetition_penalty=1.2)] * 2
-    fine = asking(pictures[0], "what is this")
+    generate = module.__dict__["generate"]
+    started, made = Event(), list[int]()
 
-    async def run() -> Any:
-        model = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(batch=1))
-        async with model:
-            window = model.answer(endless)
-            task = asyncio.ensure_future(anext(window))
-            await asyncio.sleep(0.05)
+    def held(loaded: Any, batch: Sequence[Any], stop: Event, version: str) -> list[Answer]:
+        if not made:
+            started.set()
+            assert stop.wait(60)
+        answers: list[Answer] = generate(loaded, batch, stop, version)
+        made.append(answers[0].usage.completion_tokens or 0)
+        return answers
+
+    monkeypatch.setattr(module, "generate", held)
+    long, fine = asking(pictures[0], "a", max_tokens=200), asking(pictures[0], "what is this")
+
+    async def run() -> list[Any]:
+        async with LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(batch=1)) as model:
+            task = asyncio.ensure_future(anext(model.answer([long, long])))
+            await asyncio.to_thread(started.wait, 60)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             return [answer async for _, answer in model.answer([fine])]
 
     (after,) = asyncio.run(run())
-    assert (after.text, after.finish_reason) == _alone(folder, fine)
-
-
-def _alone(folder: Folder, request: Request) -> tuple[str, str]:
-    (answer,) = ask(LocalModel(folder("llava"), name="hf/tiny"), [request])
-    return answer.text, answer.finish_reason
+    assert made == [1, after.usage.completion_tokens]
+    monkeypatch.undo()
+    (alone,) = ask(LocalModel(folder("llava"), name="hf/tiny"), [fine])
+    assert (after.text, after.finish_reason) == (alone.text, alone.finish_reason)

@@ -181,7 +181,7 @@ PLACE = Wording(
         "Tell me what place this is.",
     ),
     ("Where was the picture taken?", "Name the place in the picture."),
-    ("What sort of scene does this image show?", "Which location has been depicted here?"),
+    ("What sort of place does this image show?", "Which location has been depicted here?"),
 )
 TIME = Wording(
     (
@@ -204,7 +204,7 @@ COUNT = Wording(
         "Tell me how many things there are.",
     ),
     ("Count the things in the picture.", "The picture has how many things?"),
-    ("What is the total of the items shown?", "How numerous are these objects?"),
+    ("What is the total of the things shown?", "How many objects do you count here?"),
 )
 COLOR = Wording(
     (
@@ -214,7 +214,7 @@ COLOR = Wording(
         "Tell me the color of the {name}.",
     ),
     ("Which color does the {name} have?", "Name the color of the {name}."),
-    ("Which hue does one see on the {name}?", "Say the shade of this {name}."),
+    ("Which color does one see on the {name}?", "Say the shade of this {name}."),
 )
 WHAT = Wording(
     (
@@ -234,7 +234,7 @@ WHERE = Wording(
         "Tell me where the {colour} {name} is.",
     ),
     ("Name the position of the {colour} {name}.", "The {colour} {name} is where?"),
-    ("In what spot does the {colour} {name} stand?", "Whereabouts could one find the {colour} {name}?"),
+    ("In what spot does the {colour} {name} stand?", "Where could one find the {colour} {name}?"),
 )
 WHAT_AT = Wording(
     (
@@ -267,7 +267,7 @@ EXISTS = Wording(
         "Tell me if there is a {colour} {name}.",
     ),
     ("Can I see a {colour} {name} in the picture?", "A {colour} {name} is in the picture: yes or no?"),
-    ("Any {colour} {name} to be seen?", "Could one spot some {colour} {name}?"),
+    ("Is any {colour} {name} to be seen?", "Could one spot some {colour} {name}?"),
 )
 
 

@@ -1,0 +1,44 @@
+"""The quickstart: from nothing to tables, and its printed commands find everything known."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
+
+pytest.importorskip("sentence_transformers", reason="needs the extra local")
+
+
+def value(folder: Path, metric: str) -> dict[str, Any]:
+    metrics = json.loads((folder / "metrics.json").read_text())["metrics"]
+    found: dict[str, Any] = next(m for m in metrics if m["metric"] == metric and m["subset"] == "all")
+    return found
+
+
+@pytest.mark.slow
+def test_the_quickstart_runs_every_benchmark_with_mini_and_with_chance(tmp_path: Path) -> None:
+    def quickstart() -> subprocess.CompletedProcess[str]:
+        command = [*SIGHTLINE, "quickstart", "--out", "my q"]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    run = quickstart()
+    commands = [line[2:] for line in run.stderr.splitlines() if line.startswith("$ ")]
+    assert len(commands) == 10
+    for task, metric in (("codis", "acc_p"), ("mmr3-rephrasing", "acc")):
+        mini = value(tmp_path / "my q" / "results" / f"{task}-mini", metric)
+        chance = value(tmp_path / "my q" / "results" / f"{task}-baseline-chance", metric)
+        assert mini["low"] > chance["high"], task
+    assert "mini" in run.stdout
+    assert "baseline/chance" in run.stdout
+
+    again = subprocess.run(
+        [*SIGHTLINE, *shlex.split(commands[0])[1:]], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert "asked 0" in again.stderr

@@ -1,0 +1,94 @@
+"""The embedded model: loads as any checkpoint does, answers alike in batches, and knows its scenes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.build.mini import draw_codis, draw_iibench
+from sightline.errors import UserError
+from sightline.models.resolve import MINI, ModelOptions, resolve
+from sightline.pictures import look
+from sightline.types import Answer, MetricValue, Picture, PictureFile, Request, user
+
+pytest.importorskip("transformers", reason="needs the extra local")
+
+
+def requests(folder: Path, questions: list[str], choices: tuple[str, ...] = ()) -> list[Request]:
+    """Each question about each of three pictures of a drawn data set."""
+    made = []
+    for path in sorted((folder / "images").rglob("*.png"))[:3]:
+        picture = Picture(str(path), str(folder))
+        files: dict[str, PictureFile] = {picture.path: look(picture, {})}
+        for question in questions:
+            key = f"{path.name} {question}"
+            sampling = {"temperature": 0.0, "max_tokens": 40}
+            made.append(Request(key, (user(picture, question),), sampling, files, choices=choices))
+    return made
+
+
+def answers(requests: list[Request], **args: Any) -> list[str]:
+    async def ask() -> list[str]:
+        (model,) = resolve("mini", ModelOptions(args=args))
+        async with model:
+            said = {index: answer async for index, answer in model.answer(requests)}
+        return [answer.text for _, answer in sorted(said.items()) if isinstance(answer, Answer)]
+
+    return asyncio.run(ask())
+
+
+def test_it_is_small_enough_to_travel_with_the_package() -> None:
+    files = [file for file in MINI.iterdir() if file.is_file()]
+    assert sum(file.stat().st_size for file in files) < 6_000_000
+    assert {"README.md", "config.json", "model.safetensors", "tokenizer.json"} <= {f.name for f in files}
+
+
+def test_its_name_stands_alone() -> None:
+    (model,) = resolve("mini", ModelOptions())
+    assert model.name == "mini"
+    assert model.identity.endswith("float32")
+    with pytest.raises(UserError, match="minimax"):
+        resolve("minimax", ModelOptions())
+
+
+def test_in_batches_it_answers_what_it_answers_alone(tmp_path: Path) -> None:
+    folder = draw_codis(tmp_path, pairs=14)
+    asked = requests(
+        folder,
+        ["Describe the picture.", "What place is this?", "Which thing is red?", "Is it day or night?"]
+        + [f"What color is the {name}?" for name in ("car", "tent", "fish", "cup", "umbrella")],
+    )
+    alone = answers(asked, batch=1)
+    assert len(alone) == len(asked)
+    assert answers(asked, batch=16) == alone
+    assert len(set(alone)) > 3
+
+
+def test_of_choices_it_takes_one(tmp_path: Path) -> None:
+    folder = draw_iibench(tmp_path, questions=0, dev=3)
+    choices = ("(A)", "(B)", "(C)")
+    assert set(answers(requests(folder, ["Which one?"], choices))) <= set(choices)
+
+
+@pytest.mark.slow
+def test_on_scenes_that_it_never_saw_it_is_far_above_chance(tmp_path: Path) -> None:
+    codis = draw_codis(tmp_path / "codis", pairs=84, seed=77)
+    iibench = draw_iibench(tmp_path / "iibench", questions=0, dev=90, seed=77)
+
+    def value(task: str, folder: Path, metric: str, model: str, **options: Any) -> MetricValue:
+        store = str(tmp_path / "s.db")
+        evaluation = sightline.run(task, model=model, data=str(folder), store=store, **options)
+        return next(m for m in evaluation.metrics if m.metric == metric and m.subset == "all")
+
+    mini, chance = (value("codis", codis, "acc_p", model) for model in ("mini", "baseline/chance"))
+    assert mini.low is not None
+    assert chance.high is not None
+    assert mini.low > chance.high
+    assert (value("codis:no-context", codis, "acc_p", "mini").value or 0) == 0
+    blind = value("iibench:no-image", iibench, "accuracy", "mini", split="dev")
+    assert blind.low is not None
+    assert blind.low < 100 / 6
