@@ -69,3 +69,12 @@ def test_a_cache_that_is_damaged_or_cannot_be_written_costs_nothing_but_time(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     weights._content.cache_clear()
     assert digest_of(folder, PARTS) == expected
+
+
+def test_other_bytes_of_the_same_size_and_time_have_another_digest(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    before, place = digest_of(folder, PARTS), folder / "b.bin"
+    stamp = place.stat()
+    place.write_text("LARGE enough")
+    os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert digest_of(folder, PARTS) != before

@@ -24,18 +24,19 @@ def digest_of(folder: Path, parts: Iterable[Path]) -> str:
     for part in sorted(parts):
         place = (folder / part).resolve()
         stamp = place.stat()
-        content = _content(place, stamp.st_size, stamp.st_mtime_ns)
+        # Copies and archives carry the time of change along; the inode's own time nobody can set.
+        content = _content(place, (stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns, stamp.st_ino))
         digest.update(f"{part.as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
 @cache
-def _content(place: Path, size: int, changed: int) -> str:
-    """The digest of one file's content; `size` in bytes and `changed` in ns tell its states apart."""
-    if size < LARGE:
+def _content(place: Path, stamp: tuple[int, ...]) -> str:
+    """The digest of one file's content; `stamp`, its size in bytes and its times, tells its states apart."""
+    if stamp[0] < LARGE:
         return _read(place)
     # A file for each digest: two processes at once need no lock, and nothing has to be parsed.
-    state = hashlib.sha256(f"{place}\n{size}\n{changed}".encode()).hexdigest()
+    state = hashlib.sha256(f"{place}\n{stamp}".encode()).hexdigest()
     known = cache_folder() / "digests" / state
     try:
         content = known.read_text("ascii")

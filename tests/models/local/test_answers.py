@@ -286,6 +286,25 @@ def test_what_cannot_be_asked_loses_no_other(
     assert isinstance(third, Answer)
 
 
+def test_a_request_on_which_the_model_fails_loses_no_other(
+    folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate = module.__dict__["generate"]
+
+    def failing(loaded: Any, batch: Sequence[Any], *rest: Any) -> list[Answer]:
+        if any("dog" in one.prompt.text for one in batch):
+            raise IndexError("index out of range in self")
+        answers: list[Answer] = generate(loaded, batch, *rest)
+        return answers
+
+    monkeypatch.setattr(module, "generate", failing)
+    probes = _probes(pictures)
+    results = ask(LocalModel(folder("llava"), name="hf/tiny"), [asking(p, q) for q, p in probes])
+    for (question, _), result in zip(probes, results, strict=True):
+        assert isinstance(result, Failure) == ("dog" in question)
+    assert any("index out of range" in result.message for result in results if isinstance(result, Failure))
+
+
 def test_a_window_that_is_given_up_ends_at_its_next_token_and_cuts_off_no_later_one(
     folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

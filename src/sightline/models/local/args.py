@@ -16,8 +16,6 @@ MAX_TOKENS = 512
 BATCH = 32
 """Requests in one forward pass: on two cores twice as many are 4 % faster, and take twice the memory."""
 
-Dtype = Literal["float32", "bfloat16", "float16"]
-
 
 class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
     """`--model-arg` for local models.

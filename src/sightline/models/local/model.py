@@ -10,6 +10,7 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Self
 
+from sightline.errors import SurroundingsError, UserError
 from sightline.models.local.args import LocalArgs, effective
 from sightline.models.local.batches import alike, chunks
 from sightline.models.local.checkpoint import read_checkpoint
@@ -17,6 +18,7 @@ from sightline.models.local.encode import Encoded, Encoder
 from sightline.models.local.generate import generate
 from sightline.models.local.likelihood import weigh
 from sightline.models.local.load import Loaded, is_out_of_memory, load
+from sightline.models.local.processor import first_line
 from sightline.types import Answer, Failure, Request
 
 Result = tuple[int, Answer | Failure]
@@ -37,9 +39,16 @@ class LocalModel:
     def __init__(
         self, folder: Path, *, name: str, args: LocalArgs | None = None, version: str | None = None
     ) -> None:
-        """Raises UserError where the folder lacks config, processor or weights; loads nothing yet."""
+        """Raises UserError where the folder lacks config, processor, weights or the template asked for;
+        loads nothing yet."""
         self._args = args or LocalArgs()
         self._checkpoint = read_checkpoint(folder, self._args)
+        if self._args.template == "chat" and self._checkpoint.chat_template is None:
+            raise UserError(
+                "--model-arg template=chat: its processor has no chat template",
+                file=folder,
+                expected="template=plain, or without it",
+            )
         self._version = version or folder.resolve().name
         self._most = self._args.batch
         self._stop = Event()
@@ -105,36 +114,37 @@ class LocalModel:
                 yield from self._fitting(batch, stop)
 
     def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[Result]]:
-        """The answers of a batch, in halves for as long as memory does not suffice for it."""
+        """The answers of a batch, in halves where memory does not suffice for it or a request of it fails."""
         waiting = [batch]
         while waiting:
             part = waiting.pop(0)
             answers = self._run([one for _, one in part], stop)
-            if answers is not None:
+            if isinstance(answers, list):
                 yield [(place, answer) for (place, _), answer in zip(part, answers, strict=True)]
             elif len(part) == 1:
-                yield [
-                    (
-                        part[0][0],
-                        Failure("permanent", f"{self.name}: memory does not suffice for this request"),
-                    )
-                ]
+                yield [(part[0][0], answers)]
             else:
                 half = len(part) // 2
-                self._most = min(self._most, max(1, half))
                 waiting[:0] = [part[:half], part[half:]]
 
-    def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | None:
-        """The answers of a batch; None where memory does not suffice for it."""
+    def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | Failure:
+        """The answers of a batch, or why there are none; SurroundingsError where the device is lost."""
         try:
             if batch[0].request.choices:
                 return weigh(self._loaded, batch, self._version)
             return generate(self._loaded, batch, stop, self._version)
+        # Models fail in their own ways on what they cannot take, and must lose nothing but that.
         except Exception as error:
-            if not is_out_of_memory(error):
-                raise
+            if is_out_of_memory(error):
+                self._most = min(self._most, max(1, len(batch) // 2))
+                failure = Failure("permanent", f"{self.name}: memory does not suffice for this request")
+            elif "CUDA error" in str(error):
+                raise SurroundingsError(f"{self.name}: the device is lost: {first_line(error)}") from error
+            else:
+                what = f"{type(error).__name__}: {first_line(error)}"
+                failure = Failure("permanent", f"{self.name} cannot answer this request ({what})")
         _free(self._loaded)
-        return None
+        return failure
 
 
 def _free(loaded: Loaded) -> None:
