@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.models import weights
-from sightline.models.weights import digest_of
+from sightline.models.weights import digest_of, parts_of
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +78,13 @@ def test_other_bytes_of_the_same_size_and_time_have_another_digest(tmp_path: Pat
     place.write_text("LARGE enough")
     os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     assert digest_of(folder, PARTS) != before
+
+
+def test_what_training_left_has_no_part_and_an_adapter_has(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    before = digest_of(folder, parts_of(folder))
+    for name in ("README.md", "trainer_state.json", "optimizer.pt", ".gitattributes"):
+        (folder / name).write_text("x")
+    assert digest_of(folder, parts_of(folder)) == before
+    (folder / "adapter_model.safetensors").write_text("x")
+    assert digest_of(folder, parts_of(folder)) != before

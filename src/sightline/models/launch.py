@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.models.weights import digest_of
+from sightline.models.weights import digest_of, parts_of
 
 CHOSEN_HERE = {
     "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
@@ -30,9 +30,6 @@ OF_NO_EFFECT = {
     "--download-dir", "--log-level", "--uvicorn-log-level",
 }  # fmt: skip
 """Flags that say where and how fast a model runs, not what it answers: no part of its identity."""
-
-_BESIDE_WEIGHTS = (".", "README", "optimizer", "scheduler", "scaler", "rng_state", "train")
-"""How the names of files begin that lie among weights and have no part in answers."""
 
 _FLAG = re.compile(r"--?[A-Za-z]")
 
@@ -87,7 +84,11 @@ def launch(kind: Kind, model: str, *, flags: str = "", program: str = "", starts
     place = served = weights = model
     folder = Path(model).expanduser()
     if folder.is_dir():
-        place, served, weights = str(folder), folder.resolve().name, f"sha256:{_digest(folder)}"
+        place, served, weights = (
+            str(folder),
+            folder.resolve().name,
+            f"sha256:{digest_of(folder, parts_of(folder))}",
+        )
     telling = [shlex.join(unit) for unit in sorted(units, key=_order) if unit[0] not in OF_NO_EFFECT]
     return Launch(
         command=(*words, *kind.words, place, "--served-model-name", served, *given),
@@ -160,9 +161,3 @@ def _program(kind: Kind, named: str) -> list[str]:
             expected=f"pip install {kind.name}, or --model-arg executable=PATH of {kind.program}",
         )
     return [found, *words[1:]]
-
-
-def _digest(folder: Path) -> str:
-    """The digest of the files that a server loads, whatever the folder is called."""
-    files = [path for path in folder.iterdir() if path.is_file()]
-    return digest_of(folder, [Path(path.name) for path in files if not path.name.startswith(_BESIDE_WEIGHTS)])

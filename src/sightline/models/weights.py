@@ -14,6 +14,27 @@ LARGE = 16 * 1024 * 1024
 """Bytes from which on a file's digest is remembered on disk."""
 
 
+_OF_NO_EFFECT = (
+    ".",
+    "README",
+    "LICENSE",
+    "optimizer",
+    "scheduler",
+    "scaler",
+    "rng_state",
+    "trainer_state",
+    "training_args",
+)
+"""How the names of files begin that lie among weights and have no part in answers."""
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The files of a model's folder that may have a part in its answers: weights, of adapters too, config,
+    processor, tokenizer, code."""
+    files = (path.name for path in folder.iterdir() if path.is_file())
+    return [Path(name) for name in files if not name.startswith(_OF_NO_EFFECT)]
+
+
 def digest_of(folder: Path, parts: Iterable[Path]) -> str:
     """The digest of files by their names within a folder and by what they hold: 64 hexadecimal digits.
 

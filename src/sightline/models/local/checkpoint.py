@@ -12,15 +12,13 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
 from sightline.models.local.args import LocalArgs
-from sightline.models.weights import digest_of
+from sightline.models.weights import digest_of, parts_of
 from sightline.pictures import MAX_BYTES, MEDIA_TYPES, PictureLimits
 
 INSTALL = "pip install 'sightline[local]'"
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 _VISION = ("vision_config", "image_token_id", "image_token_index")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-_READ = (".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
-"""Endings of the files beside the weights that may have a part in an answer."""
 _ONE_PICTURE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -51,12 +49,7 @@ class Checkpoint(Struct, frozen=True):
 
     def identity(self) -> str:
         """The digest of all that has a part in the answers, whatever the folder is called."""
-        beside = [
-            path.relative_to(self.folder)
-            for path in self.folder.iterdir()
-            if path.suffix in _READ and path.is_file() and not path.name.startswith(".")
-        ]
-        digest = digest_of(self.folder, {*beside, *self.weights})
+        digest = digest_of(self.folder, {*parts_of(self.folder), *self.weights})
         return f"{self.architecture} sha256:{digest} {self.dtype}"
 
 
