@@ -273,11 +273,21 @@ def test_a_name_of_the_hub_is_looked_up_here_first_and_else_downloaded(
     here = True
     assert checkpoint.find_folder("org/name", LocalArgs(), fetch=True) == folder("llava")
     assert len(calls) == 1
+    looked_up = calls[0]
     here = False
     checkpoint.find_folder("org/name", LocalArgs(revision="abc"), fetch=True)
     assert calls[-1]["revision"] == "abc"
     assert "*.bin" in calls[-1]["ignore_patterns"]
+    for patterns in ("allow_patterns", "ignore_patterns"):
+        assert calls[-1][patterns] == looked_up[patterns]
     with pytest.raises(UserError, match=r"not on this machine yet.*hf download org/name"):
+        checkpoint.find_folder("org/name", LocalArgs(), fetch=False)
+
+
+def test_a_snapshot_with_a_config_alone_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llava", "vision_config": {}}')
+    monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", lambda *_, **__: str(tmp_path))
+    with pytest.raises(UserError, match="not on this machine yet"):
         checkpoint.find_folder("org/name", LocalArgs(), fetch=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -20,6 +21,10 @@ PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 _VISION = ("vision_config", "image_token_id", "image_token_index")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ONE_PICTURE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
+_WANTED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
+_ANY = ["*/*"]
+_SAFE = [*_ANY, "*.bin"]
+"""What of a repository is downloaded, and what of that is not: folders, and weights that are there twice."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -76,20 +81,20 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError:
         raise UserError("a local model needs transformers", expected=INSTALL) from None
-    wanted = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
-    try:
-        return Path(snapshot_download(name, revision=revision, local_files_only=True))
-    except LocalEntryNotFoundError:
-        if not fetch:
-            raise UserError(
-                f"the model '{name}' is not on this machine yet", expected=f"`hf download {name}` first"
-            ) from None
-    try:
-        # Many repositories hold their weights twice; without safetensors the other kind is what there is.
-        unwanted = ["*/*", "*.bin"] if _has_safetensors(name, revision) else ["*/*"]
-        return Path(
-            snapshot_download(name, revision=revision, allow_patterns=wanted, ignore_patterns=unwanted)
+    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": _WANTED}
+    # Many repositories hold their weights twice; without safetensors the other kind is what there is.
+    for ignored in (_SAFE, _ANY):
+        with contextlib.suppress(LocalEntryNotFoundError):
+            found = Path(snapshot_download(name, **wanted, ignore_patterns=ignored, local_files_only=True))
+            if _is_whole(found):
+                return found
+    if not fetch:
+        raise UserError(
+            f"the model '{name}' is not on this machine yet", expected=f"`hf download {name}` first"
         )
+    try:
+        ignored = _SAFE if _has_safetensors(name, revision) else _ANY
+        return Path(snapshot_download(name, **wanted, ignore_patterns=ignored))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         at = f" at {revision}" if revision else ""
         raise UserError(
@@ -97,6 +102,15 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
             found=f"{type(error).__name__}: {error}",
             expected="the name of a model there, access to it, or the path of a folder",
         ) from None
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a snapshot holds a model: other programs leave some with a config alone."""
+    try:
+        read_checkpoint(folder, LocalArgs())
+    except UserError:
+        return False
+    return True
 
 
 def _has_safetensors(name: str, revision: str | None) -> bool:
