@@ -21,7 +21,8 @@ from transformers import (
 )
 
 from sightline.prompts import load
-from training.mini.lessons import LETTERS, SIDE, WORLDS
+from sightline.scoring.options import LETTERS
+from training.mini.lessons import SIDE, WORLDS
 
 PATCH = 8
 PICTURE_TOKENS = (SIDE // PATCH) ** 2

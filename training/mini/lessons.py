@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from sightline.benchmarks import codis, iibench
 from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
 from sightline.build.scenes import rooms, states
 from sightline.build.scenes.boards import BOARDS, WORDS, Board
@@ -23,6 +24,7 @@ from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept,
 from sightline.build.scenes.styles import STYLES
 from sightline.build.scenes.wording import Fact, Wording, held_out
 from sightline.prompts import fill, load
+from sightline.scoring.options import LETTERS
 
 SIDE = 64
 """The side of the pictures that the model sees, in pixels."""
@@ -30,7 +32,8 @@ TURNS = 8
 """Plain questions about a picture; what does not fit in a row is left out."""
 STYLED = 0.18
 MASKED = 0.15
-LETTERS = "ABCDEF"
+ASKED = {"context": True, "instructions": True, "picture": "shown"}
+"""CODIS's default prompt but for chain of thought, which some lessons leave out."""
 CHOICE = "choice"
 """The type of questions with options that are not II-Bench's own."""
 OPTIONS = (2, 2, 3, 4, 6, 6)
@@ -83,21 +86,6 @@ def seen(picture: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
 
 
-def codis_prompt(context: str, question: str, *, thought: bool = True) -> str:
-    """The default prompt of CODIS, or the one without chain of thought."""
-    parts = load("codis")["inference"]
-    asked = parts["opening"] + parts["instructions"]
-    asked += parts["cot_with_instructions"] if thought else parts["direct"]
-    return str(asked + fill(parts["ending"], context=context, question=question))
-
-
-def iibench_prompt(question: str, options: list[str]) -> str:
-    """The prompt of II-Bench without examples."""
-    parts = load("iibench")["none"]
-    listed = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False))
-    return f"{parts['instruction']}\n" + fill(parts["format"], question=question, options=listed)
-
-
 def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
     """A picture that a context makes plain: the situations of its puzzles, and plain facts."""
     kind = random.choice(KINDS)
@@ -113,7 +101,7 @@ def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
         # Both answers of a choice in one lesson: what differs is the context alone.
         for situation in random.sample(puzzle.situations, 2):
             context, question = _said(situation.contexts, random, exam), _said(puzzle.questions, random, exam)
-            prompt = codis_prompt(context, question, thought=random.random() < 0.8)
+            prompt = codis.prompt_text(question, context, "", {**ASKED, "cot": random.random() < 0.8})
             turns.append(Turn(prompt, situation.answer, f"codis:{kind.__name__}"))
     return Lesson(_drawn(made.scene), turns)
 
@@ -249,7 +237,7 @@ def _chosen(asked: str, wanted: str, others: Sequence[str], random: Random) -> T
     """A question with options. The answer says the option first, then its letter: to look a text up is
     learnt, from a picture to a letter is not."""
     options = random.sample([wanted, *others], 1 + len(others))
-    return Turn(iibench_prompt(asked, options), f"{wanted} ({LETTERS[options.index(wanted)]})", CHOICE)
+    return Turn(iibench.prompt_text(asked, options), f"{wanted} ({LETTERS[options.index(wanted)]})", CHOICE)
 
 
 def _said(wording: Wording, random: Random, exam: bool) -> str:

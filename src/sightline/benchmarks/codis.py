@@ -146,11 +146,12 @@ class Codis:
 
 def _message(sample: Sample, context: str, caption: str, options: Mapping[str, Any]) -> Message:
     """One of the four prompts of Table 11, or what is left of it without context or picture."""
-    text = _prompt(sample.question, context, caption, options)
+    text = prompt_text(sample.question, context, caption, options)
     return user(sample.pictures[0], text) if options["picture"] == "shown" else user(text)
 
 
-def _prompt(question: str, context: str, caption: str, options: Mapping[str, Any]) -> str:
+def prompt_text(question: str, context: str, caption: str, options: Mapping[str, Any]) -> str:
+    """The words of a prompt of Table 11, under the options context, instructions, cot and picture."""
     prompts = load("codis")
     parts = prompts["inference" if options["context"] else "no_context"]
     instructed = options["instructions"] and options["context"]

@@ -135,18 +135,24 @@ EXTRACTIONS_DIFFER = Metric("extractions_differ", extractions_differ, source="be
 
 
 def _prompt(sample: Sample, order: Sequence[str], options: Mapping[str, Any]) -> str:
-    """The prompt text of Appendix C, byte for byte as the released data_loader.py makes it."""
-    name = options["prompt"]
+    label = sample.labels.get(options["prompt"], ())
+    keywords = label if isinstance(label, str) else ",".join(label)
+    return prompt_text(sample.question, order, options["prompt"], sample.record.keywords or keywords)
+
+
+def prompt_text(question: str, order: Sequence[str], name: str = "none", keywords: str = "") -> str:
+    """The prompt text of Appendix C, byte for byte as the released data_loader.py makes it.
+
+    `order` holds the options as shown; `name` is that of a prompt, `keywords` what some of them give.
+    """
     shots = SHOTS.get(name, 0)
     parts = load("iibench")["few_shot" if shots else "keywords" if name in LABELS else name]
-    listed = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, order, strict=False))
-    label = sample.labels.get(name, ())
-    keywords = label if isinstance(label, str) else ",".join(label)
+    listed = "\n".join(f"{letter} {option}" for letter, option in zip(_letters(order), order, strict=False))
     body = fill(
         parts["format"],
-        question=sample.question,
+        question=question,
         options=listed,
-        keywords=sample.record.keywords or keywords,
+        keywords=keywords,
         number=str(shots + 1),
     )
     if not shots:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sightline.errors import SurroundingsError, UserError
+from sightline.models.quiet import without_bars
 from sightline.models.weights import digest_of
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def _max_length(folder: Path) -> str:
 def _load(name: str, folder: Path) -> SentenceTransformer:
     """The model in that folder, in single precision; UserError where it is none."""
     try:
-        with _silent():
+        with without_bars():
             from sentence_transformers import SentenceTransformer
 
             return SentenceTransformer(str(folder), local_files_only=True).float().eval()
@@ -177,19 +176,6 @@ def _load(name: str, folder: Path) -> SentenceTransformer:
             found=f"{type(error).__name__}: {error}",
             expected="the whole folder of a sentence-transformers model",
         ) from error
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Without the progress bar that transformers draws for its weights."""
-    bars = import_module("transformers.utils.logging")
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            bars.enable_progress_bar()
 
 
 def _batches(

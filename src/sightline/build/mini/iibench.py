@@ -13,8 +13,7 @@ from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, Meaning, compos
 from sightline.build.scenes.scene import Scene
 from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept, state_of
 from sightline.build.scenes.wording import held_out
-
-LETTERS = "ABCDEF"
+from sightline.scoring.options import LETTERS
 
 
 class Pictogram(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from PIL.Image import Image as Drawn
 from sightline.build.coco import LEAST, MOST
 from sightline.build.mask import MASKINGS, VARIANTS, Pixels, hidden_pixels, paint, prompt
 from sightline.build.mini.folder import json_of, write
-from sightline.build.scenes.draw import draw
+from sightline.build.scenes.draw import draw, png_of
 from sightline.build.scenes.puzzles.puzzle import THINGS
 from sightline.build.scenes.rooms import Room, exists, facts, is_kept, prominent, room
 from sightline.build.scenes.scene import Scene
@@ -57,7 +56,7 @@ def draw_mmr3(folder: Path, *, groups: int = 40, seed: int = 0) -> Path:
     for task, probes in tasks.items():
         lines: list[bytes] = []
         for line, picture in probes:
-            files.setdefault(f"{task}/{line.images[0]}", _png(picture))
+            files.setdefault(f"{task}/{line.images[0]}", png_of(picture))
             lines.append(msgspec.json.encode(line) + b"\n")
         files[f"{task}/groups.jsonl"] = b"".join(lines)
     files["context/instances.json"] = json_of(_instances(shown))
@@ -181,9 +180,3 @@ def _kept(kind: Any, random: Random) -> Room:
         made: Room = kind(random)
         if is_kept(made.things[0].shape, made.things[0].colour):
             return made
-
-
-def _png(picture: Drawn) -> bytes:
-    stream = BytesIO()
-    picture.save(stream, "PNG")
-    return stream.getvalue()

@@ -45,8 +45,13 @@ def draw(scene: Scene) -> Image.Image:
 
 def png(scene: Scene) -> bytes:
     """The picture of a scene as a PNG file."""
+    return png_of(draw(scene))
+
+
+def png_of(picture: Image.Image) -> bytes:
+    """A picture as a PNG file."""
     stream = BytesIO()
-    draw(scene).save(stream, "PNG")
+    picture.save(stream, "PNG")
     return stream.getvalue()
 
 

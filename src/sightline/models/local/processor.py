@@ -13,6 +13,7 @@ from typing import Any
 from sightline.errors import UserError
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.checkpoint import INSTALL, PROCESSORS, Checkpoint
+from sightline.models.quiet import without_bars
 
 
 def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
@@ -83,12 +84,10 @@ def first_line(error: BaseException) -> str:
 def silent() -> Iterator[None]:
     """Without the progress bar that transformers draws for its weights, and without its warnings."""
     logging = import_module("transformers.utils.logging")
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
+    level = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        yield
+        with without_bars():
+            yield
     finally:
         logging.set_verbosity(level)
-        if shown:
-            logging.enable_progress_bar()
