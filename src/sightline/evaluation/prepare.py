@@ -85,6 +85,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     if models:
         _refuse_nothing_to_ask(benchmark, chosen, options)
         _check_capabilities(benchmark, chosen, options, models[0])
+        _refuse_drawn_likelihood(options, spec)
     if spec.max_cost is not None:
         _check_prices(config, [spec.model, *judge_models] if asks else list(judge_models))
     if spec.against is not None:
@@ -93,6 +94,16 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     return Prepared(
         spec, benchmark, setting.name, options, chosen, split, models, judge_models, people, embedder, config
     )
+
+
+def _refuse_drawn_likelihood(options: Options, spec: Spec) -> None:
+    """Raise UserError where answers that are weighed, not said, are to be drawn in some way."""
+    wanted = "--gen" if spec.gen or spec.preset else "--repeats" if spec.repeats > 1 else None
+    if wanted and options.benchmark.get("answer_by") == "likelihood":
+        raise UserError(
+            f"{wanted} with --set answer_by=likelihood: nothing is drawn, the likeliest option is taken",
+            expected="the one without the other",
+        )
 
 
 def similarity_of(ready: Prepared, store: Store, shown: bool) -> Similarity | None:

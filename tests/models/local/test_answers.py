@@ -204,6 +204,19 @@ def test_drawn_answers_depend_on_the_request_and_the_seed_and_not_on_the_batch(
     assert drawn(3, 32, top_k=1) == drawn(4, 32, top_p=1e-9) == likeliest
 
 
+def test_a_repetition_penalty_falls_on_what_was_said_and_not_on_what_fills_up() -> None:
+    torch: Any = import_module("torch")
+    from sightline.models.local.generate import _Penalty
+
+    end, scores = 2, torch.tensor([[1.0, -1.0, 3.0, 2.0, 0.5, -2.0]])
+    alone = _Penalty(1.5, torch.ones(1, 2))(torch.tensor([[3, 5, 4]]), scores)
+    left = _Penalty(1.5, torch.tensor([[0, 0, 1, 1]]))(torch.tensor([[end, end, 3, 5, 4]]), scores)
+    between = _Penalty(1.5, torch.tensor([[1, 0, 1]]))(torch.tensor([[3, end, 5, 4]]), scores)
+    assert alone.tolist()[0] == pytest.approx([1, -1, 3, 2 / 1.5, 0.5 / 1.5, -3])
+    assert torch.equal(left, alone)
+    assert torch.equal(between, alone)
+
+
 def test_draws_follow_the_model_s_distribution() -> None:
     torch: Any = import_module("torch")
     from random import Random

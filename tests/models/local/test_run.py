@@ -73,3 +73,14 @@ def test_a_device_that_is_not_there_is_exit_status_2(
     words += ["--model-arg", "device=cuda", "--store", str(tmp_path / "s.db")]
     assert main(words) == 2
     assert "torch sees no CUDA device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["--gen", "--repeats"])
+def test_the_likeliest_option_is_not_drawn(
+    word: str, folder: Folder, pictures: list[Picture], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _groups(tmp_path / "probes.jsonl", pictures)
+    words = ["run", f"groups:{file}", "--model", f"hf/{folder('llava')}", "--set", "embedder=none"]
+    words += ["--set", "answer_by=likelihood", "--store", str(tmp_path / "s.db")]
+    assert main([*words, word, {"--gen": "temperature=1", "--repeats": "3"}[word]]) == 2
+    assert f"{word} with --set answer_by=likelihood" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from sightline.models.local.args import Sampling, read_sampling
-from sightline.models.local.load import Loaded
+from sightline.models.local.load import Loaded, is_out_of_memory
 from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
 from sightline.pictures import BadPicture, read_picture
 from sightline.types import Failure, PictureFile, Request
@@ -57,6 +57,11 @@ class Encoder:
             inputs = self._inputs(prompt.text, pictures)
         except (BadPicture, Unaskable) as error:
             return Failure("permanent", str(error))
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            self._opened.clear()
+            return Failure("transient", "memory does not suffice to prepare its pictures")
         tokens = int(inputs["input_ids"].shape[1])
         sampling = read_sampling(request.sampling)
         limit = self._limit(tokens, sampling.max_tokens)
@@ -82,6 +87,8 @@ class Encoder:
         # Processors refuse what they cannot take (no picture, too many, a mark of their own in the text) in
         # exceptions of every kind.
         except Exception as error:
+            if is_out_of_memory(error):
+                raise
             raise Unaskable(f"its processor refuses the request: {error}") from error
         self._check_marks(inputs, len(pictures))
         inputs.pop("labels", None)

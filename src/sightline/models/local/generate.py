@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from threading import Event
 from typing import Any
@@ -26,7 +26,7 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = together(loaded, batch)
-        tokens = loaded.model.generate(**inputs, **_options(loaded, batch, stop))
+        tokens = loaded.model.generate(**inputs, **_options(loaded, batch, inputs, stop))
     # A decoder of its own begins with one token; any other goes on behind the prompt.
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]
     seconds = (time.perf_counter() - began) / len(batch)
@@ -34,7 +34,9 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
     return [_answer(loaded, one, row, seconds, version) for one, row in zip(batch, rows, strict=True)]
 
 
-def _options(loaded: Loaded, batch: Sequence[Encoded], stop: Event) -> dict[str, Any]:
+def _options(
+    loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any], stop: Event
+) -> dict[str, Any]:
     from transformers import LogitsProcessorList, StoppingCriteriaList
 
     sampling = batch[0].sampling
@@ -45,12 +47,14 @@ def _options(loaded: Loaded, batch: Sequence[Encoded], stop: Event) -> dict[str,
         "eos_token_id": sorted(loaded.ends) or None,
         "stopping_criteria": StoppingCriteriaList([_Watch(stop)]),
     }
+    processors = LogitsProcessorList()
     if sampling.repetition_penalty != 1:
-        options["repetition_penalty"] = sampling.repetition_penalty
+        seen = None if loaded.is_seq2seq else inputs["attention_mask"]
+        processors.append(_Penalty(sampling.repetition_penalty, seen))
     if sampling.temperature > 0:
         dice = [Random(f"{sampling.seed} {one.request.key}") for one in batch]
-        options["logits_processor"] = LogitsProcessorList([_Draw(sampling, dice)])
-    return options
+        processors.append(_Draw(sampling, dice))
+    return {**options, "logits_processor": processors}
 
 
 class _Watch:
@@ -63,6 +67,27 @@ class _Watch:
         import torch
 
         return torch.full((tokens.shape[0],), self._stop.is_set(), device=tokens.device, dtype=torch.bool)
+
+
+class _Penalty:
+    """transformers' repetition penalty, blind to what prompts are filled up with: that may be the token that
+    ends an answer. `seen` is the mask of the prompts, None where answers begin anew."""
+
+    def __init__(self, penalty: float, seen: Any) -> None:
+        from transformers import RepetitionPenaltyLogitsProcessor
+
+        self._penalize = RepetitionPenaltyLogitsProcessor(float(penalty))
+        self._seen = seen
+
+    def __call__(self, tokens: Any, scores: Any) -> Any:
+        import torch
+
+        if self._seen is not None:
+            # The last token of a prompt is its own, and has come already.
+            prompts = tokens[:, : self._seen.shape[1]]
+            prompts = prompts.where(self._seen.bool(), prompts[:, -1:])
+            tokens = torch.cat((prompts, tokens[:, prompts.shape[1] :]), dim=1)
+        return self._penalize(tokens, scores)
 
 
 class _Draw:
