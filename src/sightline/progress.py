@@ -16,7 +16,12 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress(
-    title: str, total: int | None, unit: Literal["bytes", "pictures", "texts"], *, done: int = 0, shown: bool
+    title: str,
+    total: int | None,
+    unit: Literal["bytes", "pictures", "texts", "examples", "steps"],
+    *,
+    done: int = 0,
+    shown: bool,
 ) -> Iterator[Advance]:
     """Show how far a piece of work is, beginning at `done`; nothing where not `shown`."""
     if not shown:

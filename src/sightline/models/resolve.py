@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,6 +21,10 @@ from sightline.models.replay import Replay
 from sightline.models.served import Served
 from sightline.pictures import PictureLimits
 from sightline.registry import model_factory
+
+if TYPE_CHECKING:
+    from sightline.models.local.args import LocalArgs
+    from sightline.models.local.attachment import Attachment
 
 OPENAI = "https://api.openai.com/v1"
 MINI = Path(__file__).parent / "mini"
@@ -111,8 +115,9 @@ def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
     if not rest:
         raise UserError("no model after 'hf/'", expected="hf/ORG/NAME, or hf/FOLDER")
-    args = _arguments(options.args, LocalArgs)
-    return [LocalModel(find_folder(rest, args, fetch=not options.keyless), name=spec, args=args)]
+    args: LocalArgs = _arguments(options.args, LocalArgs)
+    folder = find_folder(rest, args, fetch=not options.keyless)
+    return [LocalModel(folder, name=spec, args=args, attachment=_attachment(args))]
 
 
 def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
@@ -121,7 +126,7 @@ def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     from sightline.models.local.model import LocalModel
 
     args: LocalArgs = _arguments({"dtype": "float32", **options.args}, LocalArgs)
-    return [LocalModel(MINI, name=spec, args=args, version=spec)]
+    return [LocalModel(MINI, name=spec, args=args, version=spec, attachment=_attachment(args))]
 
 
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
@@ -136,6 +141,15 @@ def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     if rest != "chance":
         raise unknown_name("model", spec, ["baseline/chance"])
     return [Chance(options.seed)]
+
+
+def _attachment(args: LocalArgs) -> Attachment | None:
+    """The adapter that is to be attached to a local model."""
+    if args.adapter is None:
+        return None
+    from sightline.adapter.saved import SavedAdapter
+
+    return SavedAdapter(Path(args.adapter))
 
 
 def _at(

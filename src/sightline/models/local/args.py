@@ -23,7 +23,8 @@ class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
     `dtype` auto is the checkpoint's own, `device` auto the first accelerator there is. `batch` is how many
     requests go through the model at once, halved for as long as memory does not suffice. `revision` is a
     branch, tag or commit of the Hugging Face Hub. `template` auto takes the processor's chat template
-    where there is one, else the plain prompt that the architecture was made for.
+    where there is one, else the plain prompt that the architecture was made for. `adapter` is the folder
+    of one that was trained on this model.
     """
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -33,6 +34,7 @@ class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
     revision: str | None = None
     trust_remote_code: bool = False
     template: Literal["auto", "chat", "plain"] = "auto"
+    adapter: str | None = None
 
 
 class Sampling(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sightline.models.local.encode import Encoded
+from sightline.models.local.inputs import fill_up, runs_along
 from sightline.models.local.prompt import pictures_shown
 from sightline.types import Request, Text
 
@@ -46,7 +47,7 @@ def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encode
         shapes = tuple(
             (name, tuple(tensor.shape[1:]))
             for name, tensor in sorted(one.inputs.items())
-            if not _runs_along(name, tensor, one.tokens)
+            if not runs_along(name, tensor, one.tokens)
         )
         batch = (one.sampling, one.limit, shapes, one.tokens if one.request.choices else None)
         batches.setdefault(batch, []).append((place, one))
@@ -61,36 +62,11 @@ def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
     together: dict[str, Any] = {}
     for name in batch[0].inputs:
         tensors = [one.inputs[name] for one in batch]
-        if _runs_along(name, tensors[0], batch[0].tokens):
+        if runs_along(name, tensors[0], batch[0].tokens):
             value = pad if name == "input_ids" else 0
             tensors = fill_up(tensors, value, left=not name.startswith("qformer_"))
         together[name] = torch.cat(tensors)
     return together
-
-
-def pictures_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """The inputs that hold pictures."""
-    return {name: tensor for name, tensor in inputs.items() if not _runs_along(name, tensor, tokens)}
-
-
-def _runs_along(name: str, tensor: Any, tokens: int) -> bool:
-    """Whether an input says something of each token, of the prompt or of what the Q-Former reads."""
-    if name.startswith("qformer_"):
-        return True
-    is_of_pictures = name.startswith(("pixel_", "image_"))
-    return not is_of_pictures and tensor.ndim >= 2 and tensor.shape[1] == tokens
-
-
-def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:
-    """Tensors of shape (1, tokens, ...), each filled up to as many tokens as the longest has."""
-    import torch
-
-    width = max(tensor.shape[1] for tensor in tensors)
-    filled = []
-    for tensor in tensors:
-        room = tensor.new_full((tensor.shape[0], width - tensor.shape[1], *tensor.shape[2:]), value)
-        filled.append(torch.cat((room, tensor) if left else (tensor, room), dim=1))
-    return filled
 
 
 def _characters(request: Request) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from sightline.models.local.args import Sampling, read_sampling
+from sightline.models.local.inputs import with_room
 from sightline.models.local.load import Loaded, is_out_of_memory
 from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
 from sightline.pictures import BadPicture, read_picture
@@ -62,6 +63,8 @@ class Encoder:
                 raise
             self._opened.clear()
             return Failure("transient", "memory does not suffice to prepare its pictures")
+        if self._loaded.before is not None:
+            inputs = with_room(inputs, self._loaded.before.length, self._loaded.pad)
         tokens = int(inputs["input_ids"].shape[1])
         sampling = read_sampling(request.sampling)
         limit = self._limit(tokens, sampling.max_tokens)

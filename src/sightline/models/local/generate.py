@@ -26,6 +26,8 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = together(loaded, batch)
+        if loaded.before is not None:
+            loaded.before.arm(inputs["attention_mask"])
         tokens = loaded.model.generate(**inputs, **_options(loaded, batch, inputs, stop))
     # A decoder of its own begins with one token; any other goes on behind the prompt.
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]

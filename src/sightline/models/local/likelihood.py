@@ -67,6 +67,8 @@ def _continued(
 ) -> list[list[float]]:
     """The mean log-likelihoods, the prompt read once for all choices: they go on from what is kept of it."""
     inputs = together(loaded, batch)
+    if loaded.before is not None:
+        loaded.before.arm(inputs["attention_mask"])
     if "past_key_values" in inputs:
         # The prompts are of one length, so there is no gap in them that a mask would have to tell of.
         del inputs["attention_mask"]
@@ -93,8 +95,10 @@ def _asked_again(
     """The mean log-likelihoods by a model of encoder and decoder, which reads the prompt for each choice."""
     rows = [(one, tokens) for one, several in zip(batch, choices, strict=True) for tokens in several]
     inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
-    start = _decoder_start(loaded.model)
+    start = decoder_start(loaded.model)
     seen = _right_filled([[start, *tokens[:-1]] for _, tokens in rows], loaded)
+    if loaded.before is not None:
+        loaded.before.arm(inputs["attention_mask"])
     logits = loaded.model(**inputs, decoder_input_ids=seen).logits
     sums = _sums(logits, [tokens for _, tokens in rows])
     return _means(
@@ -128,7 +132,8 @@ def _tensor(numbers: Any, loaded: Loaded) -> Any:
     return torch.tensor(numbers, dtype=torch.long, device=loaded.device)
 
 
-def _decoder_start(model: Any) -> int:
+def decoder_start(model: Any) -> int:
+    """The token that a decoder of its own begins with."""
     for part in (model, getattr(model, "language_model", None)):
         start = getattr(getattr(part, "generation_config", None), "decoder_start_token_id", None)
         if isinstance(start, int):

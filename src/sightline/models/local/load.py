@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -17,10 +17,21 @@ from sightline.models.local.processor import first_line, load_processor, silent
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
+class Before(Protocol):
+    """Vectors that are put before the embeddings of each prompt: `length` of them."""
+
+    length: int
+
+    def arm(self, seen: Any) -> None:
+        """Put them into the next call of the model, whose mask (rows, tokens) shows where each row begins:
+        the first `length` tokens of a row are room for them."""
+
+
 class Loaded(Struct, frozen=True):
     """A model on its device. `positions` is how many tokens, prompt and answer together, it can hold at
     most (None: any number); `ends` are the tokens that end an answer, `pad` the one that fills up.
-    `is_seq2seq` says that an encoder reads the prompt and a decoder writes the answer."""
+    `is_seq2seq` says that an encoder reads the prompt and a decoder writes the answer. `before` is what an
+    attachment puts before prompts."""
 
     kind: str
     model: Any
@@ -30,6 +41,7 @@ class Loaded(Struct, frozen=True):
     ends: frozenset[int]
     pad: int
     is_seq2seq: bool
+    before: Before | None = None
 
 
 def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from sightline.errors import SurroundingsError, UserError
 from sightline.models.local.args import LocalArgs, effective
+from sightline.models.local.attachment import Attachment
 from sightline.models.local.batches import alike, chunks
 from sightline.models.local.checkpoint import read_checkpoint
 from sightline.models.local.encode import Encoded, Encoder
@@ -37,26 +38,36 @@ class LocalModel:
     parallel: int | None = 1
 
     def __init__(
-        self, folder: Path, *, name: str, args: LocalArgs | None = None, version: str | None = None
+        self,
+        folder: Path,
+        *,
+        name: str,
+        args: LocalArgs | None = None,
+        version: str | None = None,
+        attachment: Attachment | None = None,
     ) -> None:
-        """Raises UserError where the folder lacks config, processor, weights or the template asked for;
-        loads nothing yet."""
-        self._args = args or LocalArgs()
-        self._checkpoint = read_checkpoint(folder, self._args)
-        if self._args.template == "chat" and self._checkpoint.chat_template is None:
+        """Raises UserError where the folder lacks config, processor, weights or the template asked for, and
+        for an attachment of another model; loads nothing yet."""
+        self.args = args or LocalArgs()
+        self.checkpoint = read_checkpoint(folder, self.args)
+        if self.args.template == "chat" and self.checkpoint.chat_template is None:
             raise UserError(
                 "--model-arg template=chat: its processor has no chat template",
                 file=folder,
                 expected="template=plain, or without it",
             )
         self._version = version or folder.resolve().name
-        self._most = self._args.batch
+        self._most = self.args.batch
         self._stop = Event()
         self.name = name
-        self.capabilities = self._checkpoint.capabilities
+        self.capabilities = self.checkpoint.capabilities
         # Another template is another question: it is part of whose answers these are.
-        template = "" if self._args.template == "auto" else f" template {self._args.template}"
-        self.identity = self._checkpoint.identity() + template
+        template = "" if self.args.template == "auto" else f" template {self.args.template}"
+        self.identity = self.checkpoint.identity() + template
+        self._attachment = attachment
+        if attachment is not None:
+            attachment.refuse_other(self.identity)
+            self.identity += f" adapter {attachment.identity}"
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """What of the options has a part in the answer. Raises UserError for one that does not exist."""
@@ -66,11 +77,11 @@ class LocalModel:
         """Load the model. Raises UserError where that cannot be done on this machine."""
         self._thread = ThreadPoolExecutor(1, "sightline-local")
         try:
-            self._loaded: Loaded = await self._in_thread(load, self._checkpoint, self._args)
+            self._loaded: Loaded = await self._in_thread(self._load)
         except BaseException:
             self._thread.shutdown(wait=False)
             raise
-        self._encoder = Encoder(self._loaded, self._args.template)
+        self._encoder = Encoder(self._loaded, self.args.template)
         return self
 
     async def __aexit__(
@@ -97,6 +108,10 @@ class LocalModel:
 
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _load(self) -> Loaded:
+        loaded = load(self.checkpoint, self.args)
+        return loaded if self._attachment is None else self._attachment.attach(loaded)
 
     def _parts(self, requests: Sequence[Request], stop: Event) -> Iterator[list[Result]]:
         for chunk in chunks(requests, self._most):

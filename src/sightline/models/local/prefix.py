@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from sightline.models.local.batches import collate, fill_up, pictures_of
+from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
+from sightline.models.local.inputs import fill_up, pictures_of
 from sightline.models.local.load import Loaded
 from sightline.models.local.vision import share_pictures, takes_encoded, to_device
 
@@ -19,10 +20,12 @@ def together(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     """The inputs of a batch, with what its requests share computed once as far as the architecture allows.
 
     Where prompts begin alike, what is kept of that beginning stands in `past_key_values`, and `input_ids`
-    are filled up behind it; else pictures that are shared are encoded once.
+    are filled up behind it; else pictures that are shared are encoded once. What an attachment
+    puts before prompts differs from one to the other.
     """
     groups = _groups(batch)
-    length = _common_length(loaded, batch, groups) if len(groups) < len(batch) else 0
+    shares = loaded.before is None and len(groups) < len(batch)
+    length = _common_length(loaded, batch, groups) if shares else 0
     if length < LEAST:
         return share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
     return _read_once(loaded, batch, groups, length)

@@ -4,37 +4,62 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sightline.models.local.batches import pictures_of
 from sightline.models.local.encode import Encoded
+from sightline.models.local.inputs import pictures_of
 from sightline.models.local.load import Loaded
 
 
-def share_pictures(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with the pictures encoded, each once; as they are where that saves or is nothing.
+class Features(NamedTuple):
+    """What the language model is given of a request's pictures: a tensor (vectors, width) for each.
+    `stacked` says that the architecture wants those of a batch as one tensor."""
 
-    An architecture allows it where its pictures become vectors that do not depend on the text, and its
-    forward pass takes them in place of the pictures.
-    """
+    pictures: list[Any]
+    stacked: bool
+
+
+def share_pictures(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with the pictures encoded, each once; as they are where that saves or is nothing."""
     distinct = {one.shown: one for one in batch}
-    if len(distinct) == len(batch) or "pixel_values" not in inputs or not takes_encoded(loaded.model):
+    if len(distinct) == len(batch) or "pixel_values" not in inputs:
         return dict(inputs)
-    encoded = _encode(loaded, list(distinct.values()))
+    features = encoded_pictures(loaded, list(distinct.values()))
+    if features is None:
+        return dict(inputs)
+    known = dict(zip(distinct, features, strict=True))
+    return with_encoded(inputs, [known[one.shown] for one in batch])
+
+
+def encoded_pictures(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] | None:
+    """The pictures of each request as vectors; None where the architecture does not allow that.
+
+    It does where its pictures become vectors that do not depend on the text, and its forward pass takes
+    them in place of the pictures.
+    """
+    if not takes_encoded(loaded.model):
+        return None
+    encoded = _encode(loaded, shown)
     features = getattr(encoded, "pooler_output", None)
     # Features of other layers go beside the last ones in some architectures; those are left alone.
     if features is None or getattr(encoded, "deepstack_features", None) is not None:
-        return dict(inputs)
-    parts = _parts(features, list(distinct.values()))
+        return None
+    parts = _parts(features, shown)
     if parts is None:
-        return dict(inputs)
-    places = [place for one in batch for place in parts[list(distinct).index(one.shown)]]
-    if isinstance(features, list | tuple):
-        encoded.pooler_output = [features[place] for place in places]
-    else:
-        encoded.pooler_output = features[places]
+        return None
+    stacked = not isinstance(features, list | tuple)
+    return [Features([features[place] for place in places], stacked) for places in parts]
+
+
+def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dict[str, Any]:
+    """The inputs with encoded pictures in place of pictures."""
+    import torch
+    from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+    each: Any = [vectors for one in features for vectors in one.pictures]
+    each = torch.stack(each) if features[0].stacked else each
     kept = {name: tensor for name, tensor in inputs.items() if not name.startswith("pixel_")}
-    return {**kept, "mm_encoder_outputs": {"image": encoded}}
+    return {**kept, "mm_encoder_outputs": {"image": BaseModelOutputWithPooling(pooler_output=each)}}
 
 
 def takes_encoded(model: Any) -> bool:

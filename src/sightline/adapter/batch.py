@@ -1,0 +1,155 @@
+"""Examples as what the model is given in training: each prompt with its answer behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+
+from sightline.adapter.examples import Example
+from sightline.errors import UserError
+from sightline.models.local.encode import Encoded, Encoder
+from sightline.models.local.inputs import fill_up, runs_along
+from sightline.models.local.likelihood import choice_tokens, decoder_start
+from sightline.models.local.load import Loaded
+from sightline.models.local.vision import Features, encoded_pictures, to_device, with_encoded
+from sightline.types import Failure
+
+IGNORED = -100
+
+Template = Literal["auto", "chat", "plain"]
+
+
+class Ready(NamedTuple):
+    """An example made ready: its prompt, the tokens of its answer with the one that ends it, and its
+    pictures where they are encoded already."""
+
+    prompt: Encoded
+    answer: list[int]
+    features: Features | None
+
+
+class Maker:
+    """Makes examples ready, and remembers them for as long as `room` bytes are enough."""
+
+    def __init__(self, loaded: Loaded, template: Template, *, room: int, longest: int) -> None:
+        """An answer may have `longest` tokens, with the one that ends it."""
+        self._loaded, self._encoder = loaded, Encoder(loaded, template)
+        self._room, self._longest = room, longest
+        self._ready: dict[str, Ready] = {}
+
+    def make(self, example: Example) -> Ready:
+        """Raises UserError for an example that the model cannot be asked, or whose answer is too long."""
+        key = example.request.key
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = self._make(example)
+            size = _bytes(ready)
+            if size <= self._room:
+                self._room -= size
+                self._ready[key] = ready
+        return ready
+
+    def check(self, example: Example) -> None:
+        """Raise UserError as `make` does, and remember nothing."""
+        self._tokens(example, self.encode(example))
+
+    def encode(self, example: Example) -> Encoded:
+        """The prompt as the model takes it. Raises UserError where it cannot be asked."""
+        prompt = self._encoder.encode(example.request)
+        if isinstance(prompt, Failure):
+            raise UserError(f"the model cannot be asked this: {prompt.message}", record=example.request.key)
+        return prompt
+
+    def _tokens(self, example: Example, prompt: Encoded) -> list[int]:
+        """The answer's tokens, with the one that ends it."""
+        answer = [*choice_tokens(self._loaded, prompt)[0], min(self._loaded.ends)]
+        room = self._loaded.positions
+        most = (
+            self._longest
+            if room is None or self._loaded.is_seq2seq
+            else min(self._longest, room - prompt.tokens)
+        )
+        if len(answer) > most:
+            raise UserError(
+                f"the answer has {len(answer)} tokens",
+                record=example.request.key,
+                expected=f"at most {most} (--max-target), with the one that ends it",
+            )
+        return answer
+
+    def _make(self, example: Example) -> Ready:
+        prompt = self.encode(example)
+        answer = self._tokens(example, prompt)
+        with torch.no_grad():
+            features = encoded_pictures(self._loaded, [prompt]) if prompt.shown else None
+        if features is None:
+            return Ready(prompt, answer, None)
+        words = {name: tensor for name, tensor in prompt.inputs.items() if not name.startswith("pixel_")}
+        return Ready(replace(prompt, inputs=words), answer, features[0])
+
+
+class Batch(NamedTuple):
+    """`inputs` for the model; `seen`, (B, T), where prompts and the room before them are; `targets`, (B, L),
+    the token that each place of the logits should be followed by, IGNORED where that is the prompt's."""
+
+    inputs: dict[str, Any]
+    seen: Tensor
+    targets: Tensor
+
+
+def compose(loaded: Loaded, examples: Sequence[Ready]) -> Batch:
+    """Examples as one batch, each row filled up on its right."""
+    if loaded.is_seq2seq:
+        inputs = _filled([dict(one.prompt.inputs) for one in examples], examples, loaded)
+        start = decoder_start(loaded.model)
+        inputs["decoder_input_ids"] = _rows([[start, *one.answer[:-1]] for one in examples], loaded.pad)
+        targets = _rows([one.answer for one in examples], IGNORED)
+    else:
+        inputs = _filled([_with_answer(one) for one in examples], examples, loaded)
+        targets = _rows([[IGNORED] * (one.prompt.tokens - 1) + one.answer for one in examples], IGNORED)
+    seen = _rows([[1] * one.prompt.tokens for one in examples], 0)
+    given = to_device(inputs, loaded)
+    if examples[0].features is not None:
+        given = with_encoded(given, [one.features for one in examples if one.features is not None])
+    return Batch(given, seen.to(loaded.device), targets.to(loaded.device))
+
+
+def _with_answer(one: Ready) -> dict[str, Any]:
+    """The inputs of a prompt with its answer behind it, but for the token that ends it."""
+    said = torch.tensor([one.answer[:-1]])
+    behind = {
+        "input_ids": said,
+        "attention_mask": torch.ones_like(said),
+        "token_type_ids": torch.ones_like(said),
+    }
+    inputs = dict(one.prompt.inputs)
+    for name, tensor in one.prompt.inputs.items():
+        if runs_along(name, tensor, one.prompt.tokens) and not name.startswith("qformer_"):
+            more = behind.get(name, torch.zeros_like(said)).to(tensor.dtype)
+            inputs[name] = torch.cat((tensor, more), dim=1)
+    return inputs
+
+
+def _filled(rows: Sequence[dict[str, Any]], examples: Sequence[Ready], loaded: Loaded) -> dict[str, Any]:
+    together: dict[str, Any] = {}
+    for name, first in examples[0].prompt.inputs.items():
+        tensors = [row[name] for row in rows]
+        if runs_along(name, first, examples[0].prompt.tokens):
+            tensors = fill_up(tensors, loaded.pad if name == "input_ids" else 0, left=False)
+        together[name] = torch.cat(tensors)
+    return together
+
+
+def _rows(rows: Sequence[list[int]], filler: int) -> Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
+
+
+def _bytes(ready: Ready) -> int:
+    tensors = [tensor for tensor in ready.prompt.inputs.values() if isinstance(tensor, Tensor)]
+    tensors += ready.features.pictures if ready.features is not None else []
+    return sum(tensor.nbytes for tensor in tensors)

@@ -1,0 +1,143 @@
+"""What an adapter is trained on: groups of prompts with the answer that each should get."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from sightline.build.manifest import MANIFEST, read_manifest
+from sightline.errors import UserError
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.pictures import BadPicture, look
+from sightline.types import Picture, PictureFile, Request, user
+
+Without = Mapping[str, Collection[str]]
+"""Labels and their values: lines that carry one of them are left out."""
+
+
+class Example(NamedTuple):
+    """A prompt, in `request`, and the answer that it should get."""
+
+    request: Request
+    answer: str
+
+
+Examples = list[list[Example]]
+"""Groups of two examples at least."""
+
+
+def read_examples(files: Sequence[Path], without: Without) -> Examples:
+    """The variants of each group, but for the original, each with its first reference.
+
+    Raises UserError where a file is wrong, a line has no reference or no picture that can be read, a label
+    of `without` occurs nowhere, or no group has two variants.
+    """
+    groups: Examples = []
+    known: dict[str, PictureFile] = {}
+    met: set[tuple[str, str]] = set()
+    for file in files:
+        for name, lines in by_group(read_groups(file)).items():
+            met.update((label, str(value)) for line in lines for label, value in line.labels.items())
+            kept = [line for line in lines if line.variant != ORIGINAL and not _is_left_out(line, without)]
+            if len(kept) > 1:
+                groups.append([_example(line, file, f"{file} {name}", known) for line in kept])
+    for label, values in without.items():
+        for value in values:
+            if (label, value) not in met:
+                raise UserError(f"--without {label}={value}: no line has that label", file=files[0])
+    if not groups:
+        raise UserError(
+            "no group has two variants, so there is nothing to be consistent about",
+            file=files[0],
+            expected="what `sightline build rephrase`, `restyle` or `mask` makes",
+        )
+    return groups
+
+
+def pictures_in(files: Sequence[Path]) -> dict[str, str]:
+    """The digest of every picture of these groups files and of what a builder made them from, each with the
+    record that shows it. Raises UserError for a picture that cannot be read."""
+    found: dict[str, str] = {}
+    for file in files:
+        for line in read_groups(file):
+            for picture in _pictures(line, file, {}).values():
+                found.setdefault(picture.digest, f"{line.group}/{line.variant}")
+        for source, digest in _sources(file.parent).items():
+            found.setdefault(digest, source)
+    return found
+
+
+def refuse_overlap(data: Sequence[Path], test: Sequence[Path]) -> None:
+    """Raise UserError where groups files for a test show a picture that those for training show."""
+    trained = pictures_in(data)
+    for file in test:
+        for digest, record in pictures_in([file]).items():
+            if digest in trained:
+                raise UserError(
+                    f"shows a picture of the training, there as {trained[digest]}",
+                    file=file,
+                    record=record,
+                    expected="pictures that training does not show (`sightline build ... --apart-from`)",
+                )
+
+
+def _sources(folder: Path) -> dict[str, str]:
+    """The pictures that a builder's folder was made from, by their names: nothing else than their digests
+    tells that two styles are of one picture."""
+    return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
+
+
+def split(groups: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
+    """Groups for training and for validation, those that show one picture on the same side."""
+    by_picture: dict[frozenset[str], Examples] = {}
+    for group in groups:
+        shown = {file.digest for one in group for file in one.request.pictures.values()}
+        by_picture.setdefault(frozenset(shown), []).append(group)
+    clusters = list(by_picture.values())
+    Random(f"validation {seed}").shuffle(clusters)
+    wanted = round(share * len(groups))
+    held: Examples = []
+    while len(held) < wanted and len(clusters) > 1:
+        held += clusters.pop()
+    return [group for cluster in clusters for group in cluster], held
+
+
+def _is_left_out(line: GroupLine, without: Without) -> bool:
+    return any(str(line.labels.get(label)) in values for label, values in without.items())
+
+
+def _example(line: GroupLine, file: Path, name: str, known: dict[str, PictureFile]) -> Example:
+    if not line.references or not line.references[0].strip():
+        raise UserError(
+            "has no reference to be trained on",
+            file=file,
+            record=f"{line.group}/{line.variant}",
+            field="references",
+        )
+    pictures = _pictures(line, file, known)
+    shown = [Picture(path, str(file.parent)) for path in pictures]
+    request = Request(
+        key=f"{name} {line.variant}",
+        messages=(user(*shown, *([line.prompt] if line.prompt else [])),),
+        sampling={},
+        pictures=pictures,
+        choices=(line.references[0].strip(),),
+    )
+    return Example(request, line.references[0].strip())
+
+
+def _pictures(line: GroupLine, file: Path, known: dict[str, PictureFile]) -> dict[str, PictureFile]:
+    """The pictures of a line by their paths, looked at. Raises UserError for one that cannot be read."""
+    found = {}
+    for image in line.images:
+        path = os.path.join(str(file.parent), image)
+        try:
+            found[path] = known[path] = look(Picture(path, str(file.parent)), known)
+        except BadPicture as error:
+            raise UserError(
+                f"a picture cannot be used: {error}", file=file, record=f"{line.group}/{line.variant}"
+            ) from None
+    return found

@@ -1,0 +1,174 @@
+"""`adapter train` from start to end: data, checkpoints, validation, the adapter in its folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import msgspec
+import torch
+from msgspec import Struct, field
+
+from sightline.adapter.attach import Attached, attach, width_of
+from sightline.adapter.batch import Maker
+from sightline.adapter.checkpoint import Checkpoint
+from sightline.adapter.examples import Examples, pictures_in, read_examples, refuse_overlap, split
+from sightline.adapter.kinds import BiLstm, Kind
+from sightline.adapter.saved import SETTINGS, Settings, save_adapter
+from sightline.adapter.train import Recipe, Step, Trainer
+from sightline.adapter.validate import Validation, validate
+from sightline.errors import UserError
+from sightline.models.embedder import embedder
+from sightline.models.local.load import Loaded, load
+from sightline.models.local.model import LocalModel
+from sightline.models.resolve import ModelOptions, resolve
+from sightline.progress import progress
+
+
+class Training(Struct, frozen=True, kw_only=True):
+    """What is trained on what.
+
+    `data` are groups files; `test` are others, which may show none of their pictures. `without` are labels
+    and values of the lines to leave out. `held_out` is the share of groups for validation, which happens
+    every `every` steps, with `con` where there is an `embedder`. `longest` is how many tokens an answer may
+    have, `room` how many bytes of prepared examples are remembered.
+    """
+
+    model: str
+    data: Sequence[str]
+    out: str
+    recipe: Recipe
+    adapter: Kind = field(default_factory=BiLstm)
+    test: Sequence[str] = ()
+    without: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    held_out: float = 0.1
+    every: int = 100
+    embedder: str | None = None
+    longest: int = 64
+    room: int = 2 * 1024**3
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Trained(Struct, frozen=True):
+    """The adapter that was made: how many numbers it holds, of how many groups it learned, and validation
+    of the model without and with it, where groups were held out."""
+
+    folder: str
+    parameters: int
+    groups: int
+    validations: Sequence[Validation]
+
+
+Tell = Callable[[Step, Validation | None], None]
+"""Called after each step, at checkpoints with the validation."""
+
+
+def train_adapter(
+    training: Training, tell: Tell, *, stop: Event | None = None, shown: bool = False
+) -> Trained:
+    """Train an adapter, going on where the same training was stopped.
+
+    Once `stop` is set the step under way is finished, written, and KeyboardInterrupt raised. Raises
+    UserError where the data, the model or a setting is wrong, and where the loss diverges: the last
+    checkpoint is kept then.
+    """
+    folder, files = Path(training.out), [Path(name) for name in training.data]
+    if (folder / SETTINGS).exists():
+        raise UserError("holds an adapter already", file=folder, expected="another --out")
+    groups = read_examples(files, training.without)
+    refuse_overlap(files, [Path(name) for name in training.test])
+    learned, held = split(groups, training.held_out, training.recipe.seed)
+    model = _model(training)
+    checkpoint = Checkpoint(folder, _decisive(training, model.identity, files))
+    state = checkpoint.read()
+    look = _validation(training, held)
+    loaded = load(model.checkpoint, model.args)
+    maker = _maker(training, model, loaded)
+    _check(maker, groups, shown)
+    if state is None:
+        checkpoint.begin(look(Attached(loaded, {}), maker))
+    torch.manual_seed(training.recipe.seed)
+    attached = attach(loaded, training.adapter)
+    maker = _maker(training, model, attached.loaded)
+    trainer = Trainer(attached, maker, learned, training.recipe)
+    if state is not None:
+        trainer.take_up(state)
+    versions = _versions(attached)
+    for step in trainer.steps():
+        last = step.number == training.recipe.steps
+        ends = last or step.number % training.every == 0 or (stop is not None and stop.is_set())
+        validation = look(attached, maker) if ends else None
+        tell(step, validation)
+        checkpoint.done(step, validation)
+        if ends:
+            checkpoint.write(trainer.state())
+        if stop is not None and stop.is_set() and not last:
+            raise KeyboardInterrupt
+    if _versions(attached) != versions:
+        raise RuntimeError("a weight of the frozen model has changed in training")
+    settings = Settings(
+        adapter=training.adapter,
+        base=model.identity,
+        width=width_of(attached.loaded),
+        training=checkpoint.training,
+        pictures=tuple(sorted(pictures_in(files))),
+    )
+    save_adapter(folder, settings, attached.weights)
+    checkpoint.remove()
+    parameters = sum(weight.numel() for weight in attached.weights.values())
+    return Trained(str(folder), parameters, len(learned), checkpoint.validations())
+
+
+def _maker(training: Training, model: LocalModel, loaded: Loaded) -> Maker:
+    return Maker(loaded, model.args.template, room=training.room, longest=training.longest)
+
+
+def _check(maker: Maker, groups: Examples, shown: bool) -> None:
+    """Raise UserError for an example that cannot be learned, before any is."""
+    with progress("checking", sum(map(len, groups)), "examples", shown=shown) as advance:
+        for group in groups:
+            for one in group:
+                maker.check(one)
+            advance(len(group))
+
+
+def _validation(training: Training, held: Examples) -> Callable[[Attached, Maker], Validation | None]:
+    embed = embedder(training.embedder).embed if training.embedder is not None else None
+
+    def look(attached: Attached, maker: Maker) -> Validation | None:
+        return validate(attached, maker, held, embed) if held else None
+
+    return look
+
+
+def _decisive(training: Training, identity: str, files: Sequence[Path]) -> dict[str, Any]:
+    """All that decides what is learned, as it is kept beside the weights."""
+    return {
+        "model": identity,
+        "adapter": msgspec.to_builtins(training.adapter),
+        **msgspec.to_builtins(training.recipe),
+        "data": {file.parent.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "without": {label: list(values) for label, values in training.without.items()},
+        "held_out": training.held_out,
+        "longest": training.longest,
+    }
+
+
+def _versions(attached: Attached) -> dict[str, int]:
+    """How often each weight of the frozen model was changed in place."""
+    own = set(map(id, attached.weights.values()))
+    return {
+        name: weight._version
+        for name, weight in attached.loaded.model.named_parameters()
+        if id(weight) not in own
+    }
+
+
+def _model(training: Training) -> LocalModel:
+    model = resolve(training.model, ModelOptions(args=training.model_args))[0]
+    if not isinstance(model, LocalModel):
+        raise UserError(f"{training.model} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
+    return model

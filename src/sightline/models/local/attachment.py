@@ -1,0 +1,35 @@
+"""What can be attached to a loaded model: something that goes before its prompts, or changes its layers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from sightline.models.local.load import Loaded
+
+
+class Attachment(Protocol):
+    """A trained adapter. `identity` is a part of whose answers these are."""
+
+    identity: str
+
+    def refuse_other(self, base: str) -> None:
+        """Raise UserError where it was trained on a model of another identity."""
+
+    def attach(self, loaded: Loaded) -> Loaded:
+        """The model with it. Raises UserError where it does not fit."""
+
+
+def language_model(loaded: Loaded) -> Any:
+    """The language model within a model, None where there is none of its own."""
+    for whole in (loaded.model, loaded.model.base_model):
+        for name in ("language_model", "text_model"):
+            if (found := getattr(whole, name, None)) is not None:
+                return found
+    return None
+
+
+def entrance(loaded: Loaded) -> Any:
+    """The part that is given the embeddings of a whole prompt, pictures among them: the language model, or
+    its encoder where it has one; None where there is no such part."""
+    found = language_model(loaded)
+    return found.get_encoder() if loaded.is_seq2seq and found is not None else found
