@@ -27,6 +27,7 @@ from sightline.build.scenes.rooms import TIME, exists, facts, is_kept, room
 from sightline.build.scenes.scene import Scene, Thing
 from sightline.build.scenes.states import STATES, SYMBOLS, distractors, state_of
 from sightline.build.scenes.styles import STYLES
+from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.spec import Spec, effective
 from sightline.pictures import look
@@ -239,3 +240,18 @@ def test_a_test_uses_wordings_that_training_never_says() -> None:
 def test_a_thing_of_no_known_shape_is_an_error() -> None:
     with pytest.raises(KeyError):
         draw(Scene((Thing("unicorn", (0.5, 0.5), 0.5),)))
+
+
+def test_the_command_draws_the_folders_that_the_python_functions_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "scenes"
+    words = ["build", "scenes", "--out", str(out), "--count", "3", "--seed", "5"]
+    assert main([*words, "--benchmark", "codis", "--benchmark", "mmr3"]) == 0
+    assert capsys.readouterr().out.splitlines() == [str(out / "codis"), str(out / "mmr3")]
+    again = draw_mmr3(tmp_path / "again", groups=3, seed=5)
+    for path in again.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (out / "mmr3" / path.relative_to(again)).read_bytes()
+    assert not (out / "iibench").exists()
+    assert main([*words, "--count", "0"]) == 2

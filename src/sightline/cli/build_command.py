@@ -12,6 +12,7 @@ KINDS = {
     "restyle": "pictures in candy, mosaic, udnie and grayscale, or in styles of yours",
     "mask": "three maskings of one object a picture, from COCO's instances",
     "perturb": "any other perturbation of pictures: crop, jpeg, rotate, blur, or your own",
+    "scenes": "drawn scenes in the layouts of the benchmarks, for the embedded model `mini`",
     "caption": "say what is in pictures, by a model that takes pictures (CODIS)",
     "equivalence": "how far what was built means the same as its original",
 }
@@ -22,7 +23,8 @@ EXAMPLE = """example:
 
 What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
 `mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
-`sightline run groups:FOLDER` about any other. caption writes a file, equivalence measures.
+`sightline run groups:FOLDER` about any other. scenes draws a data folder a benchmark, caption writes a file,
+equivalence measures.
 """
 
 

@@ -1,0 +1,61 @@
+"""`sightline build scenes`: drawn scenes in the released layouts, which `mini` knows how to see."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sightline.errors import UserError
+
+SUMMARY = "drawn scenes in the layouts of the four benchmarks: what `mini` was trained for, on unseen ones"
+
+EXAMPLE = """examples:
+  sightline build scenes --out scenes
+  sightline build scenes --benchmark mmr3 --count 400 --seed 7 --out train
+  sightline run mmr3:restyling --model mini --data scenes/mmr3
+
+The same seed draws the same scenes. Every scene holds a combination that `mini` has not met in training.
+"""
+
+BENCHMARKS = ("codis", "iibench", "mmr3", "contextual")
+COUNT = 60
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build scenes`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("--out", required=True, metavar="DIR", help="folder, with a subfolder for each benchmark")
+    add(
+        "--benchmark",
+        action="append",
+        choices=BENCHMARKS,
+        help="draw for this one alone; may repeat (default: all four)",
+    )
+    add(
+        "--count",
+        type=int,
+        default=COUNT,
+        metavar="N",
+        help=f"pairs of CODIS, questions a split, groups a task (default {COUNT})",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="seed of all choices (default 0)")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Draw them; returns the exit status."""
+    from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+
+    count, seed, out = options.count, options.seed, Path(options.out)
+    if count < 1:
+        raise UserError("--count is too small", found=count, expected="1 or more")
+    draws = {
+        "codis": lambda folder: draw_codis(folder, pairs=count, seed=seed),
+        "iibench": lambda folder: draw_iibench(folder, questions=count, dev=count, seed=seed),
+        "mmr3": lambda folder: draw_mmr3(folder, groups=count, seed=seed),
+        "contextual": lambda folder: draw_contextual(folder, questions=count, val=count, seed=seed),
+    }
+    for name in options.benchmark or BENCHMARKS:
+        print(draws[name](out / name))
+    return 0
