@@ -18,6 +18,7 @@ from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.models.local.load import Loaded
 from sightline.models.weights import digest_of
+from sightline.types import Request
 
 SETTINGS, WEIGHTS = "adapter.json", "adapter.safetensors"
 
@@ -40,6 +41,7 @@ class SavedAdapter:
         """Raises UserError where the folder holds no adapter."""
         self.folder = folder
         self.settings = read_settings(folder)
+        self._known = frozenset(self.settings.pictures)
         self.identity = digest_of(folder, {Path(SETTINGS), Path(WEIGHTS)})
 
     def refuse_other(self, base: str) -> None:
@@ -51,6 +53,17 @@ class SavedAdapter:
                 found=base,
                 expected=self.settings.base,
             )
+
+    def refuse_known(self, request: Request) -> None:
+        """Raise UserError where a picture of the request was shown to it in training."""
+        for file in request.pictures.values():
+            if file.digest in self._known:
+                raise UserError(
+                    "the adapter was trained on this picture",
+                    file=file.path,
+                    found=f"its digest is in {self.folder / SETTINGS}",
+                    expected="pictures that were not used in its training",
+                )
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where its weights do not fit its settings."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 
-from sightline.errors import unknown_name
+from sightline.cli.kinds import add_kinds
 
 KINDS = {
     "rephrase": "ask a chat model for three rephrasings of every question",
@@ -30,25 +29,5 @@ equivalence measures.
 
 def register(parser: argparse.ArgumentParser, kind: str) -> None:
     """Add the kinds of `build`, with the options of the one that is run."""
-    if kind and not kind.startswith("-") and kind not in KINDS:
-        raise unknown_name("kind to build", kind, KINDS)
     parser.epilog = EXAMPLE
-    parser.set_defaults(execute=lambda _: _list_kinds(parser))
-    kinds = parser.add_subparsers(title="kinds", metavar="KIND")
-    for name, summary in KINDS.items():
-        child = kinds.add_parser(
-            name,
-            help=summary,
-            description=summary,
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        if name == kind:
-            module = importlib.import_module(f"sightline.cli.build_{name}")
-            child.description = module.SUMMARY
-            module.register(child)
-
-
-def _list_kinds(parser: argparse.ArgumentParser) -> int:
-    parser.print_help()
-    return 0
+    add_kinds(parser, "build", KINDS, kind, "kind to build")

@@ -19,6 +19,7 @@ COMMANDS = {
     "quickstart": "draw small data sets and run CODIS and II-Bench on them",
     "list": "benchmarks, settings, options, published rows",
     "build": "make groups of your own pictures and questions: rephrase, restyle, mask, perturb",
+    "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
     "data": "fetch the public data sets, or check a data folder",
     "run": "ask a model, judge its answers, report",
     "sweep": "run models and values of options against each other, one table of all",

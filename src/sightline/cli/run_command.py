@@ -21,6 +21,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_evaluation(parser)
     add_model(parser, presets=True)
     parser.add_argument("--temperature", type=float, metavar="T", help="the same as --gen temperature=T")
+    parser.add_argument(
+        "--adapter", metavar="DIR", help="what `sightline adapter train` made: --model-arg adapter=DIR"
+    )
     add_running(parser)
     parser.set_defaults(execute=execute)
 
@@ -42,13 +45,14 @@ def execute(options: argparse.Namespace) -> int:
     """Run it; the exit status is that of the evaluation."""
     import asyncio
 
+    adapter = {} if options.adapter is None else {"adapter": options.adapter}
     spec = spec_of(
         options,
         model=options.model,
         set=chosen(options),
         gen=_sampling(options),
         preset=preset(options.gen),
-        model_args=pairs(options.model_arg, "--model-arg"),
+        model_args={**pairs(options.model_arg, "--model-arg"), **adapter},
         model_id=options.model_id,
         repeats=options.repeats,
         fresh=options.fresh,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from sightline.models.local.load import Loaded
+from sightline.types import Request
 
 
 class Attachment(Protocol):
@@ -14,6 +15,9 @@ class Attachment(Protocol):
 
     def refuse_other(self, base: str) -> None:
         """Raise UserError where it was trained on a model of another identity."""
+
+    def refuse_known(self, request: Request) -> None:
+        """Raise UserError where a picture of the request was shown to it in training."""
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where it does not fit."""

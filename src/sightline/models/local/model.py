@@ -96,6 +96,9 @@ class LocalModel:
         """Answer requests in batches of like ones; each batch is handed over when it is done."""
         # Of its own for each window: one that was given up must not cut off the next.
         self._stop = stop = Event()
+        if self._attachment is not None:
+            for request in requests:
+                self._attachment.refuse_known(request)
         parts = self._parts(requests, stop)
         try:
             while part := await self._in_thread(next, parts, None):

@@ -1,0 +1,74 @@
+"""`sightline adapter show`: what an adapter is, or how large one would be."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from sightline.cli.adapter_train import RATES, kind_of
+from sightline.errors import UserError
+
+SUMMARY = "what an adapter is, or how many parameters one would have for a model"
+
+EXAMPLE = """examples:
+  sightline adapter show adapter
+  sightline adapter show --kind bilstm --model hf/llava-hf/llava-1.5-7b-hf
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `adapter show`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("folder", nargs="?", metavar="DIR", help="what `sightline adapter train` made")
+    add(
+        "--model",
+        metavar="SPEC",
+        help="hf/ORG/NAME, hf/FOLDER or mini: its configuration is read, no weights",
+    )
+    add("--kind", choices=tuple(RATES), default="bilstm", help="bilstm (default), prefix or lora")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sizes, as in `adapter train`")
+    add("--json", action="store_true", help="print it as JSON")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print it; returns the exit status."""
+    if (options.folder is None) == (options.model is None):
+        raise UserError("says neither or both of DIR and --model", expected="one of them")
+    shown = _saved(Path(options.folder)) if options.folder is not None else _planned(options)
+    if options.json:
+        print(json.dumps(shown))
+        return 0
+    for name, value in shown.items():
+        print(f"{name}: {f'{value:,}' if isinstance(value, int) else value}")
+    return 0
+
+
+def _saved(folder: Path) -> dict[str, Any]:
+    """What a saved adapter says of itself."""
+    import msgspec
+
+    from sightline.adapter.saved import read_settings, read_weights
+
+    settings = read_settings(folder)
+    parameters = sum(weight.numel() for weight in read_weights(folder).values())
+    return {
+        "adapter": msgspec.to_builtins(settings.adapter),
+        "parameters": parameters,
+        "base": settings.base,
+        "training": dict(settings.training),
+        "pictures": len(settings.pictures),
+    }
+
+
+def _planned(options: argparse.Namespace) -> dict[str, Any]:
+    """How large an adapter would be for a model."""
+    import msgspec
+
+    from sightline.adapter.size import size_of
+    from sightline.models.resolve import model_folder
+
+    return msgspec.structs.asdict(size_of(model_folder(options.model), kind_of(options)))

@@ -1,0 +1,7 @@
+"""Tiny models for the tests of adapters."""
+
+from __future__ import annotations
+
+from tests.tiny_models import asking, folder, one_thread, pictures
+
+__all__ = ["asking", "folder", "one_thread", "pictures"]

@@ -1,0 +1,218 @@
+"""An adapter on models of several architectures: what it is given, what it changes, what it leaves alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
+    pytest.skip("needs the extra 'adapter'", allow_module_level=True)
+
+import torch
+
+from sightline.adapter.attach import attach, width_of
+from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
+from sightline.adapter.saved import SavedAdapter, Settings, read_weights, save_adapter
+from sightline.errors import UserError
+from sightline.models.local.load import load
+from sightline.models.local.model import LocalModel
+from sightline.types import Answer, Failure, Picture, Request
+
+Folder = Callable[[str], Path]
+Asking = Callable[..., Request]
+
+ARCHITECTURES = ("llava", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
+QUESTIONS = ("what is this", "is the cat red", "is this a dog, yes or no: what is the cat", "?")
+CHOICES = ("yes", "no", "a red dog", "the cat is blue", "T", "<", "9 9")
+KINDS: dict[str, Kind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(prefix=2), "lora": Lora(rank=2)}
+
+
+def _ask(model: LocalModel, requests: Sequence[Request]) -> list[Any]:
+    async def run() -> list[Any]:
+        async with model:
+            found = [pair async for pair in model.answer(requests)]
+        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+
+    answers = asyncio.run(run())
+    assert not any(isinstance(answer, Failure) for answer in answers), answers
+    return answers
+
+
+def _texts(model: LocalModel, requests: Sequence[Request]) -> list[str]:
+    answers: list[Answer] = _ask(model, requests)
+    return [answer.text for answer in answers]
+
+
+def _saved(base: Path, kind: Kind, place: Path, scale: float = 1.0) -> SavedAdapter:
+    """An adapter of that kind with random weights, large enough to be heard."""
+    plain = LocalModel(base, name="hf/tiny")
+    torch.manual_seed(11)
+    made = attach(load(plain.checkpoint, plain.args), kind)
+    with torch.no_grad():
+        for weight in made.weights.values():
+            weight.normal_(std=scale)
+    save_adapter(place, Settings(kind, plain.identity, width_of(made.loaded)), made.weights)
+    return SavedAdapter(place)
+
+
+def _requests(pictures: list[Picture], asking: Asking, **options: Any) -> list[Request]:
+    return [asking(picture, question, **options) for picture in pictures[:3] for question in QUESTIONS]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("choices", [(), CHOICES])
+def test_without_vectors_the_answers_are_the_base_model_s_token_for_token(
+    name: str,
+    choices: tuple[str, ...],
+    folder: Folder,
+    pictures: list[Picture],
+    asking: Asking,
+    tmp_path: Path,
+) -> None:
+    requests = _requests(pictures, asking, choices=choices)
+    empty = _saved(folder(name), BiLstm(prefix=0, hidden=4), tmp_path)
+    plain = _texts(LocalModel(folder(name), name="hf/tiny"), requests)
+    assert _texts(LocalModel(folder(name), name="hf/tiny", attachment=empty), requests) == plain
+    assert len(set(plain)) > 1
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("choices", [(), CHOICES])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_answers_as_one_request_at_a_time_and_unlike_the_base_model(
+    name: str,
+    choices: tuple[str, ...],
+    kind: str,
+    folder: Folder,
+    pictures: list[Picture],
+    asking: Asking,
+    tmp_path: Path,
+) -> None:
+    requests = _requests(pictures, asking, choices=choices)
+    saved = _saved(folder(name), KINDS[kind], tmp_path, scale=1.0)
+    together = _texts(LocalModel(folder(name), name="hf/tiny", attachment=saved), requests)
+    alone = [
+        _texts(LocalModel(folder(name), name="hf/tiny", attachment=saved), [request])[0]
+        for request in requests[:5]
+    ]
+    assert together[:5] == alone
+    assert together != _texts(LocalModel(folder(name), name="hf/tiny"), requests)
+
+
+@pytest.mark.parametrize("name", ["llava", "blip2", "blip2_t5", "qwen2_vl"])
+def test_vectors_stand_before_the_embeddings_of_prompt_and_picture(
+    name: str, folder: Folder, pictures: list[Picture], asking: Asking
+) -> None:
+    """What the language model is given with the adapter is, behind the vectors, what it is given without."""
+    from sightline.adapter.batch import Maker, compose
+    from sightline.adapter.examples import Example
+    from sightline.models.local.attachment import entrance
+
+    given: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def run(kind: Kind | None) -> Any:
+        plain = LocalModel(folder(name), name="hf/tiny")
+        loaded = load(plain.checkpoint, plain.args)
+        made = attach(loaded, kind).loaded if kind is not None else loaded
+        entrance(made).register_forward_pre_hook(
+            lambda _, __, said: given.append((said["inputs_embeds"], said["attention_mask"])),
+            with_kwargs=True,
+        )
+        maker = Maker(made, "auto", room=0, longest=20)
+        examples = [
+            Example(asking(pictures[0], words, choices=["yes"]), "yes")
+            for words in ("what", "is the cat red")
+        ]
+        batch = compose(made, [maker.make(example) for example in examples])
+        if made.before is not None:
+            made.before.arm(batch.seen)
+        with torch.no_grad():
+            made.model(**batch.inputs)
+        return made
+
+    run(None)
+    made = run(Prefix(prefix=2))
+    (plain, _), (wider, mask) = given
+    assert torch.equal(wider[:, 2:], plain)
+    assert torch.equal(wider[0, :2], made.before.module.vectors)
+    assert bool(mask[:, :2].bool().all()) if mask is not None else True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_adapter_is_read_as_it_was_written_bit_for_bit(kind: str, folder: Folder, tmp_path: Path) -> None:
+    saved = _saved(folder("llava"), KINDS[kind], tmp_path / "one")
+    plain = LocalModel(folder("llava"), name="hf/tiny")
+    made = attach(load(plain.checkpoint, plain.args), KINDS[kind])
+    weights = read_weights(tmp_path / "one")
+    assert weights.keys() == made.weights.keys()
+    from sightline.adapter.saved import fill
+
+    fill(made.weights, weights, tmp_path)
+    save_adapter(tmp_path / "two", saved.settings, made.weights)
+    for file in ("adapter.json", "adapter.safetensors"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_the_adapter_is_a_part_of_whose_answers_these_are(folder: Folder, tmp_path: Path) -> None:
+    plain = LocalModel(folder("llava"), name="hf/tiny")
+    one = _saved(folder("llava"), KINDS["prefix"], tmp_path / "one")
+    two = _saved(folder("llava"), KINDS["prefix"], tmp_path / "two", scale=2)
+    named = {LocalModel(folder("llava"), name="hf/tiny", attachment=saved).identity for saved in (one, two)}
+    assert len({plain.identity, *named}) == 3
+
+
+def test_another_base_model_is_refused(folder: Folder, tmp_path: Path) -> None:
+    saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
+    with pytest.raises(UserError, match="trained on another model"):
+        LocalModel(folder("blip2"), name="hf/tiny", attachment=saved)
+    from sightline.models.local.args import LocalArgs
+
+    half = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(dtype="bfloat16"), attachment=saved)
+    assert "bfloat16 adapter" in half.identity
+
+
+def test_a_picture_of_the_training_is_refused(
+    folder: Folder, pictures: list[Picture], asking: Asking, tmp_path: Path
+) -> None:
+    from msgspec.structs import replace
+
+    saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
+    known, other = asking(pictures[0], "what"), asking(pictures[1], "what")
+    digest = known.pictures[pictures[0].path].digest
+    save_adapter(
+        tmp_path,
+        replace(saved.settings, pictures=(digest,)),
+        {name: torch.nn.Parameter(tensor) for name, tensor in read_weights(tmp_path).items()},
+    )
+    model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
+    assert len(_texts(model, [other])) == 1
+    with pytest.raises(UserError, match="was trained on this picture"):
+        _texts(model, [other, known])
+
+
+def test_weights_that_do_not_belong_to_the_settings_are_named(folder: Folder, tmp_path: Path) -> None:
+    saved = _saved(folder("llava"), Prefix(prefix=2), tmp_path)
+    save_adapter(tmp_path, saved.settings, {"vectors": torch.nn.Parameter(torch.zeros(3, 32))})
+    model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
+    with pytest.raises(UserError, match=r"do not belong to its settings \(found 'vectors'\)"):
+        _ask(model, [])
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("", "lacks adapter.json"),
+        ("{", "cannot be read"),
+        ('{"adapter": {"kind": "other"}}', "cannot be read"),
+    ],
+)
+def test_a_folder_that_holds_no_adapter_is_told(broken: str, said: str, tmp_path: Path) -> None:
+    if broken:
+        (tmp_path / "adapter.json").write_text(broken)
+    with pytest.raises(UserError, match=said):
+        SavedAdapter(tmp_path)
