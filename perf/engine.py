@@ -119,7 +119,7 @@ def _print(name: str, bare: float | None, ours: Sequence[Ran], ratio: str, refus
 
 def _measure_start() -> None:
     """How long `--help` takes, and that it loads nothing heavy."""
-    command = [sys.executable, "-m", "sightline.cli", "--help"]
+    command = [sys.executable, "-m", "sightline", "--help"]
     times = []
     for _ in range(5):
         began = time.perf_counter()
@@ -142,7 +142,7 @@ def _bare(port: int, concurrency: int) -> list[str]:
 def _sightline(port: int, concurrency: int, folder: Path) -> list[str]:
     words = f"run iibench:none --model http://127.0.0.1:{port}/v1#mock --concurrency {concurrency} --quiet"
     places = ["--data", str(SHARED / "data" / "iibench"), "--store", str(folder / "s.db")]
-    return [sys.executable, "-m", "sightline.cli", *words.split(), *places, "--out", str(folder / "out")]
+    return [sys.executable, "-m", "sightline", *words.split(), *places, "--out", str(folder / "out")]
 
 
 class _Server:

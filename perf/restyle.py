@@ -103,7 +103,7 @@ def _measure(limit: int, rounds: int, processes: int) -> None:
         words += ["--limit", str(limit), "--processes", str(processes), "--quiet", "--force"]
         for _ in range(rounds):
             plain.append(_run([__file__, "--plain", str(loop), "--limit", str(limit)]))
-            ours.append(_run(["-m", "sightline.cli", *words]))
+            ours.append(_run(["-m", "sightline", *words]))
         made = len(list(loop.iterdir()))
         for name, ran in (("plain loop", plain), (f"sightline, {processes} processes", ours)):
             wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -19,13 +21,14 @@ from sightline.benchmarks.mmr3 import mmr3
 from sightline.build.coco import read_instances
 from sightline.build.mask import mask_sources
 from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+from sightline.build.scenes import rooms
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, compose
 from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import Composed, posed
-from sightline.build.scenes.rooms import TIME, exists, facts, is_kept, room
+from sightline.build.scenes.rooms import TIME, exists, facts, room
 from sightline.build.scenes.scene import Scene, Thing
-from sightline.build.scenes.states import STATES, SYMBOLS, distractors, state_of
+from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept, pictogram, state_of
 from sightline.build.scenes.styles import STYLES
 from sightline.cli.main import main
 from sightline.errors import UserError
@@ -130,13 +133,49 @@ def test_every_meaning_is_drawn_in_several_ways() -> None:
         assert len(pictures) > 3
 
 
-def test_distractors_of_a_pictogram_share_its_idea_or_its_fate_but_never_both() -> None:
-    for seed in range(50):
-        symbol, state = Random(seed).choice(SYMBOLS), Random(seed + 1).choice(STATES)
-        others = distractors(symbol, state, Random(seed))
-        assert len({*others, state_of(symbol, state).meaning}) == 6
-        assert sum(other.startswith(symbol.idea) for other in others) == 2
-        assert sum(other.endswith(state.fate) for other in others) == 2
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_options_of_a_pictogram_do_not_tell_which_of_them_it_is(kept: bool) -> None:
+    random, together = Random(1), {state_of(*pair).meaning: pair for pair in product(SYMBOLS, STATES)}
+    right: dict[frozenset[str], Counter[str]] = defaultdict(Counter)
+    for _ in range(6000):
+        pair = pictogram(random, kept=kept)
+        meaning = state_of(*pair).meaning
+        options = {meaning, *distractors(pair, random, kept=kept)}
+        assert len(options) == 6
+        assert {is_kept(*together[option]) for option in options} == {kept}
+        # Every idea among them meets every fate: nothing in them stands out.
+        ideas, fates = zip(*(together[option] for option in options), strict=True)
+        assert len({idea.idea for idea in ideas}) * len({fate.fate for fate in fates}) == 6
+        right[frozenset(options)][meaning] += 1
+    first = Counter(sorted(counts.elements())[0] for counts in right.values())
+    often = [counts for counts in right.values() if counts.total() >= 200]
+    assert all(max(counts.values()) < 0.3 * counts.total() for counts in often)
+    assert bool(often) == kept
+    assert len(first) > 3
+
+
+def test_a_guess_from_options_alone_is_no_better_than_chance(tmp_path: Path) -> None:
+    """Against the best that counting can do: the option whose words are the most common among the six, and
+    the one that was right most often in another set."""
+
+    def questions(seed: int) -> list[tuple[list[str], str]]:
+        folder = draw_iibench(tmp_path / str(seed), questions=0, dev=240, seed=seed)
+        records = json.loads((folder / "dev.json").read_text())
+        return [(q["options"], q["correct_option"]) for record in records for q in record["questions"]]
+
+    before, now = questions(1), questions(2)
+    was_right, was_there = Counter(r for _, r in before), Counter(o for os, _ in before for o in os)
+
+    def common(option: str, options: list[str]) -> int:
+        words = Counter(word for other in options for word in set(other.split()))
+        return sum(words[word] for word in set(option.split()))
+
+    def prior(option: str, _: list[str]) -> float:
+        return was_right[option] / max(1, was_there[option])
+
+    for guess in (common, prior):
+        hits = sum(max(os, key=lambda option, os=os: guess(option, os)) == r for os, r in now)
+        assert hits / len(now) < 0.25, guess.__name__
 
 
 def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
@@ -217,12 +256,12 @@ def test_whether_a_thing_is_there_is_asked_with_both_answers_and_as_told(tmp_pat
         answers = []
         for seed in range(200):
             made = room(Random(seed))
-            if is_kept(made.things[0].shape, made.things[0].colour) != kept:
+            if rooms.is_kept(made.things[0].shape, made.things[0].colour) != kept:
                 continue
             fact = exists(made, Random(seed), kept=kept)
             colour, name = fact.mix.split()
             if kept or fact.answer == "no":
-                assert is_kept(name, colour) == kept
+                assert rooms.is_kept(name, colour) == kept
             there = (name, colour) in {(thing.shape, thing.colour) for thing in made.things}
             assert fact.answer == ("yes" if there else "no")
             answers.append(fact.answer)

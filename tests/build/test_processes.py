@@ -37,7 +37,7 @@ def content(folder: Path) -> dict[str, str]:
 
 def command(photos: Path, out: Path) -> list[str]:
     words = ["build", "perturb", str(photos), "--kind", "blur", "--prompt", "What?", "--out", str(out)]
-    return [sys.executable, "-m", "sightline.cli", *words, "--processes", "2", "--quiet"]
+    return [sys.executable, "-m", "sightline", *words, "--processes", "2", "--quiet"]
 
 
 @pytest.fixture(scope="module")

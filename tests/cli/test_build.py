@@ -270,7 +270,7 @@ def test_a_sheet_is_drawn_where_it_is_asked_for(tmp_path: Path, photos: Path) ->
 
 def command(photos: Path, out: Path, processes: int) -> list[str]:
     words = ["build", "perturb", str(photos), "--kind", "blur", "--out", str(out), "--quiet"]
-    return [sys.executable, "-m", "sightline.cli", *words, "--processes", str(processes)]
+    return [sys.executable, "-m", "sightline", *words, "--processes", str(processes)]
 
 
 @pytest.fixture(scope="module")

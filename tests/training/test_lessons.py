@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from training.mini import lessons
 from training.mini.lessons import WORLDS, Lesson, Turn, lesson
 
-from sightline.build.scenes import rooms, wording
+from sightline.build.scenes import rooms, states, wording
 from sightline.build.scenes.boards import BOARDS
 from sightline.build.scenes.meanings import MEANINGS, QUESTIONS
 from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import THINGS, VIVID
+from sightline.build.scenes.scene import Scene
 from sightline.build.scenes.states import STATES, SYMBOLS, is_kept, state_of
 
 
@@ -62,33 +64,26 @@ def test_no_training_question_is_put_in_words_that_are_kept_for_tests() -> None:
         assert not [phrase for phrase in unseen if f" {phrase}" in said or said.startswith(phrase)]
 
 
-def test_no_training_picture_shows_a_thing_or_a_fate_that_is_kept_for_tests(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_training_lesson_shows_or_names_a_thing_in_a_colour_that_is_kept_for_tests(
+    world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[rooms.Room] = []
-    for name in ("room", "prominent"):
-        make = getattr(rooms, name)
+    drawn: list[Scene] = []
+    draw = lessons.draw
+    monkeypatch.setattr(lessons, "draw", lambda scene: (drawn.append(scene), draw(scene))[1])
+    kept = [f"{colour} {name}" for name, colour in product(THINGS, VIVID) if rooms.is_kept(name, colour)]
+    assert len(kept) == len(THINGS)
+    said = turns_of(world, 200)
+    assert len(drawn) >= 200
+    assert not any(rooms.shows_kept(scene.things) for scene in drawn)
+    assert not [turn for turn in said for pair in kept if pair in f"{turn.prompt} {turn.answer}"]
 
-        def remembered(random: Random, make: Any = make) -> rooms.Room:
-            drawn.append(make(random))
-            return drawn[-1]
 
-        monkeypatch.setattr(rooms, name, remembered)
-    shown = []
-    for _ in range(60):
-        lessons.room_lesson(Random(len(drawn)))
-        shown.append(drawn[-1])
-    assert not any(rooms.is_kept(thing.shape, thing.colour) for room in shown for thing in room.things)
-    for turn in turns_of("room", 300):
-        if turn.kind == "exists":
-            named = {
-                (name, colour) for name in THINGS for colour in VIVID if f"{colour} {name}" in turn.prompt
-            }
-            assert not any(rooms.is_kept(name, colour) for name, colour in named)
-
-    together = {state_of(s, t).meaning: is_kept(s, t) for s in SYMBOLS for t in STATES}
-    meant = {turn.answer for turn in turns_of("meaning", 150) if turn.kind == "meaning"}
-    assert meant <= {meaning for meaning, kept in together.items() if not kept} | {
+def test_no_training_lesson_means_what_is_kept_for_tests() -> None:
+    kept = {state_of(*pair).meaning for pair in product(SYMBOLS, STATES) if is_kept(*pair)}
+    said = turns_of("meaning", 200)
+    assert not [turn for turn in said for meaning in kept if meaning in f"{turn.prompt} {turn.answer}"]
+    assert {turn.answer for turn in said if turn.kind == "meaning"} > {
         meaning.meaning for meaning in MEANINGS
     }
 
@@ -103,9 +98,11 @@ def test_of_every_thing_colour_idea_and_fate_some_are_kept_and_most_are_not() ->
     for name in THINGS:
         assert sum(rooms.is_kept(name, colour) for colour in VIVID) == 1
     for symbol in SYMBOLS:
-        assert 1 <= sum(is_kept(symbol, state) for state in STATES) <= 2
+        assert 2 <= sum(is_kept(symbol, state) for state in STATES) <= 3
     for state in STATES:
-        assert 1 <= sum(is_kept(symbol, state) for symbol in SYMBOLS) <= 2
+        assert 2 <= sum(is_kept(symbol, state) for symbol in SYMBOLS) <= 5
+    pairs = {pair for grid in states._grids(False) for pair in grid}
+    assert len(pairs) == sum(not is_kept(*pair) for pair in product(SYMBOLS, STATES))
 
 
 @pytest.mark.parametrize("kind", KINDS)

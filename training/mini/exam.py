@@ -1,21 +1,25 @@
 """What a trained `mini` can do on scenes that it never saw, as a Markdown table for its card.
 
-python -m training.mini.exam FOLDER [FOLDER ...]: a column a model, and one for guessing. The answers are kept
-in a store beside the drawn data, so that a second call asks nothing again.
+python -m training.mini.exam FOLDER [FOLDER ...]: a column a model, one for the best guess from the words
+alone, learnt on scenes of another seed, and one for chance. The answers are kept in a store beside the drawn
+data, so that a second call asks nothing again.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sightline
 from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
 from sightline.formats.groups import GroupLine, write_groups
+from sightline.registry import plug_in
 from sightline.types import MetricValue
+from training.mini import words
 
 CHANCE = "baseline/chance"
 
@@ -29,6 +33,11 @@ class Part(NamedTuple):
     metric: str
     split: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What is run, in the words of `sightline.run`."""
+        return {"task": self.task, "data": str(self.data), "split": self.split, "set": dict(self.options)}
 
 
 def parts(folder: Path, size: int, seed: int) -> list[Part]:
@@ -81,12 +90,9 @@ def as_groups(contextual: Path, file: Path, *, pictures: bool) -> Path:
 def told(part: Part, model: str, folder: Path) -> list[MetricValue]:
     """The values of a part's metric, over all and by label."""
     evaluation = sightline.run(
-        part.task,
+        **part.spec,
         model=model,
-        data=str(part.data),
-        split=part.split,
         store=str(folder / "sightline.db"),
-        set=dict(part.options),
         model_args={"dtype": "float32"} if model.startswith("hf/") else {},
     )
     return [metric for metric in evaluation.metrics if metric.metric == part.metric]
@@ -108,7 +114,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--labels", action="store_true", help="also a row for each label")
     chosen = parser.parse_args()
-    models = [f"hf/{folder}" for folder in chosen.models] + [CHANCE]
+    plug_in(words.__file__)
+    read = chosen.data / "read"
+    others = parts(read, chosen.size, chosen.seed + 1)
+    (read / words.READ).write_text(json.dumps([part.spec for part in others if " no " not in part.title]))
+    models = [f"hf/{folder}" for folder in chosen.models] + [f"words/{read}", CHANCE]
     rows = []
     for part in parts(chosen.data / "data", chosen.size, chosen.seed):
         print(part.title, file=sys.stderr)
@@ -119,7 +129,7 @@ def main() -> None:
             found = [column.get(subset) for column in columns]
             rows.append([title, *("-" if value is None else cell(value) for value in found)])
             rows[-1].insert(1, f"{found[0].n:g}" if found[0] else "-")
-    head = ["", "n", *(Path(model).name for model in chosen.models), "chance"]
+    head = ["", "n", *(Path(model).name for model in chosen.models), "from the words", "chance"]
     for row in (head, ["---"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")
 

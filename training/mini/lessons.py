@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -13,18 +13,16 @@ from PIL import Image
 from sightline.benchmarks import codis, iibench
 from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
 from sightline.build.scenes import rooms, states
-from sightline.build.scenes.boards import BOARDS, WORDS, Board
+from sightline.build.scenes.boards import BOARDS, Board
 from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
 from sightline.build.scenes.puzzles import KINDS
-from sightline.build.scenes.puzzles.puzzle import THINGS, VIVID, Composed
+from sightline.build.scenes.puzzles.puzzle import Composed
 from sightline.build.scenes.rooms import Room
 from sightline.build.scenes.scene import Scene
-from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept, state_of
 from sightline.build.scenes.styles import STYLES
 from sightline.build.scenes.wording import Fact, Wording, held_out
 from sightline.prompts import fill, load
-from sightline.scoring.options import LETTERS
 
 SIDE = 64
 """The side of the pictures that the model sees, in pixels."""
@@ -34,25 +32,7 @@ STYLED = 0.18
 MASKED = 0.15
 ASKED = {"context": True, "instructions": True, "picture": "shown"}
 """CODIS's default prompt but for chain of thought, which some lessons leave out."""
-CHOICE = "choice"
-"""The type of questions with options that are not II-Bench's own."""
-OPTIONS = (2, 2, 3, 4, 6, 6)
-"""How many options a question has: with few of them, a model finds out what letters are for."""
-ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("color", "sign_color", "highest", "lowest"), VIVID),
-    "what": THINGS,
-    "place": rooms.PLACES,
-    "where": rooms.POSITIONS,
-    "idea": tuple(symbol.idea for symbol in SYMBOLS),
-    "fate": tuple(state.fate for state in STATES),
-    **dict.fromkeys(("item", "row_word", "sign_at", "sign_says", "ticked"), WORDS),
-}
-"""What else could be the answer to a plain question that is put with options."""
-CHOSEN = 0.3
-"""The share of such questions that are."""
-SAID = 0.25
-"""The share of questions that can be answered from their options alone: which letter stands before what."""
-SHARES = {"puzzle": 0.27, "meaning": 0.24, "room": 0.24, "board": 0.25}
+SHARES = {"puzzle": 0.28, "meaning": 0.19, "room": 0.26, "board": 0.27}
 """The share of each world among the pictures."""
 DENSE = {"puzzle": 0.08, "meaning": 0.12, "room": 0.5, "board": 0.3}
 """The same while things are to be told by where they are: pictures of which much is said."""
@@ -90,7 +70,7 @@ def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
     """A picture that a context makes plain: the situations of its puzzles, and plain facts."""
     kind = random.choice(KINDS)
     made: Composed = kind(random)
-    while any(held_out(puzzle.mix) != exam for puzzle in made.puzzles):
+    while any(held_out(puzzle.mix) != exam for puzzle in made.puzzles) or not _allowed(made.scene, exam):
         made = kind(random)
     turns = [
         Turn(fact.questions.said(random), fact.answer, f"fact:{fact.kind}", 0.7)
@@ -120,28 +100,23 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
             return random.sample(meanings, 5)
 
     else:
-        symbol, state = random.choice(SYMBOLS), random.choice(STATES)
-        while is_kept(symbol, state) != exam:
-            symbol, state = random.choice(SYMBOLS), random.choice(STATES)
-        meaning = state_of(symbol, state)
+        pair = states.pictogram(random, kept=exam)
+        meaning = states.state_of(*pair)
         scene, _ = compose(meaning, random)
-
-        plain = states.facts(symbol, state)
+        plain = states.facts(*pair)
 
         def wrong() -> list[str]:
-            return distractors(symbol, state, random, kept=exam)
+            return states.distractors(pair, random, kept=exam)
 
     turns = [_plain(fact, random, exam) for fact in plain]
     if exam or not plain or random.random() < 0.3:
         turns.append(Turn(_said(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7))
-    for _ in range(4):
-        others = wrong()[: 5 if exam else random.choice(OPTIONS) - 1]
-        if not exam and random.random() < SAID:
-            wanted, *others = random.sample([meaning.meaning, *others], 1 + len(others))
-            turns.append(_chosen(f"Which of these says: {wanted}", wanted, others, random))
-        else:
-            turn = _chosen(_said(QUESTIONS, random, exam), meaning.meaning, others, random)
-            turns.append(turn._replace(kind="iibench"))
+    for _ in range(3):
+        options = random.sample([meaning.meaning, *wrong()], 6)
+        # The option's text, which II-Bench's extraction reads where no letter is named: a model of this
+        # size learns what a picture means long before it learns to look up a letter.
+        asked = iibench.prompt_text(_said(QUESTIONS, random, exam), options)
+        turns.append(Turn(asked, meaning.meaning, "iibench"))
     return Lesson(_drawn(scene), turns)
 
 
@@ -149,7 +124,7 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
     """A place with things: plain questions in many words, a description, a listing; styled or masked."""
     big = random.random() < 0.25
     made = rooms.prominent(random) if big else rooms.room(random)
-    while any(rooms.is_kept(thing.shape, thing.colour) for thing in made.things) != exam:
+    while rooms.shows_kept(made.things) != exam:
         made = rooms.prominent(random) if big else rooms.room(random)
     picture = draw(made.scene)
     describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe")
@@ -189,7 +164,7 @@ def board_lesson(random: Random, exam: bool = False) -> Lesson:
     """A picture with writing: what it says where, and all of it."""
     made: Board = random.choice(BOARDS)(random)
     facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
-    while len(facts) < (1 if exam else len(made.facts)):
+    while len(facts) < (1 if exam else len(made.facts)) or not _allowed(made.scene, exam):
         made = random.choice(BOARDS)(random)
         facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
     turns = [Turn("Read all that is written in the picture.", made.text, "read", 0.6)]
@@ -198,6 +173,11 @@ def board_lesson(random: Random, exam: bool = False) -> Lesson:
 
 
 WORLDS = {"puzzle": puzzle_lesson, "meaning": meaning_lesson, "room": room_lesson, "board": board_lesson}
+
+
+def _allowed(scene: Scene, exam: bool) -> bool:
+    """Whether a picture may be shown: in training no thing in a colour that is kept for tests."""
+    return exam or not rooms.shows_kept(scene.things)
 
 
 def _drawn(scene: Scene) -> NDArray[np.uint8]:
@@ -220,24 +200,13 @@ def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
 def _asked(fact: Fact, random: Random, exam: bool) -> Turn:
     """A fact about a room, as MM-R3 asks it half of the times."""
     turn = _plain(fact, random, exam)
-    if turn.kind == CHOICE or random.random() < 0.5:
+    if random.random() < 0.5:
         return turn
     return turn._replace(prompt=fill(load("mmr3")["rephrasing"]["prompt"], question=turn.prompt))
 
 
 def _plain(fact: Fact, random: Random, exam: bool) -> Turn:
-    asked = _said(fact.questions, random, exam)
-    others = [other for other in ALTERNATIVES.get(fact.kind, ()) if other != fact.answer]
-    if others and not exam and random.random() < CHOSEN:
-        return _chosen(asked, fact.answer, random.sample(others, random.choice(OPTIONS) - 1), random)
-    return Turn(asked, fact.answer, fact.kind)
-
-
-def _chosen(asked: str, wanted: str, others: Sequence[str], random: Random) -> Turn:
-    """A question with options. The answer says the option first, then its letter: to look a text up is
-    learnt, from a picture to a letter is not."""
-    options = random.sample([wanted, *others], 1 + len(others))
-    return Turn(iibench.prompt_text(asked, options), f"{wanted} ({LETTERS[options.index(wanted)]})", CHOICE)
+    return Turn(_said(fact.questions, random, exam), fact.answer, fact.kind)
 
 
 def _said(wording: Wording, random: Random, exam: bool) -> str:

@@ -41,6 +41,8 @@ def _choices(prompt: str) -> list[str]:
 
     >>> _choices("Question: Is the hand moving up or down?")
     ['up', 'down']
+    >>> _choices("Question: Up or down: which way does the hand move?")
+    ['Up', 'down']
     >>> _choices("Question: Can I eat it?")
     ['Yes', 'No']
     """
@@ -50,7 +52,9 @@ def _choices(prompt: str) -> list[str]:
     found = _QUESTION.findall(prompt)
     question = found[-1].strip() if found else prompt
     last = re.split(r"(?<=[.?!])\s+", question.strip())[-1]
-    if not re.search(r"\bor\b", last):
+    # 'Up or down: which way does the hand move?' offers before its colon.
+    last = next((part for part in last.split(":") if re.search(r"\bor\b", part)), "")
+    if not last:
         return ["Yes", "No"]
     pieces = [piece.strip(" ?.") for piece in re.split(r",|\bor\b", last)]
     pieces = [piece for piece in pieces if piece]

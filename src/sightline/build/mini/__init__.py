@@ -1,7 +1,7 @@
 """Small drawn data sets in the released layouts of four benchmarks: the data of the quickstart.
 
-What they ask about is kept from the training of the embedded model: combinations of attributes, layouts and
-half of the wordings (`scenes.wording`).
+What they ask about is kept from the training of the embedded model: combinations of attributes, layouts, and
+a part of the wordings (`scenes.wording`).
 """
 
 from __future__ import annotations

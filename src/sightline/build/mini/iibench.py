@@ -11,7 +11,7 @@ from sightline.build.mini.folder import json_of, write
 from sightline.build.scenes.draw import png
 from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, Meaning, compose, layout
 from sightline.build.scenes.scene import Scene
-from sightline.build.scenes.states import STATES, SYMBOLS, distractors, is_kept, state_of
+from sightline.build.scenes.states import distractors, pictogram, state_of
 from sightline.build.scenes.wording import held_out
 from sightline.scoring.options import LETTERS
 
@@ -65,12 +65,10 @@ def _whole(number: int, random: Random) -> Pictogram:
 
 def _put_together(random: Random) -> Pictogram:
     """A symbol and its fate in a combination that is kept for tests."""
-    symbol, state = random.choice(SYMBOLS), random.choice(STATES)
-    while not is_kept(symbol, state):
-        symbol, state = random.choice(SYMBOLS), random.choice(STATES)
-    meaning = state_of(symbol, state)
+    pair = pictogram(random, kept=True)
+    meaning = state_of(*pair)
     scene, types = compose(meaning, random)
-    return Pictogram(meaning, distractors(symbol, state, random), scene, types)
+    return Pictogram(meaning, distractors(pair, random, kept=True), scene, types)
 
 
 def _record(name: str, picture: str, pictogram: Pictogram, random: Random) -> dict[str, Any]:

@@ -164,7 +164,9 @@ def _shown(name: str, random: Random) -> _Shown:
         if made.things[0].shape != name:
             continue
         picture, without = draw(made.scene), draw(_without_first(made))
-        changed = ImageChops.difference(picture, without).convert("L").point(lambda value: 255 * (value > 8))
+        apart = ImageChops.difference(picture, without).split()
+        most = ImageChops.lighter(ImageChops.lighter(*apart[:2]), apart[2])
+        changed = most.point(lambda value: 255 * (value > 8))
         box, area = changed.getbbox(), changed.histogram()[255]
         if box is not None and LEAST <= area / (picture.width * picture.height) <= MOST:
             return _Shown(made.things[0].shape, picture, Pixels(*box), area)

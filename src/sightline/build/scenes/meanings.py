@@ -36,7 +36,7 @@ QUESTIONS = Wording(
 MEANINGS = (
     Meaning(
         "predator",
-        (Thing("hungry_fish", (0.36, 0.5), 0.58, "blue"), Thing("fish", (0.82, 0.5), 0.2, "orange")),
+        (Thing("hungry_fish", (0.36, 0.5), 0.58, "blue"), Thing("fish", (0.82, 0.5), 0.2, "yellow")),
         "The strong live at the cost of the weak.",
         "A big fish with open jaws is about to swallow a small one.",
         "Society",

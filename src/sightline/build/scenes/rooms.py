@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 
 from msgspec import Struct
@@ -119,6 +120,15 @@ def facts(room: Room) -> list[Fact]:
 def is_kept(name: str, colour: str) -> bool:
     """Whether a thing of that colour is kept for tests: one colour of each kind of thing is."""
     return (VIVID.index(colour) + THINGS.index(name)) % len(VIVID) == 0
+
+
+def shows_kept(things: Iterable[Thing]) -> bool:
+    """Whether one of these things is kept for tests."""
+    return any(
+        is_kept(thing.shape, thing.colour)
+        for thing in things
+        if thing.shape in THINGS and thing.colour in VIVID
+    )
 
 
 def exists(room: Room, random: Random, *, kept: bool = False) -> Fact:

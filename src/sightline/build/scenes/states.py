@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
+from itertools import combinations, product
 from random import Random
 
 from msgspec import Struct
@@ -103,6 +104,12 @@ STATES = (
 )
 
 
+Pair = tuple[Symbol, State]
+
+_KEPT = (({0, 1, 2}, {0, 1, 2}), ({3, 4, 5}, {3, 4, 5}), ({6, 7}, {2, 6, 7}))
+"""Blocks of ideas and fates, by their places above, that are kept for tests: 24 of 64 combinations."""
+
+
 def state_of(symbol: Symbol, state: State) -> Meaning:
     """The pictogram of an idea and its fate, with its labels."""
     return Meaning(
@@ -118,23 +125,37 @@ def state_of(symbol: Symbol, state: State) -> Meaning:
 
 
 def is_kept(symbol: Symbol, state: State) -> bool:
-    """Whether that fate of that idea is kept for tests: of every idea one or two fates are."""
-    return (SYMBOLS.index(symbol) + STATES.index(state)) % 6 == 0
+    """Whether that fate of that idea is kept for tests: blocks of ideas and fates are, so that the options
+    of a question can all be of one kind."""
+    idea, fate = SYMBOLS.index(symbol), STATES.index(state)
+    return any(idea in ideas and fate in fates for ideas, fates in _KEPT)
 
 
-def distractors(symbol: Symbol, state: State, random: Random, *, kept: bool = True) -> list[str]:
-    """Five other meanings: two of the same idea, two of the same fate, one of neither.
+def pictogram(random: Random, *, kept: bool) -> Pair:
+    """An idea and its fate: one that is kept for tests, or one that is not."""
+    return random.choice(random.choice(_grids(kept)))
 
-    Unless `kept` they are none of those that are kept for tests.
+
+def distractors(pair: Pair, random: Random, *, kept: bool) -> list[str]:
+    """Five other meanings that, with this one, bring each of two ideas together with each of three fates,
+    or three with two; all of them are kept for tests, or none is.
+
+    So nothing but the picture tells which of the six it is: after `pictogram` each is it equally often.
     """
+    grid = random.choice([grid for grid in _grids(kept) if pair in grid])
+    return [f"{symbol.idea} {state.fate}" for symbol, state in grid if (symbol, state) != pair]
 
-    def some(ideas: Sequence[Symbol], fates: Sequence[State], count: int) -> list[str]:
-        pairs = [(idea, fate) for idea in ideas for fate in fates if kept or not is_kept(idea, fate)]
-        return [f"{idea.idea} {fate.fate}" for idea, fate in random.sample(pairs, count)]
 
-    ideas = [other for other in SYMBOLS if other is not symbol]
-    fates = [other for other in STATES if other is not state]
-    return [*some([symbol], fates, 2), *some(ideas, [state], 2), *some(ideas, fates, 1)]
+@cache
+def _grids(kept: bool) -> list[list[Pair]]:
+    """All ways to bring two ideas and three fates together, or three and two."""
+    found = []
+    for ideas, fates in ((2, 3), (3, 2)):
+        for symbols, states in product(combinations(SYMBOLS, ideas), combinations(STATES, fates)):
+            grid = list(product(symbols, states))
+            if all(is_kept(symbol, state) == kept for symbol, state in grid):
+                found.append(grid)
+    return found
 
 
 def facts(symbol: Symbol, state: State) -> list[Fact]:

@@ -1,4 +1,4 @@
-"""`python -m sightline.cli`."""
+"""`python -m sightline`."""
 
 from sightline.cli.main import entry
 
