@@ -124,7 +124,8 @@ class Trainer:
 
     def _refuse_divergence(self) -> None:
         last = self._losses[-WINDOW:]
-        has_risen = len(self._losses) >= 2 * WINDOW and sum(last) > 2 * sum(self._losses[:WINDOW])
+        # One more than twice: a model that is right already may begin near zero.
+        has_risen = len(last) == WINDOW and sum(last) / WINDOW > 2 * self._losses[0] + 1
         if not math.isfinite(last[-1]) or has_risen:
             raise DivergedError(
                 f"the loss diverges: {last[-1]:.3g} at step {self.done + 1}, {self._losses[0]:.3g} at first",

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sightline.cli.adapter_train import RATES, kind_of
+from sightline.cli.adapter_train import add_kind, kind_of
 from sightline.errors import UserError
 
 SUMMARY = "what an adapter is, or how many parameters one would have for a model"
@@ -23,13 +23,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add("folder", nargs="?", metavar="DIR", help="what `sightline adapter train` made")
-    add(
-        "--model",
-        metavar="SPEC",
-        help="hf/ORG/NAME, hf/FOLDER or mini: its configuration is read, no weights",
-    )
-    add("--kind", choices=tuple(RATES), default="bilstm", help="bilstm (default), prefix or lora")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sizes, as in `adapter train`")
+    add("--model", metavar="SPEC", help="hf/ORG/NAME, hf/FOLDER or mini; its weights are not read")
+    add_kind(parser)
     add("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(execute=execute)
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import pairs
 from sightline.errors import UserError
@@ -32,9 +32,9 @@ EXAMPLE = """examples:
 
 The model is frozen: only the adapter learns, by cross-entropy on the tokens of the groups' first references.
 bilstm is the paper's (a Bi-LSTM over the prompt that makes three vectors to put before it), prefix puts three
-free vectors there, lora changes the language model's linear layers. The default rate is the paper's for bilstm,
-which has 30,000 examples and models of 7 billion parameters in mind. The same command goes on where it was
-stopped, to the same weights.
+free vectors there, lora changes the language model's linear layers. The default rate of bilstm is the paper's,
+for 30,000 examples and models of 7 billion parameters. The same command goes on where it was stopped, to the
+same weights.
 """
 
 RATES = {"bilstm": 1e-5, "prefix": 1e-3, "lora": 1e-4}
@@ -44,115 +44,60 @@ STEPS, BATCH, EVERY, LONGEST, ROOM = 1000, 2, 100, 64, 2.0
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `adapter train`."""
     parser.epilog = EXAMPLE
-    what = parser.add_argument_group("what is trained on what").add_argument
-    what("--model", required=True, metavar="SPEC", help="hf/ORG/NAME, hf/FOLDER or mini")
-    what(
-        "--model-arg",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="dtype, device, ... of the model",
-    )
-    what(
-        "--data",
-        action="append",
-        required=True,
-        metavar="DIR|FILE",
-        help="a builder's folder, or a groups file; may repeat",
-    )
-    what("--out", required=True, metavar="DIR", help="the adapter's folder")
-    what(
-        "--test",
-        action="append",
-        default=[],
-        metavar="DIR|FILE",
-        help="groups that must not show a picture of --data; may repeat",
-    )
-    what(
-        "--without",
-        action="append",
-        default=[],
-        metavar="LABEL=VALUE",
-        help="leave out lines with that label; may repeat",
-    )
-    kind = parser.add_argument_group("the adapter").add_argument
-    kind("--kind", choices=tuple(RATES), default="bilstm", help="bilstm (default), prefix or lora")
-    kind(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="sizes: prefix, hidden, layers of bilstm; prefix; rank, alpha of lora",
-    )
-    how = parser.add_argument_group("training").add_argument
-    how(
-        "--loss",
-        choices=("ce", "ce+consistency"),
-        default="ce",
-        help="also pull the distributions of a group's variants together",
-    )
-    how("--consistency", type=float, metavar="X", help="how much that weighs (default 1)")
-    how("--steps", type=int, default=STEPS, metavar="N", help=f"optimizer steps (default {STEPS:,})")
-    how(
-        "--batch",
-        type=int,
-        default=BATCH,
-        metavar="N",
-        help=f"groups a step, all variants of each (default {BATCH})",
-    )
-    how(
-        "--accumulate",
-        type=int,
-        default=1,
-        metavar="N",
-        help="split a step's groups into N passes, which takes less memory",
-    )
-    how(
-        "--rate",
-        type=float,
-        metavar="X",
-        help="learning rate at first, falling linearly to zero (default by kind: "
-        + ", ".join(f"{name} {rate:g}" for name, rate in RATES.items())
-        + ")",
-    )
-    how("--seed", type=int, default=0, metavar="N", help="seed of weights, order and validation (default 0)")
-    how(
-        "--held-out",
-        type=float,
-        default=0.1,
-        metavar="X",
-        help="share of groups for validation (default 0.1; 0 for none)",
-    )
-    how(
-        "--every",
-        type=int,
-        default=EVERY,
-        metavar="N",
-        help=f"steps between checkpoints, each with a validation (default {EVERY})",
-    )
-    how(
-        "--embedder",
-        default=None,
-        metavar="NAME",
-        help="also tell con in validation, by that embedder (all-MiniLM-L6-v2)",
-    )
-    how(
-        "--max-target",
-        type=int,
-        default=LONGEST,
-        metavar="N",
-        help=f"tokens of an answer (default {LONGEST})",
-    )
-    how(
-        "--remember",
-        type=float,
-        default=ROOM,
-        metavar="GB",
-        help=f"memory for prepared examples (default {ROOM:g})",
-    )
-    how("--quiet", action="store_true", help="no progress on standard error")
-    how("--json", action="store_true", help="print the result as JSON")
+    _add_what(parser.add_argument_group("what is trained on what"))
+    add_kind(parser.add_argument_group("the adapter"))
+    _add_how(parser.add_argument_group("training"))
     parser.set_defaults(execute=execute)
+
+
+def _add_what(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    several: dict[str, Any] = {"action": "append", "default": []}
+    add("--model", required=True, metavar="SPEC", help="hf/ORG/NAME, hf/FOLDER or mini")
+    add("--model-arg", metavar="KEY=VALUE", help="dtype, device, ... of the model", **several)
+    groups = "a builder's folder, or a groups file; may repeat"
+    add("--data", required=True, metavar="DIR|FILE", help=groups, action="append")
+    add("--out", required=True, metavar="DIR", help="the adapter's folder")
+    apart = "groups that must not show a picture of --data; may repeat"
+    add("--test", metavar="DIR|FILE", help=apart, **several)
+    without = "leave out the lines with that label; may repeat"
+    add("--without", metavar="LABEL=VALUE", help=without, **several)
+
+
+def add_kind(group: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Which adapter, and of what size."""
+    add = group.add_argument
+    add("--kind", choices=tuple(RATES), default="bilstm", help="bilstm (default), prefix or lora")
+    sizes = "prefix, hidden, layers of bilstm; prefix of prefix; rank, alpha of lora"
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help=sizes)
+
+
+def _add_how(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    loss = "also pull the distributions of a group's variants together (default ce)"
+    add("--loss", choices=("ce", "ce+consistency"), default="ce", help=loss)
+    add("--consistency", type=float, metavar="X", help="how much that weighs (default 1)")
+    add("--steps", type=int, default=STEPS, metavar="N", help=f"optimizer steps (default {STEPS:,})")
+    batch = f"groups a step, all variants of each (default {BATCH})"
+    add("--batch", type=int, default=BATCH, metavar="N", help=batch)
+    parts = "split a step's groups into N passes, for less memory"
+    add("--accumulate", type=int, default=1, metavar="N", help=parts)
+    rates = ", ".join(f"{kind} {rate:g}" for kind, rate in RATES.items())
+    rate = f"learning rate, falling linearly to zero (default: {rates})"
+    add("--rate", type=float, metavar="X", help=rate)
+    seed = "seed of weights, order and validation (default 0)"
+    add("--seed", type=int, default=0, metavar="N", help=seed)
+    held = "share of the groups for validation (default 0.1; 0 for none)"
+    add("--held-out", type=float, default=0.1, metavar="X", help=held)
+    every = f"steps between checkpoints, each with a validation (default {EVERY})"
+    add("--every", type=int, default=EVERY, metavar="N", help=every)
+    add("--embedder", metavar="NAME", help="also tell con there, by that embedder: all-MiniLM-L6-v2")
+    longest = f"tokens that an answer may have (default {LONGEST})"
+    add("--max-target", type=int, default=LONGEST, metavar="N", help=longest)
+    room = f"memory for prepared examples (default {ROOM:g})"
+    add("--remember", type=float, default=ROOM, metavar="GB", help=room)
+    add("--quiet", action="store_true", help="no progress on standard error")
+    add("--json", action="store_true", help="print the result as JSON")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -236,8 +181,9 @@ def _without(words: list[str]) -> dict[str, list[str]]:
 
 
 def _said(validation: Validation) -> str:
-    con = "" if validation.con is None else f"con {100 * validation.con:.1f}, "
-    return f"held out: {con}agree {100 * validation.agree:.1f}, acc {100 * validation.acc:.1f}, loss {validation.loss:.4f}"
+    shares = {"con": validation.con, "agree": validation.agree, "acc": validation.acc}
+    told = ", ".join(f"{name} {100 * share:.1f}" for name, share in shares.items() if share is not None)
+    return f"held out: {told}, loss {validation.loss:.4f}"
 
 
 def _print(trained: Trained, as_json: bool) -> None:
