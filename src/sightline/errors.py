@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST_FOUND = 300
+"""Characters that are shown of what was found."""
+
 
 class UserError(Exception):
     """The input or the call is wrong (exit status 2).
@@ -69,5 +72,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _shorten(found: object) -> str:
+    """What was found, as Python writes it: long enough for what other libraries say, reason and all."""
     text = repr(found)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= MOST_FOUND else text[: MOST_FOUND - 3] + "..."

@@ -33,6 +33,7 @@ from sightline.build.scenes.styles import STYLES
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.spec import Spec, effective
+from sightline.formats.groups import read_groups
 from sightline.pictures import look
 from sightline.scoring.rules import judge_by_rules
 from sightline.types import Sample
@@ -188,6 +189,17 @@ def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
             assert len(lines) == variants
             assert len({line.images for line in lines}) == (1 if task == "rephrasing" else variants)
             assert len({line.prompt for line in lines}) == (3 if task == "rephrasing" else 1)
+
+
+def test_a_wording_is_labelled_by_how_often_training_says_it(tmp_path: Path) -> None:
+    lines = read_groups(draw_mmr3(tmp_path, groups=30, seed=1) / "rephrasing" / "groups.jsonl")
+    tiers = Counter(line.labels["wording"] for line in lines)
+    assert set(tiers) == {"common", "rare", "unseen"}
+    of_room = {fact.kind: fact.questions for seed in range(200) for fact in facts(room(Random(seed)))}
+    for line in lines:
+        said = of_room.get(str(line.labels["question"]))
+        if said is not None and line.question in said.unseen:
+            assert line.labels["wording"] == "unseen"
 
 
 def test_the_unmasked_pictures_can_be_masked_anew_by_the_builder(tmp_path: Path) -> None:

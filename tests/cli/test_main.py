@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from sightline.cli.build_command import KINDS
 from sightline.cli.main import COMMANDS, main
 from sightline.cli.options import pairs
 from sightline.errors import UserError
@@ -59,6 +60,11 @@ def test_a_wrong_call_is_refused_with_what_would_be_right(
     assert hint in error
     assert error.startswith("sightline: ")
     assert "Traceback" not in error
+
+
+def test_the_summaries_name_all_that_is_built_and_run() -> None:
+    assert all(kind in COMMANDS["build"] for kind in KINDS)
+    assert all(name in COMMANDS["quickstart"] for name in ("CODIS", "II-Bench", "MM-R3"))
 
 
 def test_a_pair_without_a_value_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The quickstart: from nothing to tables, and its printed commands find everything known."""
+"""The quickstart: from nothing to a table, and its printed commands find everything known."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ def test_the_quickstart_runs_every_benchmark_with_mini_and_with_chance(tmp_path:
         return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
 
     run = quickstart()
-    commands = [line[2:] for line in run.stderr.splitlines() if line.startswith("$ ")]
-    assert len(commands) == 10
+    opening, *told = run.stderr.splitlines()
+    assert "not their pictures" in opening
+    commands = [line[2:] for line in told if line.startswith("$ ")]
+    assert len(commands) == 11
+    assert told[-1] == f"$ {commands[-1]}"
     for task, metric in (("codis", "acc_p"), ("mmr3-rephrasing", "acc")):
         mini = value(tmp_path / "my q" / "results" / f"{task}-mini", metric)
         chance = value(tmp_path / "my q" / "results" / f"{task}-baseline-chance", metric)
         assert mini["low"] > chance["high"], task
-    assert "mini" in run.stdout
-    assert "baseline/chance" in run.stdout
+    assert run.stdout.splitlines()[1].split() == ["mini", "chance"]
+    assert len(run.stdout.splitlines()) < 45
+    assert "Human" not in run.stdout
 
     again = subprocess.run(
         [*SIGHTLINE, *shlex.split(commands[0])[1:]], cwd=tmp_path, check=True, capture_output=True, text=True

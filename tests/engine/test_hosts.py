@@ -76,6 +76,12 @@ def test_where_every_host_dies_asking_stops_and_the_next_run_goes_on(
     assert counts.last_error == "connection refused"
     assert counts.answered == pytest.approx(76, abs=4)
     assert dying.left == 1
+    # What was asked in vain is known to have failed for a time, and with what; the rest was not asked.
+    known = store.known([keyed.request.key for keyed in requests])
+    failures = [result for result in known.values() if isinstance(result, Failure)]
+    assert (len(known), len(failures)) == (counts.asked, counts.failed)
+    assert set(failures) == {Failure("transient", "connection refused")}
+    assert counts.asked + counts.retried == len(dying.asked)
     rest = in_no_time(ask(store, requests, scripted()))
     assert (rest.known, rest.answered, rest.stopped) == (counts.answered, 500 - counts.answered, "")
 

@@ -79,7 +79,11 @@ def test_a_named_model_brings_its_arguments_and_the_callers_go_before_them() -> 
         ("http://a/v1,b/v1#m", {}, "'b/v1' is no address"),
         ("openai/", {}, "no model after 'openai/'"),
         ("http://h/v1#m", {"timout": 3}, "'timout'.*did you mean 'timeout'"),
-        ("http://h/v1#m", {"timeout": "long"}, "--model-arg: Expected `float`"),
+        (
+            "http://h/v1#m",
+            {"timeout": "long"},
+            r"--model-arg timeout cannot be 'long'; expected a number, more than 0",
+        ),
         ("baseline/chance", {"timeout": 3}, "takes no --model-arg"),
         ("baseline/random", {}, "did you mean 'baseline/chance'"),
         ("replay/nowhere.jsonl", {}, "nowhere.jsonl"),

@@ -159,3 +159,11 @@ def test_a_benchmark_without_paper_has_no_rows_and_nothing_to_compare_with(codis
 def test_a_setting_beyond_the_paper_has_no_figures(codis: Make) -> None:
     assert published("codis", "text-only", "GPT-4V") == {}
     assert all(metric.published is None for metric in attach(codis(setting="text-only")).metrics)
+
+
+def test_nothing_published_stands_beside_drawn_scenes_and_a_note_says_why(codis: Make) -> None:
+    result = attach(attach(codis(options={"drawn": True}), "GPT-4V"))
+    assert all(metric.published is None for metric in result.metrics)
+    assert result.notes == ["drawn scenes, not the data of the paper: no published figures beside them"]
+    with pytest.raises(UserError, match="did you mean 'GPT-4V'"):
+        attach(codis(options={"drawn": True}), "GPT-4W")

@@ -245,7 +245,7 @@ def options() -> argparse.Namespace:
     """What may be said on the command line; the defaults are those of the model that is shipped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=4500)
     parser.add_argument("--stop", type=int, help="stop after this step of them (default: the last)")
     parser.add_argument("--batch", type=int, default=36, help="pictures a step")
     parser.add_argument("--most", type=int, default=272, help="tokens of a row")

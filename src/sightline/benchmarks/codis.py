@@ -53,7 +53,8 @@ class Codis:
     facts = Facts(
         leading=("acc_p", "acc_q"),
         chance={
-            "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0",
+            "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0; "
+            "baseline/chance says yes or no to open ones, which is wrong",
             "acc_p": "a model that ignores the context gets acc_p 0.0",
         },
         correlated=(("context_awareness", "acc_p"), ("context_awareness", "acc_q")),  # section 4.2

@@ -32,9 +32,9 @@ EXAMPLE = """examples:
 
 The model is frozen: only the adapter learns, by cross-entropy on the tokens of the groups' first references.
 bilstm is the paper's (a Bi-LSTM over the prompt that makes three vectors to put before it), prefix puts three
-free vectors there, lora changes the language model's linear layers. The default rate of bilstm is the paper's,
-for 30,000 examples and models of 7 billion parameters. The same command goes on where it was stopped, to the
-same weights.
+free vectors there, lora changes the language model's linear layers. The default rate of bilstm is that of the
+paper: for 30,000 examples and models of 7 billion parameters. The same command goes on where it was stopped,
+to the same weights.
 """
 
 RATES = {"bilstm": 1e-5, "prefix": 1e-3, "lora": 1e-4}

@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import sightline
+from sightline.cli.pipe import stop_writing
 from sightline.errors import SurroundingsError, UserError, did_you_mean, unknown_name
 
 COMMANDS = {
-    "quickstart": "draw small data sets and run CODIS and II-Bench on them",
+    "quickstart": "draw small data sets and run CODIS, II-Bench and MM-R3 on them",
     "list": "benchmarks, settings, options, published rows",
-    "build": "make groups of your own pictures and questions: rephrase, restyle, mask, perturb",
+    "build": "make data of your own: rephrase, restyle, mask, perturb, scenes, caption, equivalence",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
     "data": "fetch the public data sets, or check a data folder",
     "run": "ask a model, judge its answers, report",
@@ -68,8 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _stop(error, WRONG, debug)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing may be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stop_writing()
         return OK
     except (SurroundingsError, OSError) as error:
         return _stop(error, FAILED, debug)

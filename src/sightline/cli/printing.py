@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sightline.cli.pipe import until_the_reader_leaves
 from sightline.types import Result
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
     """Print what came of an evaluation; returns its exit status."""
-    print_results([evaluation.result], form, by)
+    with until_the_reader_leaves():
+        print_results([evaluation.result], form, by)
     print_course(evaluation)
     return evaluation.exit_status
 
@@ -66,8 +68,7 @@ def print_pivot(points: Sequence[Measured], form: str, by: str | None) -> None:
 
         print("\n".join(map(csv_text, tables)), end="")
     else:
-        from rich.console import Console
-
+        from sightline.report.console import Console
         from sightline.report.terminal import show
 
         width = Console().width
@@ -110,7 +111,8 @@ def _print_unanswered(evaluation: Evaluation) -> None:
         print(f"  and {result.errors - len(evaluation.unanswered)} more", file=sys.stderr)
     if evaluation.run is not None:
         print(
-            "the same command asks again what failed for a time; --retry-errors asks the rest too",
+            "the same command asks again what failed for a time or lacked its picture; --retry-errors asks"
+            " the rest too",
             file=sys.stderr,
         )
 

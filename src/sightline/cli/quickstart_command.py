@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from sightline.types import Result
 
 MODEL, CHANCE = "mini", "baseline/chance"
+ANOTHER_MODEL = "http://localhost:8000/v1#llava"
 _NEEDED = ("torch", "transformers", "sentence_transformers")
 
 EXAMPLE = """example:
@@ -26,10 +29,11 @@ of yours. `mini` and MM-R3 need the extra `local`; without it the other two are 
 
 
 class Task(NamedTuple):
-    """A setting of a benchmark, and the drawn data that it is run on."""
+    """A setting of a benchmark, the drawn data that it is run on, and the metrics that are printed of it."""
 
     name: str
     data: Path
+    metrics: tuple[str, ...]
     split: str | None = None
 
 
@@ -37,7 +41,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `quickstart`."""
     parser.epilog = EXAMPLE
     parser.add_argument(
-        "--out", default="quickstart", metavar="DIR", help="folder for data, store and results"
+        "--out", default="quickstart", metavar="DIR", help="new folder for data, store and results"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the scenes and the guesses")
     parser.add_argument(
@@ -47,40 +51,59 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Draw, run, print a table a setting; the worst exit status of the runs."""
+    """Draw, run, print one table of all; the worst exit status of the runs."""
     import asyncio
 
-    from sightline.cli.printing import print_course, print_results
+    from msgspec.structs import replace
+
+    from sightline.cli.pipe import until_the_reader_leaves
+    from sightline.cli.printing import print_course
     from sightline.evaluation.run import arun
-    from sightline.evaluation.spec import Spec
+    from sightline.report.overview import overview
+    from sightline.report.terminal import show
 
     folder = Path(options.out)
     complete = all(map(find_spec, _NEEDED))
     if not complete:
         print("without `pip install 'sightline[local]'`: no mini, and no MM-R3", file=sys.stderr)
-    asked = options.model or (MODEL if complete else CHANCE)
-    models = list(dict.fromkeys((asked, CHANCE)))
+    models = list(dict.fromkeys((options.model or (MODEL if complete else CHANCE), CHANCE)))
+    _check(folder, models, options.seed)
+    layouts = "CODIS, II-Bench and MM-R3" if complete else "CODIS and II-Bench"
+    _tell(f"drawing scenes in the layouts of {layouts} (not their pictures) into {folder / 'data'}")
+    results: list[Result] = []
     status = 0
     for task in _draw(folder / "data", options.seed, mmr3=complete):
-        results = []
+        _tell("")
         for model in models:
-            name = f"{task.name.replace(':', '-')}-{model.replace('/', '-').replace(':', '-')}"
-            spec = Spec(
-                task=task.name,
-                model=model,
-                data=str(task.data),
-                split=task.split,
-                seed=options.seed,
-                store=str(folder / "sightline.db"),
-                out=str(folder / "results" / name),
-            )
-            print(f"\n$ {_command(spec)}", file=sys.stderr)
+            spec = _spec(task, model, folder, options.seed)
+            _tell(f"$ {_command(spec)}")
             evaluation = asyncio.run(arun(spec, show_progress=sys.stderr.isatty()))
-            print_course(evaluation)
+            print_course(replace(evaluation, out=None))
             status = max(status, evaluation.exit_status)
-            results.append(_leading(evaluation.result))
-        print_results(results, "table", None)
+            results.append(_shown(evaluation.result, task))
+    _tell("")
+    with until_the_reader_leaves():
+        show([overview("drawn scenes", results)])
+    _tell(f"all numbers: {folder / 'results'}, a folder a run, its report.md first")
+    _tell(f"next, a model of yours:\n$ {_command(_next(folder))}")
     return status
+
+
+def _check(folder: Path, models: Sequence[str], seed: int) -> None:
+    """Raise UserError, before anything is written, for a model there is none of, and for a folder that holds
+    something else than an earlier quickstart."""
+    from sightline.config import load_config
+    from sightline.errors import UserError
+    from sightline.formats.drawn import is_drawn
+    from sightline.models.resolve import ModelOptions, resolve
+
+    for model in models:
+        resolve(model, ModelOptions(load_config(None), seed=seed))
+    drawn_before = any(map(is_drawn, folder.glob("data/*")))
+    if folder.is_dir() and any(folder.iterdir()) and not drawn_before:
+        raise UserError(
+            "holds something else than an earlier quickstart", file=folder, expected="a new folder for --out"
+        )
 
 
 def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
@@ -88,29 +111,68 @@ def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
     from sightline.build.mini import draw_codis, draw_iibench, draw_mmr3
 
     tasks = [
-        Task("codis", draw_codis(folder / "codis", seed=seed)),
-        Task("iibench:none", draw_iibench(folder / "iibench", seed=seed), "dev"),
+        Task("codis", draw_codis(folder / "codis", seed=seed), ("acc_p", "acc_q")),
+        Task("iibench:none", draw_iibench(folder / "iibench", seed=seed), ("accuracy",), "dev"),
     ]
     if mmr3:
         drawn = draw_mmr3(folder / "mmr3", seed=seed)
-        tasks += [Task(f"mmr3:{name}", drawn) for name in ("rephrasing", "restyling", "context")]
+        # Whoever guesses has a high con: what is right of it says what it is worth.
+        shown = ("acc", "con", "consistent_right")
+        tasks += [Task(f"mmr3:{name}", drawn, shown) for name in ("rephrasing", "restyling", "context")]
     return tasks
 
 
-def _leading(result: Result) -> Result:
-    """The result with its leading metrics alone; the folder that is printed has the others."""
+def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
+    from sightline.evaluation.spec import Spec
+
+    name = f"{task.name}-{model}".replace("/", "-").replace(":", "-")
+    return Spec(
+        task=task.name,
+        model=model,
+        data=str(task.data),
+        split=task.split,
+        seed=seed,
+        store=str(folder / "sightline.db"),
+        out=str(folder / "results" / name),
+    )
+
+
+def _next(folder: Path) -> Spec:
+    """What to run after the quickstart: the first of its tasks, with another model."""
+    from sightline.evaluation.spec import Spec
+
+    return Spec(task="codis", model=ANOTHER_MODEL, data=str(folder / "data" / "codis"), out="results/llava")
+
+
+def _shown(result: Result, task: Task) -> Result:
+    """The result with the metrics of the table alone; the results folder has the others."""
     from msgspec.structs import replace
 
-    from sightline.registry import facts
-
-    leading = facts(result.benchmark).leading
-    return replace(result, metrics=[m for m in result.metrics if m.metric in leading and m.subset == "all"])
+    return replace(
+        result, metrics=[m for m in result.metrics if m.metric in task.metrics and m.subset == "all"]
+    )
 
 
 def _command(spec: Spec) -> str:
     """The command line that does the same."""
-    words = ["sightline", "run", spec.task, "--model", spec.model, "--data", str(spec.data)]
-    words += ["--store", spec.store, "--out", str(spec.out)]
+    from sightline.evaluation.spec import Spec
+
+    words = [_program(), "run", spec.task, "--model", spec.model, "--data", str(spec.data)]
+    words += ["--store", spec.store] if spec.store != Spec(task="").store else []
+    words += ["--out", str(spec.out)]
     words += ["--seed", str(spec.seed)] if spec.seed else []
     words += ["--split", spec.split] if spec.split else []
     return shlex.join(words)
+
+
+def _program() -> str:
+    """How this shell calls `sightline`: by its name, else (where that finds none or another) as here."""
+    called = Path(sys.argv[0])
+    found = shutil.which("sightline")
+    if called.name != "sightline" or (found and Path(found).resolve() == called.resolve()):
+        return "sightline"
+    return sys.argv[0]
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_evaluation, add_model, pairs, spec_of
+from sightline.cli.pipe import until_the_reader_leaves
 from sightline.cli.run_command import add_running, preset
 from sightline.errors import UserError
 
@@ -58,12 +59,13 @@ def execute(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _print_estimates(points, options.format)
     sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_tell))
-    if options.format == "json":
-        print(sweep_json(sweep).decode())
-    elif sweep.results:
-        from sightline.cli.printing import print_pivot
+    with until_the_reader_leaves():
+        if options.format == "json":
+            print(sweep_json(sweep).decode())
+        elif sweep.results:
+            from sightline.cli.printing import print_pivot
 
-        print_pivot(sweep.results, options.format, options.by)
+            print_pivot(sweep.results, options.format, options.by)
     if plot is not None and sweep.results:
         from sightline.report.curves import curves
 

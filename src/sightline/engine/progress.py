@@ -69,6 +69,8 @@ class Progress:
 
 def _words(counts: Counts, began: float) -> str:
     """Rate, time left, what is known already, failures, tokens: short, for a line of 80 columns."""
+    if counts.opening:
+        return f"getting {counts.opening} ready"
     seconds = max(time.monotonic() - began, 1e-3)
     rate = (counts.answered + counts.failed) / seconds
     left = counts.total - counts.done

@@ -60,6 +60,7 @@ class Counts(Struct):
     last_error: str = ""
     lost: list[str] = field(default_factory=list)
     """Why some of several addresses were not used at all."""
+    opening: str = ""  # The model that is being got ready, which may take minutes.
 
     @property
     def done(self) -> int:
@@ -98,6 +99,7 @@ class Runner:
         self._jitter = jitter or random.Random()
         self._planned: set[str] = set()
         self._elsewhere: dict[str, Keyed] = {}
+        self._failing: dict[str, tuple[_Call, Failure]] = {}
 
     async def ask(self, requests: Iterable[Keyed]) -> None:
         """Ask all that is not known. Raises SurroundingsError where the store fails.
@@ -150,10 +152,12 @@ class Runner:
         usable: list[Model] = []
         errors: list[UserError] = []
         for model in self._models:
+            self._counts.opening = model.name
             try:
                 usable.append(await entered.enter_async_context(model))
             except UserError as error:
                 errors.append(error)
+        self._counts.opening = ""
         if not usable:
             raise errors[0]
         self._counts.lost += map(str, errors)
@@ -298,7 +302,12 @@ class Runner:
         if isinstance(result, Answer):
             self._on_answer(result)
         elif self._ask_again(call, result):
+            self._failing[call.keyed.request.key] = (call, result)
             return
+        self._settle(call, result)
+
+    def _settle(self, call: _Call, result: Answer | Failure) -> None:
+        self._failing.pop(call.keyed.request.key, None)
         self._committer.add(Entry(call.keyed.request.key, call.keyed.canonical, result))
         self._outstanding -= 1
         self._settled.set()
@@ -352,8 +361,12 @@ class Runner:
         self._work_found.set()
 
     async def _watch(self, workers: Sequence[asyncio.Task[None]]) -> None:
-        """When no worker is left, because every host is gone, asking is over."""
+        """When every host is gone asking is over, and what was to be asked once more has failed."""
         await asyncio.wait(workers)
+        for call, failure in list(self._failing.values()):
+            self._counts.retried -= 1
+            self._counts.failed += 1
+            self._settle(call, failure)
         self._counts.stopped = self._counts.stopped or "host"
         self._finish()
 

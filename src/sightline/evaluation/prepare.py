@@ -27,6 +27,7 @@ from sightline.evaluation.plan import choose, digest_of
 from sightline.evaluation.results import Folder
 from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
 from sightline.evaluation.spec import Options, Spec, effective, setting_of, split_of
+from sightline.formats.drawn import is_drawn
 from sightline.models.base import Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
@@ -176,6 +177,7 @@ def describe(ready: Prepared) -> Description:
             "seed": spec.seed,
             "fresh": spec.fresh or None,
             "decide": spec.decide,
+            "drawn": is_drawn(data_of(spec)) or None,
         },
         data_digest=digest_of(ready.samples),
         planned=len(ready.samples),

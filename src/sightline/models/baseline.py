@@ -11,10 +11,19 @@ from sightline.types import Answer, Failure, Request, Text
 
 _OPTION = re.compile(r"^\(([A-Z])\) ", re.MULTILINE)
 _QUESTION = re.compile(r"Question:\s*(.+)", re.DOTALL)
+_OR = re.compile(r"\bor\b")
+_OPEN = re.compile(
+    r"((in|at|on|to|from|by|for) )?(who|whom|whose|what|which|when|where|why|how)\b", re.IGNORECASE
+)
+_YES_NO = re.compile(
+    r"(is|are|am|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(f"{_OPEN.pattern}|{_YES_NO.pattern}", re.IGNORECASE)
 
 
 class Chance(Offline):
-    """Guesses: a letter where options are listed, one of the words that the question offers, else yes or no.
+    """Guesses: a letter where options are listed, one of what the question offers, else yes or no.
 
     The guess is a pure function of the request and `seed`; it never looks at a picture.
     """
@@ -43,6 +52,8 @@ def _choices(prompt: str) -> list[str]:
     ['up', 'down']
     >>> _choices("Question: Up or down: which way does the hand move?")
     ['Up', 'down']
+    >>> _choices("Question: When was it taken, by day or by night?")
+    ['by day', 'by night']
     >>> _choices("Question: Can I eat it?")
     ['Yes', 'No']
     """
@@ -50,13 +61,53 @@ def _choices(prompt: str) -> list[str]:
     if letters:
         return [f"({letter})" for letter in dict.fromkeys(letters)]
     found = _QUESTION.findall(prompt)
-    question = found[-1].strip() if found else prompt
-    last = re.split(r"(?<=[.?!])\s+", question.strip())[-1]
-    # 'Up or down: which way does the hand move?' offers before its colon.
-    last = next((part for part in last.split(":") if re.search(r"\bor\b", part)), "")
-    if not last:
+    question = (found[-1] if found else prompt).strip()
+    offer = _offer(question)
+    pieces = [piece.strip(" ?.") for piece in re.split(r",|\bor\b", offer)]
+    first, *others = [piece for piece in pieces if piece] or [""]
+    if not others:
         return ["Yes", "No"]
-    pieces = [piece.strip(" ?.") for piece in re.split(r",|\bor\b", last)]
-    pieces = [piece for piece in pieces if piece]
-    # 'Is the hand moving up' offers its last word beside 'down'.
-    return [pieces[0].split()[-1], *pieces[1:]] if len(pieces) > 1 else ["Yes", "No"]
+    stands_apart = not question.startswith(offer) and not _ASKING.match(offer)
+    return [first if stands_apart else _end(first, others), *others]
+
+
+def _offer(question: str) -> str:
+    """The clauses of a question that offer something, with the stem where it is in one of them.
+
+    >>> _offer("Which way is the car going, uphill or downhill?")
+    'uphill or downhill?'
+    >>> _offer("What does he do, is he giving or receiving the present?")
+    'is he giving or receiving the present?'
+    >>> _offer("Was it day or night, would you say?")
+    'Was it day or night'
+    """
+    sentence = re.split(r"(?<=[.?!])\s+", question)[-1]
+    # 'Up or down: which way does the hand move?' offers before its colon.
+    part = next((part for part in sentence.split(":") if _OR.search(part)), "")
+    clauses = [clause.strip() for clause in part.split(",")]
+    while len(clauses) > 1 and not _OR.search(clauses[-1]):
+        del clauses[-1]
+    # 'Is it red, green or blue?' offers from its first clause on, 'Which is it, ...' and
+    # 'From here, is it ...' from the second.
+    while len(clauses) > 1 and (_OPEN.match(clauses[0]) or _is_aside(*clauses[:2])):
+        del clauses[0]
+    return ", ".join(clauses)
+
+
+def _is_aside(clause: str, following: str) -> bool:
+    """Whether a clause only leads to the question behind it."""
+    return not _ASKING.match(clause) and bool(_ASKING.match(following))
+
+
+def _end(clause: str, others: Sequence[str]) -> str:
+    """What the end of a clause offers beside the other options.
+
+    >>> _end("Is the hand moving up", ["down"])
+    'up'
+    >>> _end("Is it on the left side", ["the right side"])
+    'the left side'
+    """
+    words = clause.split()
+    openings = {other.split()[0].casefold() for other in others}
+    alike = [number for number, word in enumerate(words) if word.casefold() in openings]
+    return " ".join(words[alike[-1] :]) if alike else words[-1]

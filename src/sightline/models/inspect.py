@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -24,6 +23,7 @@ from sightline.errors import UserError, unknown_name
 from sightline.models.base import Capabilities
 from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
 from sightline.models.reply import failure_of_status
+from sightline.models.values import read_values
 from sightline.pictures import BadPicture, PictureLimits, data_url
 from sightline.types import Answer, Failure, Message, Request, Text, Usage
 
@@ -70,11 +70,7 @@ def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     own = {name: value for name, value in options.args.items() if name in InspectArgs.__struct_fields__}
     passed = {name: value for name, value in options.args.items() if name not in own}
     refuse_secrets(passed)
-    try:
-        args = msgspec.convert(own, InspectArgs)
-    except msgspec.ValidationError as error:
-        raise UserError(f"--model-arg: {error}") from None
-    return [InspectModel(rest, spec, args, passed)]
+    return [InspectModel(rest, spec, read_values("--model-arg", own, InspectArgs), passed)]
 
 
 class InspectModel:

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.models.weights import digest_of, parts_of
+from sightline.models.weights import digest_of, folder_of, parts_of
 
 CHOSEN_HERE = {
     "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
@@ -74,16 +74,17 @@ def launch(kind: Kind, model: str, *, flags: str = "", program: str = "", starts
     """How a model, a repository's name or a folder of weights, is served with the flags of a command line.
 
     `program` replaces the one of this environment, and may bring words of its own. Raises UserError where
-    there is none (not where `starts` is False), and for flags that are chosen here, or secret.
+    there is none (not where `starts` is False), for a path where nothing is, and for flags that are chosen
+    here, or secret.
     """
     given = _words(flags, "flags")
     units = _units(given)
     for name, *_ in units:
         _refuse(kind, name)
-    words = _program(kind, program) if starts else [kind.name]
     place = served = weights = model
-    folder = Path(model).expanduser()
-    if folder.is_dir():
+    folder = folder_of(model)
+    words = _program(kind, program) if starts else [kind.name]
+    if folder is not None:
         place, served, weights = (
             str(folder),
             folder.resolve().name,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
@@ -19,6 +18,7 @@ from sightline.models.launch import SGLANG, VLLM, Kind, launch
 from sightline.models.openai import OpenAICompatible
 from sightline.models.replay import Replay
 from sightline.models.served import Served
+from sightline.models.values import read_values
 from sightline.pictures import PictureLimits
 from sightline.registry import model_factory
 
@@ -224,7 +224,4 @@ def _arguments(args: Mapping[str, Any], kind: type[Any]) -> Any:
             if not known:
                 raise UserError(f"this model takes no --model-arg, not even '{name}'")
             raise unknown_name("--model-arg", name, known)
-    try:
-        return msgspec.convert(dict(args), kind) if known else None
-    except msgspec.ValidationError as error:
-        raise UserError(f"--model-arg: {error}") from None
+    return read_values("--model-arg", args, kind) if known else None

@@ -1,4 +1,7 @@
-"""Digests of a model's files. That of big weights is remembered on disk, so that they are read once."""
+"""A model's files: the folder that a name means, and their digests.
+
+The digest of big weights is remembered on disk, so that they are read once.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from sightline.errors import UserError
 from sightline.places import cache_folder
 
 LARGE = 16 * 1024 * 1024
@@ -26,6 +30,24 @@ _OF_NO_EFFECT = (
     "training_args",
 )
 """How the names of files begin that lie among weights and have no part in answers."""
+
+
+def folder_of(name: str) -> Path | None:
+    """The folder that a model's name means; None where it may be a name of the Hugging Face Hub.
+
+    Raises UserError where it can be nothing but a path, and nothing is there.
+    """
+    path = Path(os.path.expanduser(name))
+    if path.is_dir():
+        return path
+    if name.startswith((".", "/", "~")) and not path.exists():
+        raise no_folder(name)
+    return None
+
+
+def no_folder(name: str) -> UserError:
+    """The error for a name that is neither a folder nor one of the Hub."""
+    return UserError(f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub")
 
 
 def parts_of(folder: Path) -> list[Path]:

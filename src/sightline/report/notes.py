@@ -24,8 +24,8 @@ def run_notes(result: Result) -> list[str]:
     return [
         _counts(result),
         *_judges(result),
-        *_chance(result),
-        *_intervals(result.metrics),
+        *chance_notes(result),
+        *interval_notes(result.metrics),
         *([f"mixed versions: {compact(result.versions)}"] if result.mixed_versions else []),
         f"options: {options_line(result.options)}",
         *result.notes,
@@ -67,6 +67,21 @@ def told(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     ]
 
 
+def chance_notes(result: Result) -> list[str]:
+    """What guessing gets of the metrics of a result."""
+    measured = {m.metric for m in result.metrics}
+    return [line for metric, line in facts(result.benchmark).chance.items() if metric in measured]
+
+
+def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
+    """How the intervals of these values were made."""
+    words = {
+        "bootstrap": "95 % intervals: bootstrap over clusters (samples that share a picture)",
+        "wilson": "95 % intervals: Wilson, where every cluster holds one unit or all of them agree",
+    }
+    return [words[kind] for kind in words if any(m.interval == kind for m in metrics)]
+
+
 def place(metric: MetricValue) -> str:
     """Where a value stands: 'acc_p', or 'acc_p category=Attributes'."""
     return metric.metric if metric.subset == "all" else f"{metric.metric} {metric.subset}"
@@ -99,19 +114,6 @@ def _judges(result: Result) -> list[str]:
         f"judged by {result.judge}",
         *(f"{_listed(names)} judged by {judge}" for judge, names in others.items()),
     ]
-
-
-def _chance(result: Result) -> list[str]:
-    measured = {m.metric for m in result.metrics}
-    return [line for metric, line in facts(result.benchmark).chance.items() if metric in measured]
-
-
-def _intervals(metrics: Sequence[MetricValue]) -> list[str]:
-    words = {
-        "bootstrap": "95 % intervals: bootstrap over clusters (samples that share a picture)",
-        "wilson": "95 % intervals: Wilson, where every cluster holds one unit or all of them agree",
-    }
-    return [words[kind] for kind in words if any(m.interval == kind for m in metrics)]
 
 
 def _undecided(metrics: Sequence[MetricValue]) -> list[str]:

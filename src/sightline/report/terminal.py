@@ -25,9 +25,10 @@ def show(tables: Iterable[Table], file: IO[str] | None = None, width: int | None
     `width` is in characters; None asks the terminal. Where a table is wider, its texts wrap, then its
     intervals and differences move under their values; a number is never cut.
     """
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
+
+    from sightline.report.console import Console
 
     console = Console(file=file, width=width)
     room = console.width

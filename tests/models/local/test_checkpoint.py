@@ -114,6 +114,56 @@ def test_weights_that_do_not_belong_to_the_config_are_refused(copy: Callable[[st
         _enter(_hf(folder))
 
 
+def test_weights_of_another_shape_are_named_with_both(copy: Callable[[str], Path]) -> None:
+    folder = copy("llava")
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["intermediate_size"] = 48
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"6 of its weights have another shape.*\(32, 64\), not \(32, 48\)"):
+        _enter(_hf(folder))
+
+
+def test_weights_that_end_too_early_are_told_before_anything_is_loaded(copy: Callable[[str], Path]) -> None:
+    file = copy("llava") / "model.safetensors"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1000])
+    message = rf"model\.safetensors: is truncated: {len(whole) - 1000:,} of {len(whole):,} bytes"
+    with pytest.raises(UserError, match=message):
+        _hf(file.parent)
+
+
+def test_a_pointer_of_git_lfs_is_told(copy: Callable[[str], Path]) -> None:
+    folder = copy("llava")
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / "model.safetensors").unlink(missing_ok=True)
+        (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 99\n")
+        with pytest.raises(UserError, match=rf"{name}: is a pointer of Git LFS .*git lfs pull"):
+            _hf(folder)
+
+
+def test_an_unknown_architecture_is_named_with_the_nearest(copy: Callable[[str], Path]) -> None:
+    folder = copy("llava")
+    _change(folder / "config.json", model_type="lavva")
+    with pytest.raises(
+        UserError, match=r"knows no model_type 'lavva', did you mean 'llava.*trust_remote_code"
+    ):
+        _enter(_hf(folder))
+
+
+def test_a_broken_chat_template_is_the_folder_s_fault(copy: Callable[[str], Path]) -> None:
+    folder = copy("chat")
+    (folder / "chat_template.jinja").write_text("{{ bos_token }}\n{% if x %}")
+    with pytest.raises(UserError, match=r"its chat template is broken at line 2 .*template=plain"):
+        _enter(_hf(folder))
+    _enter(_hf(folder, template="plain"))
+
+
+def test_a_chat_template_may_refuse_what_nobody_asks(copy: Callable[[str], Path]) -> None:
+    folder = copy("chat")
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('a picture is needed') }}")
+    _enter(_hf(folder))
+
+
 def test_damaged_weights_are_one_message(copy: Callable[[str], Path]) -> None:
     folder = copy("llava")
     (folder / "model.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00nonsense")
@@ -153,6 +203,16 @@ def test_a_model_of_text_alone_takes_no_pictures_and_is_refused_when_it_is_loade
 
 
 # The machine
+
+
+def test_an_attention_that_is_not_installed_is_told_with_what_installs_it(folder: Folder) -> None:
+    if find_spec("flash_attn") is not None:
+        pytest.skip("flash-attn is installed here")
+    with pytest.raises(
+        UserError, match=r"attention=flash_attention_2 cannot be had here .*pip install flash"
+    ) as e:
+        _enter(_hf(folder("llava"), attention="flash_attention_2"))
+    assert "doesn't seem to be installed" in str(e.value)
 
 
 def test_cuda_without_cuda_is_one_message(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,3 +359,28 @@ def test_a_model_that_cannot_be_downloaded_is_one_message(monkeypatch: pytest.Mo
     monkeypatch.setattr(checkpoint, "_has_safetensors", lambda *_: True)
     with pytest.raises(UserError, match=r"'org/name' at v2 cannot be had from the Hugging Face Hub"):
         _hf("org/name", revision="v2")
+
+
+def test_a_name_that_the_hub_does_not_allow_is_the_same_message() -> None:
+    with pytest.raises(UserError, match=r"'org/na--me' cannot be had from the Hugging Face Hub .*na--me"):
+        _hf("org/na--me")
+
+
+def test_a_hub_that_cannot_be_reached_is_the_same_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ConnectError(Exception):
+        """As of the library that the hub's client calls with: no OSError, and elsewhere in each version."""
+
+    def unreachable(*_: object) -> bool:
+        raise ConnectError("Name or service not known")
+
+    missing = import_module("huggingface_hub.errors").LocalEntryNotFoundError
+
+    def absent(*_: object, **__: object) -> None:
+        raise missing("not here")
+
+    monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", absent)
+    monkeypatch.setattr(checkpoint, "_has_safetensors", unreachable)
+    with pytest.raises(
+        UserError, match=r"cannot be had from the Hugging Face Hub .*Name or service not known"
+    ):
+        _hf("org/name")

@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from sightline.errors import UserError
+from sightline.formats.drawn import MARK
 from sightline.formats.files import write_atomically
-
-MARK = ".sightline-mini"
-"""The file by which a folder is known as one of ours; it names what was drawn."""
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:

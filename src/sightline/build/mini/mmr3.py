@@ -81,7 +81,7 @@ def _rephrased(groups: int, random: Random) -> Probes:
                 prompt=fill(load("mmr3")["rephrasing"]["prompt"], question=question),
                 question=question,
                 references=(fact.answer,),
-                labels={"question": fact.kind},
+                labels={"question": fact.kind, "wording": fact.questions.tier(question)},
             )
             yield line, picture
 

@@ -30,6 +30,15 @@ class Wording(Struct, frozen=True):
         """Every way."""
         return (*self.common, *self.rare, *self.unseen)
 
+    def tier(self, phrase: str) -> Tier:
+        """How often training says that. Raises KeyError for a phrase that is none of these ways."""
+        tiers: dict[str, Tier] = {
+            **dict.fromkeys(self.unseen, "unseen"),
+            **dict.fromkeys(self.rare, "rare"),
+            **dict.fromkeys(self.common, "common"),
+        }
+        return tiers[phrase]
+
     def said(self, random: Random) -> str:
         """One of the ways that training uses."""
         return random.choice(self.rare if self.rare and random.random() < RARE else self.common)

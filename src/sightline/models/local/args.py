@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from sightline.errors import UserError, unknown_name
+from sightline.errors import unknown_name
+from sightline.models.values import read_values
 
 MAX_TOKENS = 512
 """Tokens of an answer where nobody says how many."""
@@ -28,7 +28,9 @@ class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    device: Annotated[str, Meta(pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$")] = "auto"
+    device: Annotated[
+        str, Meta(pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$", description="auto, cpu, mps, cuda or cuda:NUMBER")
+    ] = "auto"
     attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
     batch: Annotated[int, Meta(ge=1)] = BATCH
     revision: str | None = None
@@ -72,7 +74,4 @@ def effective(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_sampling(options: Mapping[str, Any]) -> Sampling:
     """The options with their types and ranges checked. Raises UserError."""
-    try:
-        return msgspec.convert(dict(options), Sampling)
-    except msgspec.ValidationError as error:
-        raise UserError(f"sampling: {error}") from None
+    return read_values("--gen", options, Sampling)

@@ -13,7 +13,8 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
 from sightline.models.local.args import LocalArgs
-from sightline.models.weights import digest_of, parts_of
+from sightline.models.local.headers import parameters
+from sightline.models.weights import digest_of, folder_of, no_folder, parts_of
 from sightline.pictures import MAX_BYTES, MEDIA_TYPES, PictureLimits
 
 INSTALL = "pip install 'sightline[local]'"
@@ -30,13 +31,15 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 class Checkpoint(Struct, frozen=True):
     """A folder that holds a model. `kind` is transformers' name of the architecture, `dtype` the number
-    type that the model is run in, `weights` the files that hold its parameters."""
+    type that the model is run in, `weights` the files that hold its parameters, of which there are
+    `parameters` (0 where those files do not say it)."""
 
     folder: Path
     kind: str
     architecture: str
     dtype: str
     weights: tuple[Path, ...]
+    parameters: int
     chat_template: str | None
     takes_pictures: bool
 
@@ -63,28 +66,26 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
 
     What is not there yet is downloaded, where `fetch` says so. Raises UserError.
     """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    folder = folder_of(name)
+    if folder is not None:
         if args.revision is not None:
             raise UserError("--model-arg revision: a folder holds one revision alone", file=folder)
         return folder
     if not _HUB_NAME.fullmatch(name) or name.startswith("."):
-        raise UserError(
-            f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub"
-        )
+        raise no_folder(name)
     return _snapshot(name, args.revision, fetch)
 
 
 def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
     except ImportError:
         raise UserError("a local model needs transformers", expected=INSTALL) from None
     wanted: dict[str, Any] = {"revision": revision, "allow_patterns": _WANTED}
     # Many repositories hold their weights twice; without safetensors the other kind is what there is.
     for ignored in (_SAFE, _ANY):
-        with contextlib.suppress(LocalEntryNotFoundError):
+        with contextlib.suppress(HFValidationError, LocalEntryNotFoundError):
             found = Path(snapshot_download(name, **wanted, ignore_patterns=ignored, local_files_only=True))
             if _is_whole(found):
                 return found
@@ -95,13 +96,14 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
     try:
         ignored = _SAFE if _has_safetensors(name, revision) else _ANY
         return Path(snapshot_download(name, **wanted, ignore_patterns=ignored))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+    # Without a network the library below the hub's raises errors of its own, which differ by version.
+    except Exception as error:
         at = f" at {revision}" if revision else ""
         raise UserError(
             f"the model '{name}'{at} cannot be had from the Hugging Face Hub",
             found=f"{type(error).__name__}: {error}",
             expected="the name of a model there, access to it, or the path of a folder",
-        ) from None
+        ) from error
 
 
 def _is_whole(folder: Path) -> bool:
@@ -121,7 +123,8 @@ def _has_safetensors(name: str, revision: str | None) -> bool:
 
 
 def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
-    """What a folder says of its model. Raises UserError where it lacks config, processor or weights."""
+    """What a folder says of its model. Raises UserError where it lacks config, processor or weights, or
+    not all of them is there."""
     config = _json(folder, "config.json", "the config of a transformers model")
     kind = config.get("model_type")
     if not isinstance(kind, str):
@@ -133,12 +136,14 @@ def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
             "lacks its processor", file=folder, expected=f"{' or '.join(PROCESSORS)}, and its tokenizer"
         )
     architectures = config.get("architectures") or [kind]
+    weights = _weights(folder)
     return Checkpoint(
         folder=folder,
         kind=kind,
         architecture=str(architectures[0]),
         dtype=args.dtype if args.dtype != "auto" else _own_dtype(config),
-        weights=_weights(folder),
+        weights=weights,
+        parameters=sum(parameters(folder / name) for name in weights),
         chat_template=_chat_template(folder),
         takes_pictures=has_vision or has_processor,
     )

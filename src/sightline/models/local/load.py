@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from sightline.errors import UserError
+from sightline.errors import UserError, did_you_mean
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.checkpoint import INSTALL, Checkpoint
 from sightline.models.local.processor import first_line, load_processor, silent
@@ -49,9 +49,10 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
     try:
         import torch
 
-        import_module("transformers")
+        library: Any = import_module("transformers")
     except ImportError:
         raise UserError("a local model needs torch and transformers", expected=INSTALL) from None
+    _check_kind(checkpoint, args, library)
     device = _device(args.device, torch)
     _check_dtype(checkpoint.dtype, device, torch)
     processor = load_processor(checkpoint, args)
@@ -70,6 +71,18 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
         pad=pad if pad is not None else min(ends, default=0),
         is_seq2seq=bool(_speaker(model).config.is_encoder_decoder),
     )
+
+
+def _check_kind(checkpoint: Checkpoint, args: LocalArgs, library: Any) -> None:
+    """Raise UserError where transformers does not know the architecture, and may run no code of its own."""
+    if checkpoint.kind not in library.CONFIG_MAPPING and not args.trust_remote_code:
+        near = did_you_mean(checkpoint.kind, library.CONFIG_MAPPING)
+        raise UserError(
+            f"transformers {library.__version__} knows no model_type '{checkpoint.kind}'{near}",
+            file=checkpoint.folder / "config.json",
+            expected="a newer transformers, or --model-arg trust_remote_code=true where the folder brings"
+            " code of its own",
+        )
 
 
 def _device(wanted: str, torch: Any) -> Any:
@@ -118,31 +131,49 @@ def _model(checkpoint: Checkpoint, args: LocalArgs, dtype: Any, device: Any) -> 
                 attn_implementation=args.attention,
                 trust_remote_code=args.trust_remote_code,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # Refused below, by name and shape.
             )
         model = model.to(device).eval()
     except Exception as error:
-        if is_out_of_memory(error):
-            raise _too_large(checkpoint, f"{device} has too little memory") from None
-        what = (
-            "is no image-text-to-text model"
-            if "Unrecognized configuration" in str(error)
-            else "cannot be loaded"
-        )
-        raise UserError(
-            what,
-            file=checkpoint.folder,
-            found=f"{type(error).__name__}: {first_line(error)}",
-            expected="a checkpoint that transformers loads with AutoModelForImageTextToText",
-        ) from error
-    if report["missing_keys"]:
-        raise UserError(
-            f"its weights lack {len(report['missing_keys'])} of the model's parameters",
-            file=checkpoint.folder,
-            found=min(report["missing_keys"]),
-            expected="weights that belong to its config",
-        )
+        raise _cannot_load(checkpoint, args, device, error) from error
+    _check_weights(checkpoint, report)
     _forget_sampling(model)
     return model
+
+
+def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Exception) -> UserError:
+    """What a failure of transformers means."""
+    if is_out_of_memory(error):
+        return _too_large(checkpoint, f"{device} has too little memory")
+    why = first_line(error)
+    if isinstance(error, ImportError) and args.attention == "flash_attention_2":
+        return UserError(
+            "--model-arg attention=flash_attention_2 cannot be had here",
+            found=why.rpartition("following error: ")[2],
+            expected="`pip install flash-attn` on a machine with CUDA, or attention=sdpa",
+        )
+    is_other_kind = "Unrecognized configuration" in str(error)
+    return UserError(
+        "is no image-text-to-text model" if is_other_kind else "cannot be loaded",
+        file=checkpoint.folder,
+        found=f"{type(error).__name__}: {why}",
+        expected="a checkpoint that transformers loads with AutoModelForImageTextToText",
+    )
+
+
+def _check_weights(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
+    """Raise UserError where parameters of the model have no weights, or weights of another shape."""
+    missing, mismatched = sorted(report["missing_keys"]), sorted(report["mismatched_keys"])
+    if mismatched:
+        name, shape, wanted = mismatched[0]
+        what = f"{len(mismatched)} of its weights have another shape than its config says"
+        example = f"{name}: {tuple(shape)}, not {tuple(wanted)}"
+    elif missing:
+        what = f"its weights lack {len(missing)} of the model's parameters"
+        example = missing[0]
+    else:
+        return
+    raise UserError(what, file=checkpoint.folder, found=example, expected="weights that belong to its config")
 
 
 def _forget_sampling(model: Any) -> None:
@@ -180,7 +211,7 @@ def _positions(config: Any) -> int | None:
 
 def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
     """Raise UserError where the weights alone are larger than the memory that is free."""
-    needed = _parameters(checkpoint) * _BYTES[checkpoint.dtype]
+    needed = checkpoint.parameters * _BYTES[checkpoint.dtype]
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
     if free is not None and needed > free:
         raise _too_large(checkpoint, f"{needed:,} bytes in {checkpoint.dtype}, {free:,} are free on {device}")
@@ -192,29 +223,6 @@ def _too_large(checkpoint: Checkpoint, why: str) -> UserError:
         file=checkpoint.folder,
         expected="a smaller --model-arg dtype, another device, or a smaller model",
     )
-
-
-def _parameters(checkpoint: Checkpoint) -> int:
-    """Numbers in the weights; 0 for kinds of files that do not say it."""
-    total = 0
-    for name in checkpoint.weights:
-        if name.suffix != ".safetensors":
-            return 0
-        with (checkpoint.folder / name).open("rb") as file:
-            try:
-                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-            except (ValueError, OverflowError, MemoryError):
-                raise UserError("is damaged, or no safetensors file", file=checkpoint.folder / name) from None
-        shapes = (entry["shape"] for key, entry in header.items() if key != "__metadata__")
-        total += sum(_product(shape) for shape in shapes)
-    return total
-
-
-def _product(shape: list[int]) -> int:
-    size = 1
-    for side in shape:
-        size *= side
-    return size
 
 
 def _free_memory() -> int | None:

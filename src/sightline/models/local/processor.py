@@ -47,7 +47,29 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
             found=type(processor).__name__,
             expected="the files of the processor beside those of the tokenizer",
         )
+    if checkpoint.chat_template is not None and args.template != "plain":
+        _check_template(folder, processor)
     return processor
+
+
+def _check_template(folder: Path, processor: Any) -> None:
+    """Raise UserError where the chat template cannot be read; what it makes of a conversation is known when
+    there is one."""
+    from jinja2 import TemplateSyntaxError
+
+    hello = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
+    try:
+        processor.apply_chat_template(hello, add_generation_prompt=True, tokenize=False)
+    except TemplateSyntaxError as error:
+        raise UserError(
+            f"its chat template is broken at line {error.lineno}",
+            file=folder,
+            found=error.message,
+            expected="a template that can be read, or --model-arg template=plain",
+        ) from None
+    # Templates are programs of their own: this one may refuse a conversation without a picture.
+    except Exception:
+        return
 
 
 def _without_video(library: Any, folder: Path) -> Any:

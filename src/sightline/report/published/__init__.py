@@ -21,6 +21,8 @@ from sightline.types import MetricValue, PublishedValue, Result
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
 
+DRAWN = "drawn scenes, not the data of the paper: no published figures beside them"
+
 Place = tuple[str, str]
 """Metric and subset, spelt as in metrics.json: ('acc_p', 'category=Attributes')."""
 
@@ -58,7 +60,7 @@ def attach(result: Result, against: str | None = None) -> Result:
     Where the paper prints a figure both for exactly what was run (at this size, this temperature) and for
     its own default, the former stands. A figure is not comparable, and says why, where the paper took it
     on something else, and where this run took other samples or other options than the paper. A row
-    without figures for what was run is said in the notes.
+    without figures for what was run is said in the notes. No figure stands beside drawn scenes.
 
     Raises UserError where the paper has no row `against`.
     """
@@ -67,8 +69,10 @@ def attach(result: Result, against: str | None = None) -> Result:
             raise _no_figures(result.benchmark)
         return result
     paper = _paper(result.benchmark)
-    settings = _settings_of(paper, result)
     named = [] if against is None else [_row(paper, result.benchmark, against)]
+    if result.options.get("drawn"):
+        return replace(result, notes=list(dict.fromkeys([*result.notes, DRAWN])))
+    settings = _settings_of(paper, result)
     people = [paper.human] if paper.human else []
     by_row = {
         row: {place: figures for name in settings for place, figures in _figures(paper, name, row).items()}

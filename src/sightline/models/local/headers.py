@@ -1,0 +1,48 @@
+"""The beginnings of the files that hold weights: how many numbers there are, and whether all of them are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sightline.errors import UserError
+
+_POINTER = b"version https://git-lfs"
+
+
+class _Tensor(Struct):
+    shape: list[int] = []
+    data_offsets: tuple[int, int] = (0, 0)
+
+
+def parameters(file: Path) -> int:
+    """Numbers in a file of weights; 0 for a kind of file that does not say it.
+
+    Raises UserError where it is damaged, ends too early, or only says where the weights are.
+    """
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        if opened.read(len(_POINTER)) == _POINTER:
+            raise UserError(
+                "is a pointer of Git LFS and not the weights", file=file, expected="`git lfs pull` first"
+            )
+        if file.suffix != ".safetensors":
+            return 0
+        opened.seek(0)
+        length = int.from_bytes(opened.read(8), "little")
+        # What is no such file says any length.
+        header = opened.read(min(length, size))
+    try:
+        tensors = msgspec.json.decode(header, type=dict[str, _Tensor])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise UserError("is damaged, or no safetensors file", file=file) from None
+    tensors.pop("__metadata__", None)
+    whole = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
+    if size < whole:
+        raise UserError(
+            f"is truncated: {size:,} of {whole:,} bytes", file=file, expected="the whole file: fetch it again"
+        )
+    return sum(math.prod(tensor.shape) for tensor in tensors.values())

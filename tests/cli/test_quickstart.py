@@ -1,0 +1,47 @@
+"""The quickstart writes nothing before it knows that it can, and prints commands that can be pasted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sightline.build.mini import draw_codis
+from sightline.cli.main import main
+from sightline.cli.quickstart_command import _check, _program
+from sightline.errors import UserError
+
+
+def test_a_model_that_there_is_none_of_is_refused_before_anything_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["quickstart", "--model", "nonsense", "--out", str(tmp_path / "q")]) == 2
+    assert "nonsense" in capsys.readouterr().err
+    assert not (tmp_path / "q").exists()
+
+
+def test_a_folder_that_holds_other_things_is_refused_and_that_of_a_quickstart_is_not(tmp_path: Path) -> None:
+    _check(tmp_path / "new", [], 0)
+    _check(tmp_path, [], 0)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="a new folder for --out"):
+        _check(tmp_path, [], 0)
+    draw_codis(tmp_path / "data" / "codis", pairs=1)
+    _check(tmp_path, [], 0)
+
+
+def test_a_printed_command_begins_as_sightline_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "sightline"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert _program() == str(program)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert _program() == "sightline"
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    assert _program() == "sightline"

@@ -1,0 +1,24 @@
+"""Drawn data are known by their folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sightline.build.mini import draw_mmr3
+from sightline.formats.drawn import is_drawn
+
+
+def test_a_drawn_folder_is_known_and_so_is_a_task_in_it(tmp_path: Path) -> None:
+    drawn = draw_mmr3(tmp_path / "data" / "mmr3", groups=1)
+    assert is_drawn(drawn)
+    assert is_drawn(drawn / "context")
+    assert not is_drawn(tmp_path / "data")
+    assert not is_drawn(None)
+
+
+def test_the_mark_is_found_from_within_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = draw_mmr3(tmp_path / "mmr3", groups=1)
+    monkeypatch.chdir(drawn / "context")
+    assert is_drawn(Path())
