@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "ask a model, judge its answers, report",
     "sweep": "run models and values of options against each other, one table of all",
     "score": "judge and report answers that were collected before",
+    "compare": "how far one run is from another, group by group, with intervals",
     "report": "tables of runs or results folders",
     "export": "answers in the formats that others read",
     "import": "predictions of other tools as answers.jsonl",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sightline.engine.runner import Counts
     from sightline.evaluation.estimate import Estimate
     from sightline.evaluation.run import Evaluation
+    from sightline.report.grid import Table
     from sightline.report.varied import Measured
 
 
@@ -28,14 +29,23 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
     from sightline.report.tables import summary
 
     tables = [*summary(results, by), *over_models(results)]
-    if form == "markdown":
+    print_tables(tables[:1] if form == "csv" else tables, form)
+
+
+def print_tables(tables: Sequence[Table], form: str) -> None:
+    """Print tables for a terminal, or as Markdown, CSV or JSON."""
+    if form == "json":
+        from sightline.report.plain import json_text
+
+        print(json_text(tables), end="")
+    elif form == "markdown":
         from sightline.report.markdown import markdown
 
         print(markdown(tables))
     elif form == "csv":
         from sightline.report.plain import csv_text
 
-        print(csv_text(tables[0]), end="")
+        print("\n".join(map(csv_text, tables)), end="")
     else:
         from sightline.report.terminal import show
 
@@ -55,24 +65,12 @@ def print_pivot(points: Sequence[Measured], form: str, by: str | None) -> None:
     from sightline.report.pivot import fitted, pivot
 
     tables = pivot(points, by)
-    if form == "json":
-        from sightline.report.plain import json_text
-
-        print(json_text(tables), end="")
-    elif form == "markdown":
-        from sightline.report.markdown import markdown
-
-        print(markdown(tables))
-    elif form == "csv":
-        from sightline.report.plain import csv_text
-
-        print("\n".join(map(csv_text, tables)), end="")
-    else:
+    if form == "table":
         from sightline.report.console import Console
-        from sightline.report.terminal import show
 
         width = Console().width
-        show(part for table in tables for part in fitted(table, width))
+        tables = [part for table in tables for part in fitted(table, width)]
+    print_tables(tables, form)
 
 
 def print_course(evaluation: Evaluation) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from sightline.engine.store import Store
-from sightline.evaluation.conclude import Description, conclude
+from sightline.evaluation.conclude import Description, Sink, conclude
 from sightline.evaluation.groups import Judged
 from sightline.evaluation.judges import Judge, ModelJudge, People, Rules, judge_kind
 from sightline.evaluation.run import rows_of
@@ -18,11 +18,13 @@ from sightline.report.published import attach
 from sightline.types import Result
 
 
-def rebuild(store: Store, run: int | None = None, against: str | None = None) -> Result:
+def rebuild(
+    store: Store, run: int | None = None, against: str | None = None, *, sink: Sink | None = None
+) -> Result:
     """The result of a run (the latest finished one by default), judged and tallied again.
 
     Nothing is asked: rules decide anew, model judges are read from what they replied, people from what
-    was kept of theirs. Raises UserError where there is no such run.
+    was kept of theirs; `sink` is given the judged groups. Raises UserError where there is no such run.
     """
     number, body = store.run(run)
     description = msgspec.convert(body["description"], Description)
@@ -45,7 +47,7 @@ def rebuild(store: Store, run: int | None = None, against: str | None = None) ->
         store,
         judges,
         store,
-        _Nowhere(),
+        sink or _Nowhere(),
         similarity(benchmark, options, identity, partial(embedder, options.get("embedder", "")), store)
         if identity
         else None,

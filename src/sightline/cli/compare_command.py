@@ -1,0 +1,56 @@
+"""`sightline compare`: how far one run is from another, group by group, with intervals."""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli.options import add_store
+from sightline.errors import UserError
+
+EXAMPLE = """examples:
+  sightline compare 3 4                        run 4 less run 3, of ./sightline.db
+  sightline compare 3 4 --by style --metric con --metric acc
+  sightline report --list                      the numbers of the runs
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `compare`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("base", type=int, metavar="RUN", help="number of the run that is held against")
+    add("other", type=int, metavar="RUN", help="number of the run whose difference from it is told")
+    add(
+        "--metric",
+        action="append",
+        metavar="NAME",
+        help="only this; may repeat (default: the leading ones)",
+    )
+    add("--by", metavar="LABEL", help="also under each value of this label")
+    add("--format", choices=("table", "markdown", "csv", "json"), default="table", help="how it is printed")
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the table; returns the exit status."""
+    from sightline.cli.printing import print_tables
+    from sightline.engine.store import Store
+    from sightline.evaluation.compare import compare
+    from sightline.registry import facts, plug_in
+    from sightline.report.comparison import comparison_table
+
+    for file in options.plugin:
+        plug_in(file)
+    store = Store.open(options.store)
+    try:
+        comparison = compare(store, options.base, options.other)
+    finally:
+        store.close()
+    known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
+    wanted = options.metric or facts(comparison.other.benchmark).leading
+    for name in wanted:
+        if name not in known:
+            raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))
+    print_tables([comparison_table(comparison, wanted, options.by)], options.format)
+    return 0
