@@ -16,7 +16,8 @@ Labels = Mapping[str, str | tuple[str, ...]]
 
 VerdictName = Literal["right", "wrong", "miss", "undecided", "refused", "error", "unscored"]
 Role = Literal["system", "user", "assistant"]
-Unit = Literal["percent", "number"]
+Unit = Literal["percent", "points", "number"]
+"""Points are differences of percentages, -100 to 100."""
 
 
 UNCHANGED = "unchanged"

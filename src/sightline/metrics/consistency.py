@@ -242,6 +242,7 @@ def consistency_metrics(
             f"{metric.name}_minus_sampling",
             minus_sampling(metric.terms),
             source="MM-R3 4.2, Tables 2-4",
+            unit="points",
             needs=UNCHANGED,
             judged=metric.judged,
             absent=metric.absent,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from sightline.types import Group, Metric, Term
+from sightline.types import Group, Metric, Term, Unit
 
 BASE = "base"
 """The partner of a group that it is held against: the outcomes of the same probes in the other run."""
@@ -21,7 +21,8 @@ def difference(metric: Metric) -> Metric:
 
     For groups of equal size the mean of these is the difference of the two runs' values.
     """
-    return replace(metric, terms=_apart(metric.terms), absent="no group counts in both runs")
+    unit: Unit = "points" if metric.unit == "percent" else metric.unit
+    return replace(metric, terms=_apart(metric.terms), unit=unit, absent="no group counts in both runs")
 
 
 def _apart(terms: Callable[[Group], Iterable[Term]]) -> Callable[[Group], Iterator[Term]]:

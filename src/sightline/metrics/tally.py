@@ -13,10 +13,12 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from sightline.metrics.statistics import Floats, Interval, intervals
-from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, VerdictName
+from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, Unit, VerdictName
 
 # Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
 _EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)
+
+_SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 
 MOST_VALUES = 100
 """A label of more values than this (a file name, a place) has no subsets: nobody reads so many rows."""
@@ -73,7 +75,7 @@ class _Table(NamedTuple):
 
     def values(self, metric: Metric) -> list[float | None]:
         """The metric in each subset, None where nothing counts."""
-        scale = 100.0 if metric.unit == "percent" else 1.0
+        scale = _SCALES[metric.unit]
         totals = zip(self.sums.sum(axis=1).tolist(), self.counts.sum(axis=1).tolist(), strict=True)
         return [scale * total / n if n else None for total, n in totals]
 
@@ -146,7 +148,7 @@ class _Sheet:
 
     @property
     def is_share(self) -> bool:
-        """Whether every term is a part of its count, as no difference is."""
+        """Whether every term is a part of its count."""
         sums, counts = np.array(self.sums), np.array(self.counts)
         return self.metric.unit == "percent" and bool(((sums >= 0) & (sums <= counts)).all())
 
@@ -255,7 +257,7 @@ def _values(
     ledger: _Ledger, sheet: _Sheet, subsets: _Subsets, table: _Table, bounds: Iterator[Interval | None]
 ) -> Iterator[MetricValue]:
     metric, judge = sheet.metric, ledger.judges(sheet.metric)
-    scale = 100.0 if metric.unit == "percent" else 1.0
+    scale = _SCALES[metric.unit]
     unknown: list[float | None] = [None] * len(table.chosen)
     decided, if_right = (
         ledger.table(sheet, subsets, reading).values(metric)

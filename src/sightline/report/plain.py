@@ -12,7 +12,7 @@ import msgspec
 from sightline.report.grid import Cell, Column, Printed, Spread, Table, Value
 from sightline.types import Unit
 
-DECIMALS: dict[Unit, int] = {"percent": 1, "number": 3}
+DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
 """How many decimals a reader sees."""
 
 
