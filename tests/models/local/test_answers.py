@@ -241,8 +241,12 @@ def test_an_answer_ends_at_its_last_token_or_at_its_limit_and_says_which(
     answers = ask(model, requests)
     assert {answer.version for answer in answers} == {"v1"}
     counts = [answer.usage.completion_tokens or 0 for answer in answers]
-    assert [answer.finish_reason for answer in answers] == ["stop" if n < 150 else "length" for n in counts]
-    assert min(counts) < 150 == max(counts)
+    reasons = [answer.finish_reason for answer in answers]
+    assert set(reasons) == {"stop", "length"}
+    # The token that ends an answer may be the last that there is room for.
+    assert all(
+        n == 150 if reason == "length" else n <= 150 for n, reason in zip(counts, reasons, strict=True)
+    )
     cut = ask(model, [asking(pictures[0], QUESTIONS[0], max_tokens=2)])
     assert [(answer.finish_reason, answer.usage.completion_tokens) for answer in cut] == [("length", 2)]
 
