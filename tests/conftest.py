@@ -7,6 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("sightline", deadline=None)
+settings.load_profile("sightline")
 
 
 def pytest_configure() -> None:

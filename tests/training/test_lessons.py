@@ -7,11 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from PIL.Image import Image
 from training.mini import lessons
 from training.mini.lessons import WORLDS, Lesson, Turn, lesson
 
 from sightline.build.scenes import rooms, states, wording
 from sightline.build.scenes.boards import BOARDS
+from sightline.build.scenes.draw import draw
 from sightline.build.scenes.meanings import MEANINGS, QUESTIONS
 from sightline.build.scenes.puzzles import KINDS
 from sightline.build.scenes.puzzles.puzzle import THINGS, VIVID
@@ -69,8 +71,12 @@ def test_no_training_lesson_shows_or_names_a_thing_in_a_colour_that_is_kept_for_
     world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Scene] = []
-    draw = lessons.draw
-    monkeypatch.setattr(lessons, "draw", lambda scene: (drawn.append(scene), draw(scene))[1])
+
+    def remembered(scene: Scene) -> Image:
+        drawn.append(scene)
+        return draw(scene)
+
+    monkeypatch.setattr(lessons, "draw", remembered)
     kept = [f"{colour} {name}" for name, colour in product(THINGS, VIVID) if rooms.is_kept(name, colour)]
     assert len(kept) == len(THINGS)
     said = turns_of(world, 200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import local
 from typing import Any, NamedTuple
 
 import torch
@@ -25,16 +26,18 @@ class PromptPrefix:
     def __init__(self, module: PrefixModule, reads: Any) -> None:
         self.module = module
         self.length = module.length
-        self._seen: Tensor | None = None
+        # Two threads may each have a batch in work.
+        self._armed = local()
         reads.register_forward_pre_hook(self._put, with_kwargs=True)
 
     def arm(self, seen: Tensor) -> None:
         """Put them into the next call. `seen` (B, T) is 1 where a row's room and prompt are; what follows
         behind T has no part in the vectors."""
-        self._seen = seen.bool()
+        self._armed.seen = seen.bool()
 
     def _put(self, _: Any, args: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-        seen, self._seen = self._seen, None
+        seen: Tensor | None = getattr(self._armed, "seen", None)
+        self._armed.seen = None
         if seen is None or self.length == 0:
             return None
         embeddings: Tensor = given["inputs_embeds"]

@@ -241,8 +241,12 @@ def test_an_answer_ends_at_its_last_token_or_at_its_limit_and_says_which(
     answers = ask(model, requests)
     assert {answer.version for answer in answers} == {"v1"}
     counts = [answer.usage.completion_tokens or 0 for answer in answers]
-    assert [answer.finish_reason for answer in answers] == ["stop" if n < 150 else "length" for n in counts]
-    assert min(counts) < 150 == max(counts)
+    reasons = [answer.finish_reason for answer in answers]
+    assert set(reasons) == {"stop", "length"}
+    # The token that ends an answer may be the last that there is room for.
+    assert all(
+        n == 150 if reason == "length" else n <= 150 for n, reason in zip(counts, reasons, strict=True)
+    )
     cut = ask(model, [asking(pictures[0], QUESTIONS[0], max_tokens=2)])
     assert [(answer.finish_reason, answer.usage.completion_tokens) for answer in cut] == [("length", 2)]
 
@@ -345,7 +349,8 @@ def test_a_window_that_is_given_up_ends_at_its_next_token_and_cuts_off_no_later_
             return [answer async for _, answer in model.answer([fine])]
 
     (after,) = asyncio.run(run())
-    assert made == [1, after.usage.completion_tokens]
+    # Two are in work at a time.
+    assert sorted(made) == [1, 1, after.usage.completion_tokens]
     monkeypatch.undo()
     (alone,) = ask(LocalModel(folder("llava"), name="hf/tiny"), [fine])
     assert (after.text, after.finish_reason) == (alone.text, alone.finish_reason)

@@ -32,14 +32,14 @@ class State(Struct, frozen=True):
 
 
 SYMBOLS = (
-    Symbol("Love", (Thing("heart", (0.5, 0.5), 0.34, "red"),), "Life"),
-    Symbol("Money", (Thing("coins", (0.5, 0.5), 0.3),), "Society"),
-    Symbol("Nature", (Thing("globe", (0.5, 0.5), 0.36, "green"),), "Environment"),
-    Symbol("Genius", (Thing("bulb", (0.5, 0.5), 0.36, "yellow"),), "Psychology"),
-    Symbol("Knowledge", (Thing("book", (0.5, 0.5), 0.4, "blue"),), "Art"),
-    Symbol("Fame", (Thing("star", (0.5, 0.5), 0.38, "gold"),), "Society"),
-    Symbol("Freedom", (Thing("bird", (0.5, 0.5), 0.4, "black"),), "Society"),
-    Symbol("Time", (Thing("hourglass", (0.5, 0.5), 0.28, "brown", stretch=1.3),), "Life"),
+    Symbol("love", (Thing("heart", (0.5, 0.5), 0.34, "red"),), "Life"),
+    Symbol("money", (Thing("coins", (0.5, 0.5), 0.3),), "Society"),
+    Symbol("nature", (Thing("globe", (0.5, 0.5), 0.36, "green"),), "Environment"),
+    Symbol("genius", (Thing("bulb", (0.5, 0.5), 0.36, "yellow"),), "Psychology"),
+    Symbol("knowledge", (Thing("book", (0.5, 0.5), 0.4, "blue"),), "Art"),
+    Symbol("fame", (Thing("star", (0.5, 0.5), 0.38, "gold"),), "Society"),
+    Symbol("freedom", (Thing("bird", (0.5, 0.5), 0.4, "black"),), "Society"),
+    Symbol("time", (Thing("hourglass", (0.5, 0.5), 0.28, "brown", stretch=1.3),), "Life"),
 )
 
 STATES = (

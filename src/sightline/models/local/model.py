@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock, Semaphore
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sightline.errors import SurroundingsError, UserError
 from sightline.models.local.args import LocalArgs, effective
@@ -23,12 +24,17 @@ from sightline.models.local.processor import first_line
 from sightline.types import Answer, Failure, Request
 
 Result = tuple[int, Answer | Failure]
+T = TypeVar("T")
+
+WORKERS = 2
+"""Chunks of requests in work at a time."""
 
 
 class LocalModel:
     """A checkpoint in a folder, run by transformers in this process.
 
-    All work is done by one thread, so that the event loop stays free for progress and Ctrl-C. `version` is
+    All work is done by two threads, so that the event loop stays free for progress and Ctrl-C, and one chunk
+    of requests is prepared while another is computed. `version` is
     what the answers carry as the model's name for itself: the folder's name, which for a model of the
     Hugging Face Hub is its commit.
     """
@@ -59,6 +65,7 @@ class LocalModel:
         self._version = version or folder.resolve().name
         self._most = self.args.batch
         self._stop = Event()
+        self._encoding = Lock()
         self.name = name
         self.capabilities = self.checkpoint.capabilities
         # Another template is another question: it is part of whose answers these are.
@@ -75,11 +82,11 @@ class LocalModel:
 
     async def __aenter__(self) -> Self:
         """Load the model. Raises UserError where that cannot be done on this machine."""
-        self._thread = ThreadPoolExecutor(1, "sightline-local")
+        self._threads = ThreadPoolExecutor(WORKERS, "sightline-local")
         try:
-            self._loaded: Loaded = await self._in_thread(self._load)
+            self._loaded, self._computing = await self._in_thread(self._load)
         except BaseException:
-            self._thread.shutdown(wait=False)
+            self._threads.shutdown(wait=False)
             raise
         self._encoder = Encoder(self._loaded, self.args.template)
         return self
@@ -89,47 +96,67 @@ class LocalModel:
     ) -> None:
         """Wait for the batch that is under way, cut off where nobody waits for it, and let go of memory."""
         self._stop.set()
-        await asyncio.to_thread(self._thread.shutdown)
+        await asyncio.to_thread(self._threads.shutdown)
         del self._loaded, self._encoder
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[Result]:
-        """Answer requests in batches of like ones; each batch is handed over when it is done."""
+        """Answer requests in batches of like ones; each chunk of them is handed over when it is done."""
         # Of its own for each window: one that was given up must not cut off the next.
         self._stop = stop = Event()
         if self._attachment is not None:
             for request in requests:
                 self._attachment.refuse_known(request)
-        parts = self._parts(requests, stop)
+        waiting = chunks(requests, self._most)
+        running: set[asyncio.Future[list[Result]]] = set()
         try:
-            while part := await self._in_thread(next, parts, None):
-                for result in part:
-                    yield result
+            while True:
+                for chunk in islice(waiting, WORKERS - len(running)):
+                    running.add(self._in_thread(self._answers, requests, chunk, stop))
+                if not running:
+                    return
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for part in done:
+                    for result in part.result():
+                        yield result
         except BaseException:
-            # Whoever waited is gone: what the thread is at is cut off at its next token.
+            # Whoever waited is gone: what the threads are at is cut off at its next token.
             stop.set()
+            for part in running:
+                part.add_done_callback(_let_go)
             raise
 
-    async def _in_thread(self, work: Any, *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+    def _in_thread(self, work: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
-    def _load(self) -> Loaded:
+    def _load(self) -> tuple[Loaded, Semaphore]:
+        """The model, and how many batches it computes at a time: two on processors, which share them, one
+        elsewhere, while the next is prepared."""
+        import torch
+
         loaded = load(self.checkpoint, self.args)
-        return loaded if self._attachment is None else self._attachment.attach(loaded)
+        if self._attachment is not None:
+            loaded = self._attachment.attach(loaded)
+        if loaded.device.type != "cpu":
+            return loaded, Semaphore(1)
+        torch.set_num_threads(max(1, torch.get_num_threads() // WORKERS))
+        return loaded, Semaphore(WORKERS)
 
-    def _parts(self, requests: Sequence[Request], stop: Event) -> Iterator[list[Result]]:
-        for chunk in chunks(requests, self._most):
-            encoded: list[tuple[int, Encoded]] = []
-            refused: list[Result] = []
+    def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[Result]:
+        """The answers to some of the requests, and why others cannot be asked."""
+        encoded: list[tuple[int, Encoded]] = []
+        found: list[Result] = []
+        with self._encoding:
             for place in chunk:
                 one = self._encoder.encode(requests[place])
                 if isinstance(one, Failure):
-                    refused.append((place, one))
+                    found.append((place, one))
                 else:
                     encoded.append((place, one))
-            if refused:
-                yield refused
+        with self._computing:
             for batch in alike(encoded):
-                yield from self._fitting(batch, stop)
+                for part in self._fitting(batch, stop):
+                    found += part
+        return found
 
     def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[Result]]:
         """The answers of a batch, in halves where memory does not suffice for it or a request of it fails."""
@@ -163,6 +190,12 @@ class LocalModel:
                 failure = Failure("permanent", f"{self.name} cannot answer this request ({what})")
         _free(self._loaded)
         return failure
+
+
+def _let_go(part: asyncio.Future[list[Result]]) -> None:
+    """Nobody asks any more what came of it."""
+    if not part.cancelled():
+        part.exception()
 
 
 def _free(loaded: Loaded) -> None:
