@@ -10,13 +10,12 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
 
 from sightline.evaluation.prepare import prepare
 from sightline.evaluation.spec import Spec
-from sightline.models.base import Capabilities
+from sightline.models.offline import Offline
 from sightline.types import Answer, Failure, Message, Request, Text
 
 READ = "read.json"
@@ -25,16 +24,13 @@ READ = "read.json"
 _OPTION = re.compile(r"^\(([A-F])\) (.+)$", re.MULTILINE)
 
 
-class Words:
+class Words(Offline):
     """Naive Bayes over the words of a question; of options, the one that was right most often.
 
     Answers and words are counted with one more of each than there were.
     """
 
     host = "words"
-    batch_size = 256
-    parallel: int | None = 1
-    capabilities = Capabilities()
 
     def __init__(self, name: str, read: Iterable[tuple[str, str]]) -> None:
         self.name = self.identity = name
@@ -48,17 +44,6 @@ class Words:
             if not offered:
                 self._words[answer].update(_words(question))
         self._known = len({word for words in self._words.values() for word in words})
-
-    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing of the sampling has a part in a guess."""
-        return {}
-
-    async def __aenter__(self) -> Self:
-        """Nothing to get ready."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Nothing to let go of."""
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         """The likeliest answer to each request."""

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sightline.errors import SurroundingsError, UserError
+from sightline.models.local import processors
 from sightline.models.local.args import LocalArgs, effective
 from sightline.models.local.attachment import Attachment
 from sightline.models.local.batches import alike, chunks
@@ -34,9 +35,8 @@ class LocalModel:
     """A checkpoint in a folder, run by transformers in this process.
 
     All work is done by two threads, so that the event loop stays free for progress and Ctrl-C, and one chunk
-    of requests is prepared while another is computed. `version` is
-    what the answers carry as the model's name for itself: the folder's name, which for a model of the
-    Hugging Face Hub is its commit.
+    of requests is prepared while another is computed. `version` is what the answers carry as the model's name
+    for itself: the folder's name, which for a model of the Hugging Face Hub is its commit.
     """
 
     host = "local"
@@ -97,6 +97,8 @@ class LocalModel:
         """Wait for the batch that is under way, cut off where nobody waits for it, and let go of memory."""
         self._stop.set()
         await asyncio.to_thread(self._threads.shutdown)
+        if self._loaded.device.type == "cpu":
+            processors.release()
         del self._loaded, self._encoder
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[Result]:
@@ -131,14 +133,12 @@ class LocalModel:
     def _load(self) -> tuple[Loaded, Semaphore]:
         """The model, and how many batches it computes at a time: two on processors, which share them, one
         elsewhere, while the next is prepared."""
-        import torch
-
         loaded = load(self.checkpoint, self.args)
         if self._attachment is not None:
             loaded = self._attachment.attach(loaded)
         if loaded.device.type != "cpu":
             return loaded, Semaphore(1)
-        torch.set_num_threads(max(1, torch.get_num_threads() // WORKERS))
+        processors.occupy(WORKERS)
         return loaded, Semaphore(WORKERS)
 
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[Result]:
