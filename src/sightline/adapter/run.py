@@ -112,6 +112,7 @@ def train_adapter(
     settings = Settings(
         adapter=training.adapter,
         base=model.identity,
+        parameters=_count(attached),
         width=width_of(attached.loaded),
         training=checkpoint.training,
         pictures=tuple(sorted(pictures_in(files))),
@@ -155,6 +156,12 @@ def _decisive(training: Training, identity: str, files: Sequence[Path]) -> dict[
         "held_out": training.held_out,
         "longest": training.longest,
     }
+
+
+def _count(attached: Attached) -> int:
+    """How many numbers the frozen model has."""
+    own = set(map(id, attached.weights.values()))
+    return sum(weight.numel() for weight in attached.loaded.model.parameters() if id(weight) not in own)
 
 
 def _versions(attached: Attached) -> dict[str, int]:

@@ -16,6 +16,7 @@ from sightline.adapter.attach import attach
 from sightline.adapter.kinds import Kind
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
+from sightline.models.local.headers import parameters
 from sightline.models.local.load import Loaded
 from sightline.models.weights import digest_of
 from sightline.types import Request
@@ -24,11 +25,13 @@ SETTINGS, WEIGHTS = "adapter.json", "adapter.safetensors"
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """adapter.json. `base` is the identity of the model it was trained on, `width` that of its embeddings,
-    `training` how; `pictures` are the digests of all pictures that were shown in training."""
+    """adapter.json. `base` is the identity of the model it was trained on, `parameters` how many numbers that
+    has, `width` that of its embeddings, `training` how; `pictures` are the digests of all pictures that were
+    shown in training."""
 
     adapter: Kind
     base: str
+    parameters: int
     width: int
     training: Mapping[str, Any] = field(default_factory=dict)
     pictures: tuple[str, ...] = ()
@@ -43,6 +46,16 @@ class SavedAdapter:
         self.settings = read_settings(folder)
         self._known = frozenset(self.settings.pictures)
         self.identity = digest_of(folder, {Path(SETTINGS), Path(WEIGHTS)})
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it holds."""
+        return parameters(self.folder / WEIGHTS)
+
+    @property
+    def memory(self) -> int:
+        """The bytes that its weights take."""
+        return sum(tensor.nbytes for tensor in read_weights(self.folder).values())
 
     def refuse_other(self, base: str) -> None:
         """Raise UserError where it was trained on another model; another number type is the same model."""

@@ -46,13 +46,13 @@ def _saved(folder: Path) -> dict[str, Any]:
     """What a saved adapter says of itself."""
     import msgspec
 
-    from sightline.adapter.saved import read_settings, read_weights
+    from sightline.adapter.saved import SavedAdapter
 
-    settings = read_settings(folder)
-    parameters = sum(weight.numel() for weight in read_weights(folder).values())
+    saved = SavedAdapter(folder)
+    settings = saved.settings
     return {
         "adapter": msgspec.to_builtins(settings.adapter),
-        "parameters": parameters,
+        "parameters": saved.parameters,
         "base": settings.base,
         "training": dict(settings.training),
         "pictures": len(settings.pictures),

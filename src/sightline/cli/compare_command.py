@@ -10,6 +10,8 @@ from sightline.errors import UserError
 EXAMPLE = """examples:
   sightline compare 3 4                        run 4 less run 3, of ./sightline.db
   sightline compare 3 4 --by style --metric con --metric acc
+  sightline compare 3 4,5,6                    runs 4, 5 and 6 together (three seeds), each less run 3
+  sightline compare 4,5,6 7,8,9                run 7 less 4, 8 less 5 and 9 less 6, together
   sightline report --list                      the numbers of the runs
 """
 
@@ -18,8 +20,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("base", type=int, metavar="RUN", help="number of the run that is held against")
-    add("other", type=int, metavar="RUN", help="number of the run whose difference from it is told")
+    add("base", type=_runs, metavar="RUN[,RUN...]", help="number of the run that is held against")
+    add("other", type=_runs, metavar="RUN[,RUN...]", help="number of the run whose difference is told")
     add(
         "--metric",
         action="append",
@@ -44,13 +46,30 @@ def execute(options: argparse.Namespace) -> int:
         plug_in(file)
     store = Store.open(options.store)
     try:
-        comparison = compare(store, options.base, options.other)
+        comparison = compare(store, _pairs(options.base, options.other))
     finally:
         store.close()
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
-    wanted = options.metric or facts(comparison.other.benchmark).leading
+    wanted = options.metric or facts(comparison.task.partition(":")[0]).leading
     for name in wanted:
         if name not in known:
             raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))
     print_tables([comparison_table(comparison, wanted, options.by)], options.format)
     return 0
+
+
+def _runs(word: str) -> list[int]:
+    numbers = word.split(",")
+    if not all(number.isdecimal() for number in numbers):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of a run (`sightline report --list`)")
+    return list(map(int, numbers))
+
+
+def _pairs(base: list[int], other: list[int]) -> list[tuple[int, int]]:
+    """Each of the second runs with the first of its own, or with the one for all."""
+    if len(base) not in (1, len(other)):
+        raise UserError(
+            f"compare: {len(base)} runs against {len(other)}",
+            expected="one for all, or as many on both sides",
+        )
+    return list(zip(base if len(base) > 1 else base * len(other), other, strict=True))

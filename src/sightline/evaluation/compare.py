@@ -1,8 +1,9 @@
-"""Two runs of one setting held against each other, group by group."""
+"""Runs of one setting held against each other, group by group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.groups import Judged
 from sightline.evaluation.rebuild import rebuild
-from sightline.metrics.difference import BASE, difference
+from sightline.metrics.difference import BASE, before, difference
 from sightline.metrics.tally import tally
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Group, MetricValue, Result
@@ -20,35 +21,61 @@ Name = tuple[str, int]
 
 
 class Comparison(Struct, frozen=True):
-    """Two results and the numbers of their runs, the differences of the second from the first over the
-    groups that both hold, and how many groups only one of them has."""
+    """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
+    the first and of the second ones over the groups that both hold, the differences of the second from the
+    first, and how many groups only one of a pair has."""
 
-    runs: tuple[int, int]
-    base: Result
-    other: Result
+    runs: tuple[tuple[int, int], ...]
+    task: str
+    models: tuple[str, str]
+    base: Sequence[MetricValue]
+    other: Sequence[MetricValue]
     differences: Sequence[MetricValue]
     alone: int
 
 
-def compare(store: Store, base: int, other: int) -> Comparison:
-    """The second run less the first, with 95 % intervals that resample clusters, both runs together.
+def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
+    """The second run of each pair less the first, all pairs together (an adapter trained from several seeds,
+    say), with 95 % intervals that resample clusters: whatever runs hold of one is drawn together.
 
     Nothing is asked. Raises UserError where a run does not exist, or they asked different things.
     """
-    first, second = _Groups(), _Groups()
-    results = rebuild(store, base, sink=first), rebuild(store, other, sink=second)
-    _refuse_unlike(*results)
-    metrics = find_benchmark(results[1].benchmark).metrics(results[1].options)
-    groups = list(_paired(first.groups, second.groups))
+    runs = {run: _Run.of(store, run) for run in dict.fromkeys(run for pair in pairs for run in pair)}
+    first = runs[pairs[0][0]]
+    for run in runs.values():
+        _refuse_unlike(first.result, run.result)
+    groups = [group for base, other in pairs for group in _paired(runs[base].groups, runs[other].groups)]
     if not groups:
         raise UserError("the two runs have no group in common", expected="runs of the same data")
-    differences = tally(groups, [difference(metric) for metric in metrics if metric.needs is None])
-    alone = len(first.groups.keys() ^ second.groups.keys())
-    return Comparison((base, other), *results, differences, alone)
+    result = runs[pairs[0][1]].result
+    metrics = find_benchmark(result.benchmark).metrics(result.options)
+    alone = [metric for metric in metrics if metric.needs is None]
+    return Comparison(
+        runs=tuple(pairs),
+        task=f"{result.benchmark}:{result.setting}",
+        models=(first.result.model, result.model),
+        base=tally([before(group) for group in groups], alone),
+        other=tally(groups, alone),
+        differences=tally(groups, [difference(metric) for metric in alone]),
+        alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
+    )
+
+
+class _Run(NamedTuple):
+    """A run's result, and its judged groups by sample and draw."""
+
+    result: Result
+    groups: dict[Name, Group]
+
+    @classmethod
+    def of(cls, store: Store, run: int) -> _Run:
+        """A run, judged again."""
+        groups = _Groups()
+        return cls(rebuild(store, run, sink=groups), groups.groups)
 
 
 class _Groups:
-    """Takes the judged groups of a run, by sample and draw."""
+    """Takes judged groups, by sample and draw."""
 
     def __init__(self) -> None:
         self.groups: dict[Name, Group] = {}

@@ -25,10 +25,14 @@ def difference(metric: Metric) -> Metric:
     return replace(metric, terms=_apart(metric.terms), unit=unit, absent="no group counts in both runs")
 
 
+def before(group: Group) -> Group:
+    """The group as it was in the run that it is held against."""
+    return replace(group, outcomes=group.partners[BASE], partners={})
+
+
 def _apart(terms: Callable[[Group], Iterable[Term]]) -> Callable[[Group], Iterator[Term]]:
     def apart(group: Group) -> Iterator[Term]:
-        before = replace(group, outcomes=group.partners[BASE], partners={})
-        here, there = _means(terms(group)), _means(terms(before))
+        here, there = _means(terms(group)), _means(terms(before(group)))
         for label, value in here.items():
             if label in there:
                 labels = {} if label is None else dict([label])

@@ -1,13 +1,13 @@
-"""Two runs beside each other, and how far the second is from the first."""
+"""Runs beside each other, and how far the second ones are from the first."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sightline.evaluation.compare import Comparison
 from sightline.report.grid import Column, Field, Table, clusters_cell, n_cell, table, value_cell
 from sightline.report.varied import short_names
-from sightline.types import MetricValue, Result
+from sightline.types import MetricValue
 
 NOTE = (
     "difference: the second run less the first within each group, averaged over groups; its 95 % interval"
@@ -22,25 +22,25 @@ def comparison_table(comparison: Comparison, metrics: Collection[str], by: str |
         for change in comparison.differences
         if change.metric in metrics and (change.subset == "all" or change.subset.partition("=")[0] == by)
     ]
+    bases, others = (list(dict.fromkeys(runs)) for runs in zip(*comparison.runs, strict=True))
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
         (Column("text", "subset", "subset"), lambda change: change.subset),
-        _of_run("base", comparison.runs[0], comparison.base),
-        _of_run("other", comparison.runs[1], comparison.other),
+        _of_runs("base", bases, comparison.models[0], comparison.base),
+        _of_runs("other", others, comparison.models[1], comparison.other),
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
     notes = [NOTE]
+    if len(comparison.runs) > 1:
+        notes.append(f"{len(comparison.runs)} pairs of runs together: a group counts once in each")
     if comparison.alone:
         notes.append(f"{comparison.alone:,} groups are in one of the runs alone, and are left out")
-    return table(f"{comparison.other.benchmark}:{comparison.other.setting}", fields, rows, notes)
+    return table(comparison.task, fields, rows, notes)
 
 
-def _of_run(key: str, run: int, result: Result) -> Field[MetricValue]:
-    values = {(metric.metric, metric.subset): metric for metric in result.metrics}
-    name = short_names([result.model])[result.model]
-    return (
-        Column("value", f"run {run}\n{name}", key),
-        lambda change: value_cell(values.get((change.metric, change.subset))),
-    )
+def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:
+    values = {(metric.metric, metric.subset): metric for metric in metrics}
+    title = f"run{'s' if len(runs) > 1 else ''} {', '.join(map(str, runs))}\n{short_names([model])[model]}"
+    return Column("value", title, key), lambda change: value_cell(values.get((change.metric, change.subset)))

@@ -1,0 +1,92 @@
+"""`sightline adapter report`: what an adapter does to the tasks it was run on, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_store
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.adapter.saved import SavedAdapter
+    from sightline.engine.store import Store
+    from sightline.report.adapted import Cost
+
+SUMMARY = "the runs with an adapter against those without, as Table 6 of MM-R3, and what it costs"
+
+EXAMPLE = """examples:
+  sightline run mmr3:restyling --model mini --data test/mmr3
+  sightline run mmr3:restyling --model mini --data test/mmr3 --adapter adapter
+  sightline adapter report adapter
+  sightline adapter report seed0 seed1 seed2 --by style      three of one kind, together
+
+For each task the newest run with the adapter is held against the newest without it that asked the same in the
+same way, at the same temperature: nothing is asked.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `adapter report`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("folder", nargs="+", metavar="DIR", help="what `sightline adapter train` made; several are pooled")
+    add(
+        "--metric",
+        action="append",
+        metavar="NAME",
+        help="only this; may repeat (default: Table 6's, and agree)",
+    )
+    add("--by", metavar="LABEL", help="also under each value of this label")
+    add("--format", choices=("table", "markdown", "csv", "json"), default="table", help="how it is printed")
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the tables; returns the exit status."""
+    from sightline.adapter.saved import SavedAdapter
+    from sightline.cli.printing import print_tables
+    from sightline.engine.store import Store
+    from sightline.evaluation.adapted import adapted
+    from sightline.evaluation.compare import compare
+    from sightline.registry import plug_in
+    from sightline.report.adapted import SHOWN, adapted_table, cost_table
+
+    for file in options.plugin:
+        plug_in(file)
+    adapters = [SavedAdapter(Path(folder)) for folder in options.folder]
+    store = Store.open(options.store, create=False)
+    try:
+        found = adapted(store, [adapter.identity for adapter in adapters])
+        comparisons = [compare(store, task.runs) for task in found]
+        costs = [_cost(store, adapter) for adapter in adapters]
+    finally:
+        store.close()
+    known = {change.metric for comparison in comparisons for change in comparison.differences}
+    for name in options.metric or []:
+        if name not in known:
+            raise UserError(
+                f"--metric {name}: these runs have no such metric", expected=", ".join(sorted(known))
+            )
+    metrics = options.metric or [name for name in SHOWN if name in known] or sorted(known)
+    tables = [adapted_table(comparisons, metrics, options.by), cost_table(costs)]
+    print_tables(tables[:1] if options.format == "csv" else tables, options.format)
+    return 0
+
+
+def _cost(store: Store, adapter: SavedAdapter) -> Cost:
+    """What one adapter costs, by its files and by the answers of its runs."""
+    from sightline.evaluation.adapted import adapted, seconds
+    from sightline.report.adapted import Cost
+
+    pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]
+    return Cost(
+        folder=str(adapter.folder),
+        parameters=adapter.parameters,
+        model=adapter.settings.parameters,
+        memory=adapter.memory,
+        before=seconds(store, [base for base, _ in pairs]),
+        after=seconds(store, [other for _, other in pairs]),
+    )

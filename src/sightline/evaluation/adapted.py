@@ -1,0 +1,89 @@
+"""Runs of a model with an adapter, each with the run of the same model without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.evaluation.run import rows_of
+from sightline.types import Answer
+
+CHUNK = 1000
+
+
+class Adapted(NamedTuple):
+    """A task, as "mmr3:restyling", and the runs of it: without and with each adapter."""
+
+    task: str
+    runs: Sequence[tuple[int, int]]
+
+
+def adapted(store: Store, adapters: Sequence[str]) -> list[Adapted]:
+    """The newest whole run of each task with each of the adapters (their identities), and the newest of
+    their model without one that asked the same in the same way.
+
+    Raises UserError where an adapter has no run, or one of its runs has nothing to be held against.
+    """
+    runs = [(number, body["description"]) for number, body, _, ended in store.runs() if _whole(body, ended)]
+    found: dict[str, list[tuple[int, int]]] = {}
+    for adapter in adapters:
+        for number, description in _newest(_with_adapter(runs, adapter)):
+            task = f"{description['benchmark']}:{description['setting']}"
+            found.setdefault(task, []).append((_before(runs, description, task, store.name), number))
+    if not found:
+        raise UserError(
+            "no run with this adapter is in this store",
+            file=store.name,
+            expected="`sightline run TASK --model MODEL --adapter DIR` first",
+        )
+    return [Adapted(task, pairs) for task, pairs in found.items()]
+
+
+def seconds(store: Store, runs: Iterable[int]) -> float | None:
+    """The mean of what an answer of these runs took, in seconds; None where nothing was answered."""
+    took = [answer.latency for run in runs for answer in _answers(store, run)]
+    return sum(took) / len(took) if took else None
+
+
+def _answers(store: Store, run: int) -> Iterator[Answer]:
+    rows = rows_of(store, run)
+    while keys := list(dict.fromkeys(row.key for row in islice(rows, CHUNK))):
+        known = store.known(keys)
+        yield from (answer for answer in known.values() if isinstance(answer, Answer))
+
+
+def _whole(body: Mapping[str, Any], ended: float | None) -> bool:
+    return ended is not None and not body.get("counts", {}).get("stopped")
+
+
+_Runs = Sequence[tuple[int, dict[str, Any]]]
+
+
+def _with_adapter(runs: _Runs, adapter: str) -> _Runs:
+    return [run for run in runs if run[1]["identity"].endswith(f" adapter {adapter}")]
+
+
+def _newest(runs: _Runs) -> _Runs:
+    """Of the runs that asked the same in the same way the last."""
+    return list({_asked(description): (number, description) for number, description in runs}.values())
+
+
+def _before(runs: _Runs, description: Mapping[str, Any], task: str, store: str) -> int:
+    base = description["identity"].partition(" adapter ")[0]
+    same = [n for n, one in runs if one["identity"] == base and _asked(one) == _asked(description)]
+    if not same:
+        raise UserError(
+            f"{task} was not run without the adapter, at the same options",
+            file=store,
+            expected="`sightline run` once more, without --adapter",
+        )
+    return same[-1]
+
+
+def _asked(description: Mapping[str, Any]) -> str:
+    """What was asked, and how: two runs of which this is equal can be held against each other."""
+    names = ("benchmark", "setting", "data_digest", "options", "judges")
+    return repr([description[name] for name in names])

@@ -1,0 +1,124 @@
+"""What an adapter does, as Table 6 of MM-R3 has it, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from sightline.evaluation.compare import Comparison
+from sightline.report.comparison import NOTE
+from sightline.report.grid import Column, Field, Table, Value, n_cell, table, value_cell
+from sightline.report.published import papers, published
+from sightline.types import MetricValue
+
+SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
+"""Table 6's metrics, and how many answers are equal."""
+
+PRINTED = {
+    "BLIP-2": ("BLIP-2 (Ori.)", "BLIP-2 + adapter"),
+    "LLaVa 1.5M": ("LLaVa 1.5M (Ori.)", "LLaVa 1.5M + adapter"),
+}
+"""The paper's models: their rows without and with its adapter."""
+
+
+class Cost(Struct, frozen=True):
+    """Of an adapter: its folder, its numbers and those of the model, the bytes of its own, and the seconds
+    that an answer of its runs took, without and with it."""
+
+    folder: str
+    parameters: int
+    model: int
+    memory: int
+    before: float | None
+    after: float | None
+
+
+class _Line(Struct, frozen=True):
+    """A row in the making: a task, and a metric of it without, with and less."""
+
+    task: str
+    before: MetricValue
+    after: MetricValue
+    change: MetricValue
+
+
+def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None) -> Table:
+    """A row for each metric of each task, over all groups and under each value of the label `by`."""
+    lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
+    fields: list[Field[_Line]] = [
+        (Column("text", "", "task"), lambda line: line.task),
+        (Column("text", "metric", "metric"), lambda line: line.change.metric),
+        (Column("text", "subset", "subset"), lambda line: line.change.subset),
+        (Column("value", "without\n95 %", "without"), lambda line: value_cell(line.before)),
+        (Column("value", "with adapter\n95 %", "with"), lambda line: value_cell(line.after)),
+        (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line.change)),
+        (Column("count", "groups", "groups"), lambda line: n_cell(line.change)),
+    ]
+    notes = [NOTE.replace("the second run less the first", "with less without")]
+    if any(_printed(line, rows) for line in lines for rows in PRINTED.values()):
+        fields += [_paper(model, rows) for model, rows in PRINTED.items()]
+        notes.append("in the paper: Table 6 of Chou et al. 2024, other models on other data")
+    together = max(len(comparison.runs) for comparison in comparisons)
+    if together > 1:
+        notes.append(f"{together} adapters together: a group counts once with each")
+    return table("with and without the adapter", fields, lines, notes)
+
+
+def cost_table(costs: Sequence[Cost]) -> Table:
+    """A row for each adapter."""
+    fields: list[Field[Cost]] = [
+        (Column("text", "adapter", "adapter"), lambda cost: cost.folder),
+        (Column("count", "parameters", "parameters"), lambda cost: cost.parameters),
+        (
+            Column("value", "of the model's\n%", "share"),
+            lambda cost: Value(100 * cost.parameters / cost.model),
+        ),
+        (Column("value", "MB", "MB"), lambda cost: _number(cost.memory / 1e6)),
+        (Column("value", "ms an answer\nwithout", "ms without"), lambda cost: _number(cost.before, 1000)),
+        (Column("value", "\nwith", "ms with"), lambda cost: _number(cost.after, 1000)),
+        (Column("value", "\nratio", "ratio"), lambda cost: _number(_ratio(cost))),
+    ]
+    return table(
+        "what it costs",
+        fields,
+        costs,
+        ["an answer's time: the mean over the stored answers of these runs, whatever else the machine did"],
+    )
+
+
+def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> list[_Line]:
+    before, after = (
+        {_place(value): value for value in values} for values in (comparison.base, comparison.other)
+    )
+    return [
+        _Line(comparison.task, before[_place(change)], after[_place(change)], change)
+        for metric in metrics
+        for change in comparison.differences
+        if change.metric == metric and (change.subset == "all" or change.subset.partition("=")[0] == by)
+    ]
+
+
+def _place(value: MetricValue) -> tuple[str, str]:
+    return value.metric, value.subset
+
+
+def _paper(model: str, rows: tuple[str, str]) -> Field[_Line]:
+    return Column("text", f"{model}\nin the paper", model), lambda line: _printed(line, rows)
+
+
+def _printed(line: _Line, rows: tuple[str, str]) -> str:
+    """The paper's figures of this place, without and with its adapter; nothing where it has none."""
+    benchmark, _, setting = line.task.partition(":")
+    if benchmark not in papers() or line.change.subset != "all":
+        return ""
+    figures = [published(benchmark, setting, row).get(_place(line.change)) for row in rows]
+    return " → ".join(f"{each[0].value:.1f}" for each in figures if each) if all(figures) else ""
+
+
+def _number(value: float | None, scale: float = 1) -> Value:
+    return Value(None if value is None else scale * value, unit="number")
+
+
+def _ratio(cost: Cost) -> float | None:
+    return cost.after / cost.before if cost.before and cost.after else None

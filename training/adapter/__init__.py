@@ -1,0 +1,1 @@
+"""What the kinds of adapter buy on the embedded model."""

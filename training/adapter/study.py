@@ -1,0 +1,203 @@
+"""Which adapter makes `mini` more consistent: kinds and losses on the same data, steps and seeds.
+
+python -m training.adapter.study --out DIR: draws scenes for training and others for the test, searches each
+kind's learning rate on held-out groups, trains every kind with every loss from several seeds, runs the three
+tasks with each adapter, and prints the comparisons as Markdown. One adapter is trained for all three tasks. A
+wording, a style and a colour of masks are left out of the training. What is done is not done again: the same
+command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+import sightline
+from sightline.adapter.checkpoint import LOG, Entry
+from sightline.adapter.kinds import KINDS
+from sightline.adapter.run import Training, train_adapter
+from sightline.adapter.saved import SETTINGS, SavedAdapter
+from sightline.adapter.train import Recipe
+from sightline.adapter.validate import Validation
+from sightline.build.mini import draw_mmr3
+from sightline.engine.store import Store
+from sightline.evaluation.adapted import adapted
+from sightline.evaluation.compare import compare
+from sightline.report.adapted import SHOWN, adapted_table
+from sightline.report.comparison import comparison_table
+from sightline.report.grid import Table
+from sightline.report.markdown import markdown
+
+TASKS = ("rephrasing", "restyling", "context")
+WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "color": ["yellow"]}
+"""What no adapter meets in training: the test has it."""
+
+LABELS = {"rephrasing": "wording", "restyling": "style", "context": "color"}
+RATES = {"bilstm": (1e-4, 1e-3, 3e-3), "prefix": (1e-2, 3e-2, 1e-1), "lora": (3e-4, 1e-3, 3e-3)}
+EMBEDDER = "all-MiniLM-L6-v2"
+
+Loss = Literal["ce", "ce+consistency"]
+LOSSES: tuple[Loss, ...] = ("ce", "ce+consistency")
+
+
+class Arm(NamedTuple):
+    """A kind of adapter, and what its training makes small."""
+
+    kind: str
+    loss: Loss
+
+    @property
+    def name(self) -> str:
+        """As the tables have it."""
+        return f"{self.kind}, {self.loss}"
+
+
+class Study(NamedTuple):
+    """Where everything lies, and how much of it there is."""
+
+    folder: Path
+    model: str
+    groups: int
+    test: int
+    steps: int
+    batch: int
+    seeds: int
+
+    @property
+    def store(self) -> str:
+        """The answers."""
+        return str(self.folder / "sightline.db")
+
+    def data(self, name: str) -> Path:
+        """The drawn groups for training, or for the test."""
+        return self.folder / name
+
+    def draw(self) -> None:
+        """Draw both; other seeds are other scenes."""
+        draw_mmr3(self.data("train"), groups=self.groups, seed=7)
+        draw_mmr3(self.data("test"), groups=self.test, seed=1000)
+
+    def train(self, arm: Arm, rate: float, seed: int) -> Path:
+        """The folder of an adapter, trained where it is not there yet."""
+        folder = self.folder / "adapters" / f"{arm.kind}-{arm.loss}-{rate:g}-{seed}"
+        if not (folder / SETTINGS).exists():
+            print(folder.name, file=sys.stderr)
+            train_adapter(
+                Training(
+                    model=self.model,
+                    data=[str(self.data("train") / task / "groups.jsonl") for task in TASKS],
+                    test=[str(self.data("test") / task / "groups.jsonl") for task in TASKS],
+                    out=str(folder),
+                    recipe=Recipe(steps=self.steps, batch=self.batch, rate=rate, loss=arm.loss, seed=seed),
+                    adapter=KINDS[arm.kind](),
+                    without=WITHOUT,
+                    every=self.steps,
+                    embedder=EMBEDDER,
+                ),
+                lambda *_: None,
+            )
+        return folder
+
+    def rate_of(self, arm: Arm) -> float:
+        """The rate whose adapter, of the first seed, is best on held-out groups: con and acc together."""
+        return max(RATES[arm.kind], key=lambda rate: worth(last(self.train(arm, rate, 0))))
+
+    def run(self, task: str, adapter: Path | None) -> int:
+        """The number of the run of a task, with an adapter or without."""
+        return sightline.run(
+            f"mmr3:{task}",
+            model=self.model,
+            data=str(self.data("test")),
+            model_args={} if adapter is None else {"adapter": str(adapter)},
+            store=self.store,
+        ).run
+
+
+def last(folder: Path) -> Validation:
+    """What an adapter did on the held-out groups at the end of its training."""
+    entries = msgspec.json.Decoder(Entry).decode_lines((folder / LOG).read_bytes())
+    return next(entry.validation for entry in reversed(entries) if entry.validation is not None)
+
+
+def worth(validation: Validation) -> float:
+    """What the rate is chosen by."""
+    return (validation.con or 0.0) + validation.acc
+
+
+def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, Sequence[Table]]]:
+    """The tables, each under its heading."""
+    store = Store.open(study.store)
+    try:
+        runs = {arm: [SavedAdapter(folder) for folder in folders] for arm, folders in trained.items()}
+        pairs = {
+            arm: adapted(store, [adapter.identity for adapter in adapters]) for arm, adapters in runs.items()
+        }
+        for arm, tasks in pairs.items():
+            found = [compare(store, task.runs) for task in tasks]
+            yield arm.name, [adapted_table(found, SHOWN, None)]
+            for task, comparison in zip(tasks, found, strict=True):
+                label = LABELS[task.task.partition(":")[2]]
+                yield (
+                    f"{arm.name}, {task.task} by {label}",
+                    [comparison_table(comparison, ("con", "agree"), label)],
+                )
+        for first, second in versus(list(trained)):
+            found = [
+                compare(store, [(a, b) for (_, a), (_, b) in zip(one.runs, two.runs, strict=True)])
+                for one, two in zip(pairs[first], pairs[second], strict=True)
+            ]
+            yield (
+                f"{second.name} less {first.name}",
+                [comparison_table(comparison, SHOWN, None) for comparison in found],
+            )
+    finally:
+        store.close()
+
+
+def versus(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
+    """What is held against what: the paper's adapter against the other kinds, each loss against the other."""
+    paper = Arm("bilstm", "ce")
+    for arm in arms:
+        if arm.loss == "ce" and arm != paper:
+            yield paper, arm
+        if arm.loss != "ce":
+            yield Arm(arm.kind, "ce"), arm
+
+
+def main() -> None:
+    """Draw, search, train, run, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--model", default="mini")
+    parser.add_argument("--groups", type=int, default=1000, help="groups of a task to train on")
+    parser.add_argument("--test", type=int, default=400, help="groups of a task to test on")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--batch", type=int, default=8, help="groups a step")
+    parser.add_argument("--seeds", type=int, default=3)
+    chosen = parser.parse_args()
+    study = Study(
+        chosen.out, chosen.model, chosen.groups, chosen.test, chosen.steps, chosen.batch, chosen.seeds
+    )
+    study.draw()
+    trained: dict[Arm, list[Path]] = {}
+    for arm in (Arm(kind, loss) for loss in LOSSES for kind in RATES):
+        rate = study.rate_of(arm)
+        trained[arm] = [study.train(arm, rate, seed) for seed in range(study.seeds)]
+        print(f"{arm.name}: rate {rate:g}", file=sys.stderr)
+    for task in TASKS:
+        for folder in (None, *(folder for folders in trained.values() for folder in folders)):
+            study.run(task, folder)
+    for heading, shown in tables(study, trained):
+        print(f"\n### {heading}\n")
+        print(markdown(shown))
+
+
+if __name__ == "__main__":
+    main()
