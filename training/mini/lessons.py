@@ -28,8 +28,8 @@ SIDE = 64
 """The side of the pictures that the model sees, in pixels."""
 TURNS = 8
 """Plain questions about a picture; what does not fit in a row is left out."""
-STYLED = 0.18
-MASKED = 0.15
+STYLED = 0.07
+MASKED = 0.05
 ASKED = {"context": True, "instructions": True, "picture": "shown"}
 """CODIS's default prompt but for chain of thought, which some lessons leave out."""
 SHARES = {"puzzle": 0.28, "meaning": 0.19, "room": 0.26, "board": 0.27}
