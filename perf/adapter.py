@@ -1,0 +1,101 @@
+"""What an adapter costs when `mini` answers: whole evaluations with and without, in turns.
+
+    python perf/adapter.py [--groups 200] [--rounds 3] [--set KEY=VALUE ...]
+
+The weights are new but for the last layer, which is zero: the vectors before each prompt then say little, and
+answers stay about as long as without. Each round is `sightline.arun` on an empty store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+import torch
+
+import sightline
+from sightline.adapter.attach import attach, width_of
+from sightline.adapter.kinds import KINDS, Kind, Lora
+from sightline.adapter.saved import Settings, save_adapter
+from sightline.build.mini import draw_mmr3
+from sightline.models.local.load import load
+from sightline.models.local.model import LocalModel
+from sightline.models.resolve import ModelOptions, resolve
+
+
+def make(kind: Kind, folder: Path) -> Path:
+    """An adapter that is attached and adds next to nothing."""
+    model = resolve("mini", ModelOptions())[0]
+    assert isinstance(model, LocalModel)
+    loaded = load(model.checkpoint, model.args)
+    attached = attach(loaded, kind)
+    if not isinstance(kind, Lora):
+        with torch.no_grad():
+            for name in list(attached.weights)[-2:]:
+                attached.weights[name].zero_()
+    settings = Settings(kind, model.identity, loaded.model.num_parameters(), width_of(loaded))
+    save_adapter(folder, settings, attached.weights)
+    return folder
+
+
+def seconds(data: Path, adapter: Path | None, folder: Path) -> tuple[float, float]:
+    """What an evaluation took, and how many tokens its answers have on average."""
+    began = time.perf_counter()
+    evaluation = asyncio.run(
+        sightline.arun(
+            "mmr3:rephrasing",
+            model="mini",
+            data=str(data),
+            set={"embedder": "none"},
+            model_args={} if adapter is None else {"adapter": str(adapter)},
+            store=str(folder / f"{began}.db"),
+        )
+    )
+    took = time.perf_counter() - began
+    assert evaluation.exit_status == 0, evaluation.unanswered
+    return took, evaluation.counts.completion_tokens / evaluation.counts.answered
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    kinds: dict[str, Kind] = {
+        "bilstm": KINDS["bilstm"](),
+        "bilstm, hidden 32": msgspec.convert({"kind": "bilstm", "hidden": 32}, Kind),
+        "prefix": KINDS["prefix"](),
+        "lora": KINDS["lora"](),
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = draw_mmr3(folder / "data", groups=options.groups, seed=1000)
+        adapters = {kind: make(made, folder / str(place)) for place, (kind, made) in enumerate(kinds.items())}
+        ways = {"without": None, **adapters}
+        seconds(data, None, folder)
+        took: dict[str, list[float]] = {way: [] for way in ways}
+        tokens = {}
+        for _ in range(options.rounds):
+            for way, adapter in ways.items():
+                second, tokens[way] = seconds(data, adapter, folder)
+                took[way].append(second)
+    for way, each in took.items():
+        ratios = [one / other for one, other in zip(each, took["without"], strict=True)]
+        print(
+            f"{way:<20}{statistics.median(each):>7.2f} s{tokens[way]:>7.1f} tokens an answer"
+            f"  ratio {statistics.median(ratios):.2f}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
