@@ -1,6 +1,6 @@
 """What an adapter costs when `mini` answers: whole evaluations with and without, in turns.
 
-    python perf/adapter.py [--groups 200] [--rounds 3] [--set KEY=VALUE ...]
+    python perf/adapter.py [--groups 200] [--rounds 3]
 
 The weights are new but for the last layer, which is zero: the vectors before each prompt then say little, and
 answers stay about as long as without. Each round is `sightline.arun` on an empty store.
@@ -39,7 +39,9 @@ def make(kind: Kind, folder: Path) -> Path:
         with torch.no_grad():
             for name in list(attached.weights)[-2:]:
                 attached.weights[name].zero_()
-    settings = Settings(kind, model.identity, loaded.model.num_parameters(), width_of(loaded))
+    settings = Settings(
+        kind, model.identity, loaded.model.num_parameters(), width_of(loaded), {"loss": "ce", "data": []}
+    )
     save_adapter(folder, settings, attached.weights)
     return folder
 

@@ -241,7 +241,9 @@ def test_a_loss_that_diverges_stops_at_its_step_and_the_last_checkpoint_is_kept(
     state["state"]["weights"]["vectors"] += torch.inf
     torch.save(state, tmp_path / "out" / "state.pt")
     before = (tmp_path / "out" / "state.pt").read_bytes()
-    with pytest.raises(UserError, match=r"the loss diverges: nan at step 2, .* at first.*smaller --rate"):
+    with pytest.raises(
+        UserError, match=r"the training diverges: the loss is nan at step 2, .* at first.*smaller --rate"
+    ):
         _train(calm)
     assert (tmp_path / "out" / "state.pt").read_bytes() == before
     assert not (tmp_path / "out" / "adapter.json").exists()
@@ -259,7 +261,7 @@ def test_a_loss_that_rises_far_above_where_it_began_diverges(
     said = iter(losses)
     monkeypatch.setattr(Trainer, "_learn", lambda *_: (next(said), 0.0))
     if diverges:
-        with pytest.raises(UserError, match=r"the loss diverges: 8 at step \d+, 3 at first"):
+        with pytest.raises(UserError, match=r"the training diverges: the loss is 8 at step \d+, 3 at first"):
             list(trainer.steps())
     else:
         assert len(list(trainer.steps())) == len(losses)

@@ -34,10 +34,10 @@ from sightline.report.grid import Table
 from sightline.report.markdown import markdown
 
 TASKS = ("rephrasing", "restyling", "context")
-WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "color": ["yellow"]}
+WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
 """What no adapter meets in training: the test has it."""
 
-LABELS = {"rephrasing": "wording", "restyling": "style", "context": "color"}
+LABELS = {"rephrasing": "wording", "restyling": "style", "context": "colour"}
 RATES = {"bilstm": (1e-4, 1e-3, 3e-3), "prefix": (1e-2, 3e-2, 1e-1), "lora": (3e-4, 1e-3, 3e-3)}
 EMBEDDER = "all-MiniLM-L6-v2"
 
@@ -79,7 +79,7 @@ class Study(NamedTuple):
 
     def draw(self) -> None:
         """Draw both; other seeds are other scenes."""
-        draw_mmr3(self.data("train"), groups=self.groups, seed=7)
+        draw_mmr3(self.data("train"), groups=self.groups, seed=7, kept=False)
         draw_mmr3(self.data("test"), groups=self.test, seed=1000)
 
     def train(self, arm: Arm, rate: float, seed: int) -> Path:

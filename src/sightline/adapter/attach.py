@@ -42,7 +42,9 @@ class PromptPrefix:
             return None
         embeddings: Tensor = given["inputs_embeds"]
         room = seen & (seen.cumsum(1) <= self.length)
-        vectors = self.module(embeddings[:, : seen.shape[1]].to(_dtype(self.module)), seen & ~room)
+        # In the precision that answers are made with: training must not know another prefix than they do.
+        with torch.autocast(embeddings.device.type, enabled=False):
+            vectors = self.module(embeddings[:, : seen.shape[1]].to(_dtype(self.module)), seen & ~room)
         everywhere = torch.nn.functional.pad(room, (0, embeddings.shape[1] - room.shape[1]))[..., None]
         placed = embeddings.masked_scatter(everywhere, vectors.to(embeddings.dtype))
         return args, {**given, "inputs_embeds": placed}
@@ -84,7 +86,11 @@ def _with_lora(loaded: Loaded, kind: Lora) -> dict[str, torch.nn.Parameter]:
         raise UserError("LoRA needs peft", expected="pip install 'sightline[adapter]'") from None
     config = peft.LoraConfig(r=kind.rank, lora_alpha=kind.alpha, target_modules="all-linear")
     peft.inject_adapter_in_model(config, language_model(loaded))
-    return {name: weight for name, weight in loaded.model.named_parameters() if weight.requires_grad}
+    own = {name: weight for name, weight in loaded.model.named_parameters() if weight.requires_grad}
+    for weight in own.values():
+        # In half the precision a step is lost, or is no number; the layers convert what they are given.
+        weight.data = weight.data.float()
+    return own
 
 
 def _dtype(module: torch.nn.Module) -> torch.dtype:

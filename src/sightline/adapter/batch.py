@@ -40,6 +40,8 @@ class Maker:
         self._loaded, self._encoder = loaded, Encoder(loaded, template)
         self._room, self._longest = room, longest
         self._ready: dict[str, Ready] = {}
+        self._features: dict[tuple[str, ...], Features | None] = {}
+        self._end = _end(loaded)
 
     def make(self, example: Example) -> Ready:
         """Raises UserError for an example that the model cannot be asked, or whose answer is too long."""
@@ -47,10 +49,12 @@ class Maker:
         ready = self._ready.get(key)
         if ready is None:
             ready = self._make(example)
-            size = _bytes(ready)
+            shown = ready.prompt.shown
+            size = _bytes(ready, counted=shown in self._features)
             if size <= self._room:
                 self._room -= size
                 self._ready[key] = ready
+                self._features[shown] = ready.features
         return ready
 
     def check(self, example: Example) -> None:
@@ -66,7 +70,7 @@ class Maker:
 
     def _tokens(self, example: Example, prompt: Encoded) -> list[int]:
         """The answer's tokens, with the one that ends it."""
-        answer = [*choice_tokens(self._loaded, prompt)[0], min(self._loaded.ends)]
+        answer = [*choice_tokens(self._loaded, prompt)[0], *self._end]
         room = self._loaded.positions
         most = (
             self._longest
@@ -84,12 +88,25 @@ class Maker:
     def _make(self, example: Example) -> Ready:
         prompt = self.encode(example)
         answer = self._tokens(example, prompt)
-        with torch.no_grad():
-            features = encoded_pictures(self._loaded, [prompt]) if prompt.shown else None
+        features = self._encoded(prompt)
         if features is None:
             return Ready(prompt, answer, None)
         words = {name: tensor for name, tensor in prompt.inputs.items() if not name.startswith("pixel_")}
-        return Ready(replace(prompt, inputs=words), answer, features[0])
+        return Ready(replace(prompt, inputs=words), answer, features)
+
+    def _encoded(self, prompt: Encoded) -> Features | None:
+        """The pictures of a prompt as vectors, once for all that show the same ones."""
+        if not prompt.shown or prompt.shown in self._features:
+            return self._features.get(prompt.shown)
+        with torch.no_grad():
+            features = encoded_pictures(self._loaded, [prompt])
+        return features[0] if features is not None else None
+
+
+def _end(loaded: Loaded) -> list[int]:
+    """The token that ends an answer: of several the tokenizer's own, none where the model has none."""
+    own = getattr(loaded.processor.tokenizer, "eos_token_id", None)
+    return [own] if own in loaded.ends else sorted(loaded.ends)[:1]
 
 
 class Batch(NamedTuple):
@@ -149,7 +166,8 @@ def _rows(rows: Sequence[list[int]], filler: int) -> Tensor:
     return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
 
 
-def _bytes(ready: Ready) -> int:
+def _bytes(ready: Ready, *, counted: bool) -> int:
+    """What an example takes in memory, but for its encoded pictures where they are `counted` already."""
     tensors = [tensor for tensor in ready.prompt.inputs.values() if isinstance(tensor, Tensor)]
-    tensors += ready.features.pictures if ready.features is not None else []
+    tensors += ready.features.pictures if ready.features is not None and not counted else []
     return sum(tensor.nbytes for tensor in tensors)

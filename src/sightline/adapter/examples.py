@@ -91,18 +91,30 @@ def _sources(folder: Path) -> dict[str, str]:
 
 
 def split(groups: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
-    """Groups for training and for validation, those that show one picture on the same side."""
-    by_picture: dict[frozenset[str], Examples] = {}
-    for group in groups:
-        shown = {file.digest for one in group for file in one.request.pictures.values()}
-        by_picture.setdefault(frozenset(shown), []).append(group)
-    clusters = list(by_picture.values())
+    """Groups for training and for validation, those that share a picture on the same side."""
+    clusters = _clusters(groups)
     Random(f"validation {seed}").shuffle(clusters)
     wanted = round(share * len(groups))
     held: Examples = []
     while len(held) < wanted and len(clusters) > 1:
         held += clusters.pop()
     return [group for cluster in clusters for group in cluster], held
+
+
+def _clusters(groups: Examples) -> list[Examples]:
+    """Groups that share a picture, with each other or through others."""
+    cluster_of: dict[str, Examples] = {}
+    for group in groups:
+        met = {id(cluster_of[shown]): cluster_of[shown] for shown in _shown(group) if shown in cluster_of}
+        together = [*(one for cluster in met.values() for one in cluster), group]
+        cluster_of |= dict.fromkeys((shown for one in together for shown in _shown(one)), together)
+    return list({id(cluster): cluster for cluster in cluster_of.values()}.values())
+
+
+def _shown(group: Sequence[Example]) -> list[str]:
+    """The pictures of a group by their digests; a group without any is by itself."""
+    digests = [file.digest for one in group for file in one.request.pictures.values()]
+    return list(dict.fromkeys(digests)) or [group[0].request.key]
 
 
 def _is_left_out(line: GroupLine, without: Without) -> bool:

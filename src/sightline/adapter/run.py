@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -67,7 +67,7 @@ Tell = Callable[[Step, Validation | None], None]
 
 
 def train_adapter(
-    training: Training, tell: Tell, *, stop: Event | None = None, shown: bool = False
+    training: Training, tell: Tell, *, stop: Event | None = None, progress_shown: bool = False
 ) -> Trained:
     """Train an adapter, going on where the same training was stopped.
 
@@ -82,12 +82,13 @@ def train_adapter(
     refuse_overlap(files, [Path(name) for name in training.test])
     learned, held = split(groups, training.held_out, training.recipe.seed)
     model = _model(training)
-    checkpoint = Checkpoint(folder, _decisive(training, model.identity, files))
+    shown = pictures_in(files)
+    checkpoint = Checkpoint(folder, _decisive(training, model.identity, files, shown))
     state = checkpoint.read()
     look = _validation(training, held)
     loaded = load(model.checkpoint, model.args)
     maker = _maker(training, model, loaded)
-    _check(maker, groups, shown)
+    _check(maker, groups, progress_shown)
     if state is None:
         checkpoint.begin(look(Attached(loaded, {}), maker))
     torch.manual_seed(training.recipe.seed)
@@ -96,6 +97,8 @@ def train_adapter(
     trainer = Trainer(attached, maker, learned, training.recipe)
     if state is not None:
         trainer.take_up(state)
+    else:
+        checkpoint.write(trainer.state())
     versions = _versions(attached)
     for step in trainer.steps():
         last = step.number == training.recipe.steps
@@ -115,7 +118,7 @@ def train_adapter(
         parameters=_count(attached),
         width=width_of(attached.loaded),
         training=checkpoint.training,
-        pictures=tuple(sorted(pictures_in(files))),
+        pictures=tuple(sorted(shown)),
     )
     save_adapter(folder, settings, attached.weights)
     checkpoint.remove()
@@ -145,13 +148,16 @@ def _validation(training: Training, held: Examples) -> Callable[[Attached, Maker
     return look
 
 
-def _decisive(training: Training, identity: str, files: Sequence[Path]) -> dict[str, Any]:
-    """All that decides what is learned, as it is kept beside the weights."""
+def _decisive(
+    training: Training, identity: str, files: Sequence[Path], pictures: Iterable[str]
+) -> dict[str, Any]:
+    """All that decides what is learned, as it is kept beside the weights; `pictures` by their digests."""
     return {
         "model": identity,
         "adapter": msgspec.to_builtins(training.adapter),
         **msgspec.to_builtins(training.recipe),
-        "data": {file.parent.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "data": [[file.parent.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files],
+        "pictures": hashlib.sha256(" ".join(sorted(pictures)).encode()).hexdigest(),
         "without": {label: list(values) for label, values in training.without.items()},
         "held_out": training.held_out,
         "longest": training.longest,

@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 
 class DivergedError(UserError):
-    """The loss is no number, or has risen far above where it began."""
+    """The loss or a weight is no number, or the loss has risen far above where it began."""
 
 
 class Trainer:
@@ -59,7 +59,7 @@ class Trainer:
         self.done = 0
 
     def steps(self) -> Iterator[Step]:
-        """The steps that are left, each once it is done. Raises DivergedError, the step not being taken."""
+        """The steps that are left, each once it is done. Raises DivergedError."""
         while self.done < self._recipe.steps:
             step = self._step()
             self.done += 1
@@ -95,6 +95,8 @@ class Trainer:
         self._losses.append(loss)
         self._refuse_divergence()
         self._optimizer.step()
+        if not all(bool(weight.isfinite().all()) for weight in self._attached.weights.values()):
+            raise self._diverged(loss)
         return Step(self.done + 1, loss, apart)
 
     def _learn(self, groups: Sequence[Sequence[Ready]], tokens: int, count: int) -> tuple[float, float]:
@@ -123,14 +125,18 @@ class Trainer:
         return self._groups[order[within]]
 
     def _refuse_divergence(self) -> None:
-        last = self._losses[-WINDOW:]
+        first, last = self._losses[:WINDOW], self._losses[-WINDOW:]
         # One more than twice: a model that is right already may begin near zero.
-        has_risen = len(last) == WINDOW and sum(last) / WINDOW > 2 * self._losses[0] + 1
+        has_risen = len(last) == WINDOW and sum(last) > 2 * sum(first) + WINDOW
         if not math.isfinite(last[-1]) or has_risen:
-            raise DivergedError(
-                f"the loss diverges: {last[-1]:.3g} at step {self.done + 1}, {self._losses[0]:.3g} at first",
-                expected="a smaller --rate",
-            )
+            raise self._diverged(last[-1])
+
+    def _diverged(self, loss: float) -> DivergedError:
+        return DivergedError(
+            f"the training diverges: the loss is {loss:.3g} at step {self.done + 1},"
+            f" {self._losses[0]:.3g} at first",
+            expected="a smaller --rate",
+        )
 
 
 def answer_logits(attached: Attached, batch: Batch) -> Tensor:

@@ -26,8 +26,9 @@ Embed = Callable[[Sequence[str]], Any]
 
 
 class Validation(Struct, frozen=True):
-    """`loss` a token; shares from 0 to 1: of answers that hold their reference, of pairs that are equal, and
-    of pairs that are similar as `con` counts them (None without an embedder)."""
+    """`loss` a token; shares from 0 to 1, as `groups:FILE` counts them: of answers that hold their
+    reference, of pairs of answers that say anything and are equal, and of pairs that are similar as `con`
+    counts them (None without an embedder)."""
 
     loss: float
     acc: float
@@ -42,7 +43,9 @@ def validate(attached: Attached, maker: Maker, groups: Examples, embed: Embed | 
     return Validation(
         loss=_loss(attached, maker, groups),
         acc=_mean(contains(answers[one.request.key], [one.answer]) for group in groups for one in group),
-        agree=_mean(first == second for texts in said for first, second in combinations(texts, 2)),
+        agree=_mean(
+            first == second for texts in said for first, second in combinations(texts, 2) if first and second
+        ),
         con=None if embed is None else _con(said, embed),
     )
 
@@ -80,4 +83,5 @@ def _con(said: Sequence[Sequence[str]], embed: Embed) -> float:
 
 
 def _mean(values: Iterable[bool]) -> float:
-    return float(np.mean([float(value) for value in values]))
+    found = [float(value) for value in values]
+    return float(np.mean(found)) if found else 0.0

@@ -84,6 +84,8 @@ def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]
     return Cost(
         folder=str(adapter.folder),
+        kind=f"{adapter.settings.adapter.__struct_config__.tag}, {adapter.settings.training['loss']}",
+        trained_on=", ".join(name for name, _ in adapter.settings.training["data"]),
         parameters=adapter.parameters,
         model=adapter.settings.parameters,
         memory=adapter.memory,

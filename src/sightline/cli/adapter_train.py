@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SUMMARY = "train an adapter for a frozen local model on what `sightline build` made (MM-R3, section 5)"
 
 EXAMPLE = """examples:
-  sightline build scenes --benchmark mmr3 --count 400 --seed 7 --out train
+  sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
       --steps 400 --rate 1e-3 --out adapter
   sightline run mmr3:restyling --model mini --adapter adapter --data quickstart/mmr3
@@ -143,7 +143,7 @@ def execute(options: argparse.Namespace) -> int:
                 if validation is not None and not options.quiet:
                     print(f"step {step.number:,}: loss {step.loss:.4f}; {_said(validation)}", file=sys.stderr)
 
-            trained = train_adapter(training, tell, stop=stop, shown=not options.quiet)
+            trained = train_adapter(training, tell, stop=stop, progress_shown=not options.quiet)
     finally:
         signal.signal(signal.SIGINT, before)
     _print(trained, options.json)

@@ -11,10 +11,11 @@ SUMMARY = "drawn scenes in the layouts of the four benchmarks: what `mini` was t
 
 EXAMPLE = """examples:
   sightline build scenes --out scenes
-  sightline build scenes --benchmark mmr3 --count 400 --seed 7 --out train
+  sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline run mmr3:restyling --model mini --data scenes/mmr3
 
-The same seed draws the same scenes. Every scene holds a combination that `mini` has not met in training.
+The same seed draws the same scenes. Every scene holds a combination that `mini` has not met in training;
+those to train an adapter on hold none, so that it does not learn the answers of the test.
 """
 
 BENCHMARKS = ("codis", "iibench", "mmr3", "contextual")
@@ -40,6 +41,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         help=f"pairs of CODIS, questions a split, groups a task (default {COUNT})",
     )
     add("--seed", type=int, default=0, metavar="N", help="seed of all choices (default 0)")
+    training = "with --benchmark mmr3: scenes to train an adapter on, of which none can be in a test"
+    add("--for-training", action="store_true", help=training)
     parser.set_defaults(execute=execute)
 
 
@@ -50,10 +53,12 @@ def execute(options: argparse.Namespace) -> int:
     count, seed, out = options.count, options.seed, Path(options.out)
     if count < 1:
         raise UserError("--count is too small", found=count, expected="1 or more")
+    if options.for_training and options.benchmark != ["mmr3"]:
+        raise UserError("--for-training: only MM-R3's scenes can be trained on", expected="--benchmark mmr3")
     draws = {
         "codis": lambda folder: draw_codis(folder, pairs=count, seed=seed),
         "iibench": lambda folder: draw_iibench(folder, questions=count, dev=count, seed=seed),
-        "mmr3": lambda folder: draw_mmr3(folder, groups=count, seed=seed),
+        "mmr3": lambda folder: draw_mmr3(folder, groups=count, seed=seed, kept=not options.for_training),
         "contextual": lambda folder: draw_contextual(folder, questions=count, val=count, seed=seed),
     }
     for name in options.benchmark or BENCHMARKS:

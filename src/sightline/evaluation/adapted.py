@@ -25,13 +25,20 @@ def adapted(store: Store, adapters: Sequence[str]) -> list[Adapted]:
     """The newest whole run of each task with each of the adapters (their identities), and the newest of
     their model without one that asked the same in the same way.
 
-    Raises UserError where an adapter has no run, or one of its runs has nothing to be held against.
+    Raises UserError where no adapter has a run, where two of them asked a task in different ways, and
+    where there is nothing to hold a run against.
     """
     runs = [(number, body["description"]) for number, body, _, ended in store.runs() if _whole(body, ended)]
     found: dict[str, list[tuple[int, int]]] = {}
+    asked: dict[str, str] = {}
     for adapter in adapters:
-        for number, description in _newest(_with_adapter(runs, adapter)):
-            task = f"{description['benchmark']}:{description['setting']}"
+        for task, (number, description) in _newest(_with_adapter(runs, adapter)).items():
+            if asked.setdefault(task, _asked(description)) != _asked(description):
+                raise UserError(
+                    f"{task} was run with these adapters in different ways (data, options, temperature)",
+                    file=store.name,
+                    expected="the same for each, or one adapter at a time",
+                )
             found.setdefault(task, []).append((_before(runs, description, task, store.name), number))
     if not found:
         raise UserError(
@@ -66,9 +73,9 @@ def _with_adapter(runs: _Runs, adapter: str) -> _Runs:
     return [run for run in runs if run[1]["identity"].endswith(f" adapter {adapter}")]
 
 
-def _newest(runs: _Runs) -> _Runs:
-    """Of the runs that asked the same in the same way the last."""
-    return list({_asked(description): (number, description) for number, description in runs}.values())
+def _newest(runs: _Runs) -> dict[str, tuple[int, dict[str, Any]]]:
+    """The last run of each task."""
+    return {f"{one['benchmark']}:{one['setting']}": (number, one) for number, one in runs}
 
 
 def _before(runs: _Runs, description: Mapping[str, Any], task: str, store: str) -> int:

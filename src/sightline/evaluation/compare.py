@@ -23,7 +23,7 @@ Name = tuple[str, int]
 class Comparison(Struct, frozen=True):
     """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
     the first and of the second ones over the groups that both hold, the differences of the second from the
-    first, and how many groups only one of a pair has."""
+    first, those of each pair alone where there are several, and how many groups only one of a pair has."""
 
     runs: tuple[tuple[int, int], ...]
     task: str
@@ -31,12 +31,14 @@ class Comparison(Struct, frozen=True):
     base: Sequence[MetricValue]
     other: Sequence[MetricValue]
     differences: Sequence[MetricValue]
+    each: Sequence[Sequence[MetricValue]]
     alone: int
 
 
 def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     """The second run of each pair less the first, all pairs together (an adapter trained from several seeds,
-    say), with 95 % intervals that resample clusters: whatever runs hold of one is drawn together.
+    say), with 95 % intervals that resample clusters: whatever runs hold of one is drawn together. They are
+    of the data, not of the seeds.
 
     Nothing is asked. Raises UserError where a run does not exist, or they asked different things.
     """
@@ -44,19 +46,22 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     first = runs[pairs[0][0]]
     for run in runs.values():
         _refuse_unlike(first.result, run.result)
-    groups = [group for base, other in pairs for group in _paired(runs[base].groups, runs[other].groups)]
+    each = [list(_paired(runs[base].groups, runs[other].groups)) for base, other in pairs]
+    groups = [group for paired in each for group in paired]
     if not groups:
         raise UserError("the two runs have no group in common", expected="runs of the same data")
     result = runs[pairs[0][1]].result
     metrics = find_benchmark(result.benchmark).metrics(result.options)
     alone = [metric for metric in metrics if metric.needs is None]
+    changes = [difference(metric) for metric in alone]
     return Comparison(
         runs=tuple(pairs),
         task=f"{result.benchmark}:{result.setting}",
         models=(first.result.model, result.model),
         base=tally([before(group) for group in groups], alone),
         other=tally(groups, alone),
-        differences=tally(groups, [difference(metric) for metric in alone]),
+        differences=tally(groups, changes),
+        each=[tally(paired, changes) for paired in each] if len(pairs) > 1 else [],
         alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sightline.evaluation.compare import Comparison
-from sightline.report.comparison import NOTE
+from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.grid import Column, Field, Table, Value, n_cell, table, value_cell
 from sightline.report.published import papers, published
 from sightline.types import MetricValue
@@ -23,10 +23,12 @@ PRINTED = {
 
 
 class Cost(Struct, frozen=True):
-    """Of an adapter: its folder, its numbers and those of the model, the bytes of its own, and the seconds
-    that an answer of its runs took, without and with it."""
+    """Of an adapter: its folder, its kind and loss, the groups it was trained on, its numbers and those of
+    the model, the bytes of its own, and the seconds that an answer of its runs took, without and with it."""
 
     folder: str
+    kind: str
+    trained_on: str
     parameters: int
     model: int
     memory: int
@@ -35,9 +37,10 @@ class Cost(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True):
-    """A row in the making: a task, and a metric of it without, with and less."""
+    """A row in the making: a metric of a task without, with and less; the difference with each adapter."""
 
     task: str
+    each: str
     before: MetricValue
     after: MetricValue
     change: MetricValue
@@ -61,7 +64,8 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
         notes.append("in the paper: Table 6 of Chou et al. 2024, other models on other data")
     together = max(len(comparison.runs) for comparison in comparisons)
     if together > 1:
-        notes.append(f"{together} adapters together: a group counts once with each")
+        fields.append((Column("text", "of each", "each"), lambda line: line.each))
+        notes.append(TOGETHER.format(f"{together} adapters"))
     return table("with and without the adapter", fields, lines, notes)
 
 
@@ -69,6 +73,8 @@ def cost_table(costs: Sequence[Cost]) -> Table:
     """A row for each adapter."""
     fields: list[Field[Cost]] = [
         (Column("text", "adapter", "adapter"), lambda cost: cost.folder),
+        (Column("text", "kind, loss", "kind"), lambda cost: cost.kind),
+        (Column("text", "trained on", "trained on"), lambda cost: cost.trained_on),
         (Column("count", "parameters", "parameters"), lambda cost: cost.parameters),
         (
             Column("value", "of the model's\n%", "share"),
@@ -92,7 +98,13 @@ def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> li
         {_place(value): value for value in values} for values in (comparison.base, comparison.other)
     )
     return [
-        _Line(comparison.task, before[_place(change)], after[_place(change)], change)
+        _Line(
+            comparison.task,
+            each_pair(comparison, change),
+            before[_place(change)],
+            after[_place(change)],
+            change,
+        )
         for metric in metrics
         for change in comparison.differences
         if change.metric == metric and (change.subset == "all" or change.subset.partition("=")[0] == by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from sightline.evaluation.compare import Comparison
 from sightline.report.grid import Column, Field, Table, clusters_cell, n_cell, table, value_cell
@@ -13,6 +14,8 @@ NOTE = (
     "difference: the second run less the first within each group, averaged over groups; its 95 % interval"
     " resamples clusters, both runs together"
 )
+
+TOGETHER = "{} together: a group counts once in each, and the interval is of the data, not of seeds"
 
 
 def comparison_table(comparison: Comparison, metrics: Collection[str], by: str | None) -> Table:
@@ -33,11 +36,19 @@ def comparison_table(comparison: Comparison, metrics: Collection[str], by: str |
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
     notes = [NOTE]
-    if len(comparison.runs) > 1:
-        notes.append(f"{len(comparison.runs)} pairs of runs together: a group counts once in each")
+    if comparison.each:
+        fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
+        notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
     if comparison.alone:
         notes.append(f"{comparison.alone:,} groups are in one of the runs alone, and are left out")
     return table(comparison.task, fields, rows, notes)
+
+
+def each_pair(comparison: Comparison, change: MetricValue) -> str:
+    """A difference in each pair of runs alone."""
+    place = (change.metric, change.subset)
+    found = [one for pair in comparison.each for one in pair if (one.metric, one.subset) == place]
+    return " ".join("-" if one.value is None else f"{one.value:+.1f}" for one in found)
 
 
 def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from sightline.build.mask import MASKINGS, VARIANTS, Pixels, hidden_pixels, pain
 from sightline.build.mini.folder import json_of, write
 from sightline.build.scenes.draw import draw, png_of
 from sightline.build.scenes.puzzles.puzzle import THINGS
-from sightline.build.scenes.rooms import Room, exists, facts, is_kept, prominent, room
+from sightline.build.scenes.rooms import Room, exists, facts, is_kept, prominent, room, shows_kept
 from sightline.build.scenes.scene import Scene
 from sightline.build.scenes.styles import STYLES
 from sightline.build.scenes.wording import Fact
@@ -36,20 +36,23 @@ class _Shown(NamedTuple):
     area: int
 
 
-def draw_mmr3(folder: Path, *, groups: int = 40, seed: int = 0) -> Path:
+def draw_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, kept: bool = True) -> Path:
     """Draw `groups` groups a task: three wordings, four styles, three masks; returns the folder.
+
+    They are about what was kept from the training of `mini`; else about none of that: an adapter that is
+    trained on the test's few combinations would know the answers from the words.
 
     The styles are plain rules in the manner of the paper's, not its networks. context/ also holds the
     unmasked pictures with an instances.json, for `sightline build mask`. The same seed gives the same
     bytes. Raises UserError where the folder holds something else.
     """
     shown = [
-        _shown(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"))
+        _shown(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"), kept)
         for number in range(groups)
     ]
     tasks: Mapping[str, Probes] = {
-        "rephrasing": _rephrased(groups, Random(f"mmr3 rephrasing {seed}")),
-        "restyling": _restyled(groups, Random(f"mmr3 restyling {seed}")),
+        "rephrasing": _rephrased(groups, Random(f"mmr3 rephrasing {seed}"), kept),
+        "restyling": _restyled(groups, Random(f"mmr3 restyling {seed}"), kept),
         "context": _masked(shown, Random(f"mmr3 masks {seed}")),
     }
     files: dict[str, bytes] = {}
@@ -63,13 +66,14 @@ def draw_mmr3(folder: Path, *, groups: int = 40, seed: int = 0) -> Path:
     return write(folder, files)
 
 
-def _rephrased(groups: int, random: Random) -> Probes:
+def _rephrased(groups: int, random: Random, kept: bool) -> Probes:
     """Questions about places in three wordings each, and in a fourth, the original."""
     for number in range(groups):
-        made = _kept(room, random)
+        made = _place(room, random, kept)
         picture = draw(made.scene)
-        kept = f"{made.things[0].colour} {made.things[0].shape}"
-        asked = [fact for fact in facts(made) if fact.mix in ("", kept)] + [exists(made, random, kept=True)]
+        first = f"{made.things[0].colour} {made.things[0].shape}"
+        asked = [fact for fact in facts(made) if not kept or fact.mix in ("", first)]
+        asked.append(exists(made, random, kept=kept))
         kind = random.choice(sorted({fact.kind for fact in asked}))
         fact: Fact = random.choice([fact for fact in asked if fact.kind == kind])
         wordings = random.sample(fact.questions.all, 4)
@@ -86,10 +90,10 @@ def _rephrased(groups: int, random: Random) -> Probes:
             yield line, picture
 
 
-def _restyled(groups: int, random: Random) -> Probes:
+def _restyled(groups: int, random: Random, kept: bool) -> Probes:
     """Places in four styles each, and as drawn."""
     for number in range(groups):
-        made = _kept(room, random)
+        made = _place(room, random, kept)
         picture = draw(made.scene)
         styled = {ORIGINAL: picture, **{name: style(picture) for name, style in STYLES.items()}}
         for variant, seen in styled.items():
@@ -157,10 +161,10 @@ def _bbox(box: Pixels) -> list[int]:
     return [box.left, box.top, box.right - box.left, box.bottom - box.top]
 
 
-def _shown(name: str, random: Random) -> _Shown:
+def _shown(name: str, random: Random, kept: bool) -> _Shown:
     """A place with a big thing of that name whose area allows a mask."""
     while True:
-        made = _kept(prominent, random)
+        made = _place(prominent, random, kept)
         if made.things[0].shape != name:
             continue
         picture, without = draw(made.scene), draw(_without_first(made))
@@ -176,9 +180,9 @@ def _without_first(made: Room) -> Scene:
     return msgspec.structs.replace(made, things=made.things[1:]).scene
 
 
-def _kept(kind: Any, random: Random) -> Room:
-    """A place that has a thing in a combination of colour and kind that is kept for tests."""
+def _place(kind: Callable[[Random], Room], random: Random, kept: bool) -> Room:
+    """A place whose first thing has a combination of colour and kind that is kept for tests, or none has."""
     while True:
-        made: Room = kind(random)
-        if is_kept(made.things[0].shape, made.things[0].colour):
+        made = kind(random)
+        if is_kept(made.things[0].shape, made.things[0].colour) if kept else not shows_kept(made.things):
             return made
