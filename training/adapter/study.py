@@ -3,8 +3,8 @@
 python -m training.adapter.study --out DIR: draws scenes for training and others for the test, searches each
 kind's learning rate on held-out groups, trains every kind with every loss from several seeds, runs the three
 tasks with each adapter, and prints the comparisons as Markdown. One adapter is trained for all three tasks. A
-wording, a style and a colour of masks are left out of the training, but for two arms that show what was lost by
-that. What is done is not done again: the same command goes on where it was stopped.
+wording, a style and a colour of masks are left out of the training, but for two arms that show what was lost
+by that. What is done is not done again: the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
