@@ -20,7 +20,7 @@ import msgspec
 import torch
 
 import sightline
-from sightline.adapter.attach import attach, width_of
+from sightline.adapter.attach import attach
 from sightline.adapter.kinds import KINDS, Kind, Lora
 from sightline.adapter.saved import Settings, save_adapter
 from sightline.build.mini import draw_mmr3
@@ -39,9 +39,7 @@ def make(kind: Kind, folder: Path) -> Path:
         with torch.no_grad():
             for name in list(attached.weights)[-2:]:
                 attached.weights[name].zero_()
-    settings = Settings(
-        kind, model.identity, loaded.model.num_parameters(), width_of(loaded), {"loss": "ce", "data": []}
-    )
+    settings = Settings(kind, model.identity, loaded.model.num_parameters(), {"loss": "ce", "data": []})
     save_adapter(folder, settings, attached.weights)
     return folder
 

@@ -15,7 +15,7 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 
 import torch
 
-from sightline.adapter.attach import attach, width_of
+from sightline.adapter.attach import attach
 from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
 from sightline.adapter.saved import SavedAdapter, Settings, read_weights, save_adapter
 from sightline.errors import UserError
@@ -56,7 +56,7 @@ def _saved(base: Path, kind: Kind, place: Path, scale: float = 1.0) -> SavedAdap
     with torch.no_grad():
         for weight in made.weights.values():
             weight.normal_(std=scale)
-    save_adapter(place, Settings(kind, plain.identity, width_of(made.loaded)), made.weights)
+    save_adapter(place, Settings(kind, plain.identity, 1), made.weights)
     return SavedAdapter(place)
 
 

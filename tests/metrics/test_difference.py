@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sightline.metrics.difference import BASE, difference
+from sightline.metrics.difference import difference
 from sightline.metrics.tally import tally
-from sightline.types import Group, Metric, Outcome, Term, Usage
+from sightline.types import Group, Metric, MetricValue, Outcome, Term, Usage
 
 
 def _outcome(variant: str, right: bool, **labels: str) -> Outcome:
@@ -27,13 +27,21 @@ def _outcome(variant: str, right: bool, **labels: str) -> Outcome:
     )
 
 
-def _group(name: str, before: str, after: str) -> Group:
+def _group(name: str, marks: str, **labels: str) -> Group:
     """A group whose variants were right where there is a 1."""
-    outcomes = [
-        tuple(_outcome(f"v{place}", mark == "1", style=f"s{place}") for place, mark in enumerate(marks))
-        for marks in (before, after)
-    ]
-    return Group(name, 0, name, outcomes[1], partners={BASE: outcomes[0]})
+    outcomes = (
+        _outcome(f"v{place}", mark == "1", **(labels or {"style": f"s{place}"}))
+        for place, mark in enumerate(marks)
+    )
+    return Group(name, 0, name, tuple(outcomes))
+
+
+def _changes(metric: Metric, runs: dict[str, tuple[str, str]], **labels: str) -> dict[str, MetricValue]:
+    """By subset: the difference of groups that were before and are now as the marks say."""
+    earlier = {name: _group(name, before, **labels) for name, (before, _) in runs.items()}
+    later = [_group(name, after, **labels) for name, (_, after) in runs.items()]
+    found = tally(later, [difference(metric, metric, lambda group: earlier[group.id])])
+    return {value.subset: value for value in found}
 
 
 def _acc(group: Group) -> Iterator[Term]:
@@ -42,9 +50,8 @@ def _acc(group: Group) -> Iterator[Term]:
 
 
 def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_size() -> None:
-    groups = [_group("a", "110", "111"), _group("b", "000", "001"), _group("c", "101", "100")]
-    metric = Metric("acc", _acc, source="")
-    changes = {value.subset: value for value in tally(groups, [difference(metric)])}
+    runs = {"a": ("110", "111"), "b": ("000", "001"), "c": ("101", "100")}
+    changes = _changes(Metric("acc", _acc, source=""), runs)
     # 4 of 9 right before, 5 of 9 after; style s2: 1 of 3 before, 2 of 3 after; s1: 1 and 1.
     assert changes["all"].value == pytest.approx(100 * 1 / 9)
     assert changes["all"].n == 3
@@ -56,6 +63,26 @@ def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_si
 
 
 def test_the_interval_of_equal_runs_is_nothing() -> None:
-    groups = [_group(str(number), "10", "10") for number in range(20)]
-    (change, *_) = tally(groups, [difference(Metric("acc", _acc, source=""))])
+    runs = {str(number): ("10", "10") for number in range(20)}
+    change = _changes(Metric("acc", _acc, source=""), runs)["all"]
     assert (change.value, change.low, change.high) == (0, 0, 0)
+
+
+def test_terms_without_labels_of_their_own_have_those_of_their_group() -> None:
+    metric = Metric("all right", lambda group: [Term(all(one.right for one in group), 1)], source="")
+    runs = {"a": ("11", "10"), "b": ("11", "11")}
+    changes = _changes(metric, runs, category="A")
+    assert changes["category=A"].value == changes["all"].value == -50
+
+
+def test_each_run_s_own_reading_is_subtracted() -> None:
+    """Two runs of the same answers that differ in what is read of them: the base's metric reads its group."""
+    group = _group("a", "10")
+    strict = Metric("read", lambda group: [Term(0, 1)], source="")
+    kind = Metric("read", lambda group: [Term(1, 1)], source="")
+    (change,) = [
+        value
+        for value in tally([group], [difference(kind, strict, lambda group: group)])
+        if value.subset == "all"
+    ]
+    assert change.value == 100

@@ -40,7 +40,9 @@ class PromptPrefix:
         self._armed.seen = None
         if seen is None or self.length == 0:
             return None
-        embeddings: Tensor = given["inputs_embeds"]
+        embeddings: Tensor | None = given.get("inputs_embeds")
+        if embeddings is None:
+            raise UserError("an adapter cannot be attached: the language model is given no embeddings")
         room = seen & (seen.cumsum(1) <= self.length)
         # In the precision that answers are made with: training must not know another prefix than they do.
         with torch.autocast(embeddings.device.type, enabled=False):

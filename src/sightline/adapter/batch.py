@@ -35,10 +35,14 @@ class Ready(NamedTuple):
 class Maker:
     """Makes examples ready, and remembers them for as long as `room` bytes are enough."""
 
-    def __init__(self, loaded: Loaded, template: Template, *, room: int, longest: int) -> None:
-        """An answer may have `longest` tokens, with the one that ends it."""
+    def __init__(
+        self, loaded: Loaded, template: Template, *, room: int, longest: int, ahead: int = 0
+    ) -> None:
+        """An answer may have `longest` tokens, with the one that ends it; `ahead` are those that an adapter
+        will put before prompts, where it is not attached yet."""
         self._loaded, self._encoder = loaded, Encoder(loaded, template)
-        self._room, self._longest = room, longest
+        self._room, self._longest, self._ahead = room, longest, ahead
+        self._names: set[str] | None = None
         self._ready: dict[str, Ready] = {}
         self._features: dict[tuple[str, ...], Features | None] = {}
         self._end = _end(loaded)
@@ -58,8 +62,17 @@ class Maker:
         return ready
 
     def check(self, example: Example) -> None:
-        """Raise UserError as `make` does, and remember nothing."""
-        self._tokens(example, self.encode(example))
+        """Raise UserError as `make` does, and where this example cannot be in one batch with those before;
+        remember nothing."""
+        prompt = self.encode(example)
+        self._tokens(example, prompt)
+        self._names = self._names or set(prompt.inputs)
+        if set(prompt.inputs) != self._names:
+            raise UserError(
+                "some examples show a picture and others none",
+                record=example.request.key,
+                expected="only ones with pictures, or only ones without",
+            )
 
     def encode(self, example: Example) -> Encoded:
         """The prompt as the model takes it. Raises UserError where it cannot be asked."""
@@ -70,18 +83,24 @@ class Maker:
 
     def _tokens(self, example: Example, prompt: Encoded) -> list[int]:
         """The answer's tokens, with the one that ends it."""
-        answer = [*choice_tokens(self._loaded, prompt)[0], *self._end]
+        asked = replace(prompt, request=replace(prompt.request, choices=(example.answer,)))
+        answer = [*choice_tokens(self._loaded, asked)[0], *self._end]
         room = self._loaded.positions
         most = (
             self._longest
             if room is None or self._loaded.is_seq2seq
-            else min(self._longest, room - prompt.tokens)
+            else min(self._longest, room - self._ahead - prompt.tokens)
         )
         if len(answer) > most:
             raise UserError(
                 f"the answer has {len(answer)} tokens",
                 record=example.request.key,
-                expected=f"at most {most} (--max-target), with the one that ends it",
+                expected=f"at most {most}, with the one that ends it"
+                + (
+                    " (--max-target)"
+                    if most == self._longest
+                    else ": the model holds no more behind the prompt"
+                ),
             )
         return answer
 
@@ -126,7 +145,7 @@ def compose(loaded: Loaded, examples: Sequence[Ready]) -> Batch:
         inputs["decoder_input_ids"] = _rows([[start, *one.answer[:-1]] for one in examples], loaded.pad)
         targets = _rows([one.answer for one in examples], IGNORED)
     else:
-        inputs = _filled([_with_answer(one) for one in examples], examples, loaded)
+        inputs = _filled([_with_answer(one, loaded.kind) for one in examples], examples, loaded)
         targets = _rows([[IGNORED] * (one.prompt.tokens - 1) + one.answer for one in examples], IGNORED)
     seen = _rows([[1] * one.prompt.tokens for one in examples], 0)
     given = to_device(inputs, loaded)
@@ -135,14 +154,14 @@ def compose(loaded: Loaded, examples: Sequence[Ready]) -> Batch:
     return Batch(given, seen.to(loaded.device), targets.to(loaded.device))
 
 
-def _with_answer(one: Ready) -> dict[str, Any]:
+def _with_answer(one: Ready, kind: str) -> dict[str, Any]:
     """The inputs of a prompt with its answer behind it, but for the token that ends it."""
     said = torch.tensor([one.answer[:-1]])
-    behind = {
-        "input_ids": said,
-        "attention_mask": torch.ones_like(said),
-        "token_type_ids": torch.ones_like(said),
-    }
+    behind = {"input_ids": said, "attention_mask": torch.ones_like(said)}
+    if kind == "paligemma":
+        # Its prompts are read in both directions, and only this keeps answers from being; elsewhere it says
+        # what is a picture.
+        behind["token_type_ids"] = torch.ones_like(said)
     inputs = dict(one.prompt.inputs)
     for name, tensor in one.prompt.inputs.items():
         if runs_along(name, tensor, one.prompt.tokens) and not name.startswith("qformer_"):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.adapter.train import Step
 from sightline.adapter.validate import Validation
@@ -74,13 +75,23 @@ class Checkpoint:
         encode = msgspec.json.Encoder().encode
         write_atomically(self._folder / LOG, [encode(entry) + b"\n" for entry in self.entries])
 
-    def begin(self, validation: Validation | None) -> None:
-        """Note what the model does without the adapter."""
-        self.entries = [Entry(0, validation=validation)]
+    def begin(self) -> None:
+        """Note that nothing is done yet: step 0 is the model without the adapter."""
+        self.entries = [Entry(0)]
 
-    def done(self, step: Step, validation: Validation | None) -> None:
+    def done(self, step: Step) -> None:
         """Note a step that was done."""
-        self.entries.append(Entry(step.number, step.loss, step.apart, validation))
+        self.entries.append(Entry(step.number, step.loss, step.apart))
+
+    def validated(self, validation: Validation | None) -> None:
+        """Note what the last step came to."""
+        if validation is not None:
+            self.entries[-1] = replace(self.entries[-1], validation=validation)
+
+    def lacks_validation(self, every: int) -> bool:
+        """Whether the validation failed that belongs to the last step."""
+        last = self.entries[-1]
+        return last.step > 0 and last.step % every == 0 and last.validation is None
 
     def remove(self) -> None:
         """The training is over: what is left is its log."""

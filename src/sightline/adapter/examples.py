@@ -14,15 +14,19 @@ from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.pictures import BadPicture, look
 from sightline.types import Picture, PictureFile, Request, user
 
+ANSWER = 64
+"""Tokens of an answer in validation."""
+
 Without = Mapping[str, Collection[str]]
 """Labels and their values: lines that carry one of them are left out."""
 
 
 class Example(NamedTuple):
-    """A prompt, in `request`, and the answer that it should get."""
+    """A prompt, in `request`, the answer that it should get, and all that would be right."""
 
     request: Request
     answer: str
+    references: tuple[str, ...]
 
 
 Examples = list[list[Example]]
@@ -61,18 +65,18 @@ def pictures_in(files: Sequence[Path]) -> dict[str, str]:
     """The digest of every picture of these groups files and of what a builder made them from, each with the
     record that shows it. Raises UserError for a picture that cannot be read."""
     found: dict[str, str] = {}
+    known: dict[str, PictureFile] = {}
     for file in files:
         for line in read_groups(file):
-            for picture in _pictures(line, file, {}).values():
+            for picture in _pictures(line, file, known).values():
                 found.setdefault(picture.digest, f"{line.group}/{line.variant}")
         for source, digest in _sources(file.parent).items():
             found.setdefault(digest, source)
     return found
 
 
-def refuse_overlap(data: Sequence[Path], test: Sequence[Path]) -> None:
-    """Raise UserError where groups files for a test show a picture that those for training show."""
-    trained = pictures_in(data)
+def refuse_overlap(trained: Mapping[str, str], test: Sequence[Path]) -> None:
+    """Raise UserError where groups files for a test show a picture of the training (`pictures_in`)."""
     for file in test:
         for digest, record in pictures_in([file]).items():
             if digest in trained:
@@ -134,11 +138,10 @@ def _example(line: GroupLine, file: Path, name: str, known: dict[str, PictureFil
     request = Request(
         key=f"{name} {line.variant}",
         messages=(user(*shown, *([line.prompt] if line.prompt else [])),),
-        sampling={},
+        sampling={"max_tokens": ANSWER},
         pictures=pictures,
-        choices=(line.references[0].strip(),),
     )
-    return Example(request, line.references[0].strip())
+    return Example(request, line.references[0].strip(), line.references)
 
 
 def _pictures(line: GroupLine, file: Path, known: dict[str, PictureFile]) -> dict[str, PictureFile]:

@@ -12,13 +12,13 @@ import msgspec
 import torch
 from msgspec import Struct, field
 
-from sightline.adapter.attach import Attached, attach, width_of
+from sightline.adapter.attach import Attached, attach
 from sightline.adapter.batch import Maker
 from sightline.adapter.checkpoint import Checkpoint
 from sightline.adapter.examples import Examples, pictures_in, read_examples, refuse_overlap, split
 from sightline.adapter.kinds import BiLstm, Kind
 from sightline.adapter.saved import SETTINGS, Settings, save_adapter
-from sightline.adapter.train import Recipe, Step, Trainer
+from sightline.adapter.train import CONSISTENCY, Recipe, Step, Trainer
 from sightline.adapter.validate import Validation, validate
 from sightline.errors import UserError
 from sightline.models.embedder import embedder
@@ -71,52 +71,59 @@ def train_adapter(
 ) -> Trained:
     """Train an adapter, going on where the same training was stopped.
 
-    Once `stop` is set the step under way is finished, written, and KeyboardInterrupt raised. Raises
-    UserError where the data, the model or a setting is wrong, and where the loss diverges: the last
-    checkpoint is kept then.
+    Once `stop` is set the step under way is finished, written, and KeyboardInterrupt raised. The state is
+    written before each validation, which is made up for where it failed. Raises UserError where the data,
+    the model or a setting is wrong, and where the training diverges: the last checkpoint is kept then.
     """
+    _refuse_odd(training)
+    stop = stop or Event()
     folder, files = Path(training.out), [Path(name) for name in training.data]
     if (folder / SETTINGS).exists():
         raise UserError("holds an adapter already", file=folder, expected="another --out")
     groups = read_examples(files, training.without)
-    refuse_overlap(files, [Path(name) for name in training.test])
+    shown = pictures_in(files)
+    refuse_overlap(shown, [Path(name) for name in training.test])
     learned, held = split(groups, training.held_out, training.recipe.seed)
     model = _model(training)
-    shown = pictures_in(files)
     checkpoint = Checkpoint(folder, _decisive(training, model.identity, files, shown))
     state = checkpoint.read()
-    look = _validation(training, held)
+    look = _validation(training, held, model.args.batch, stop)
     loaded = load(model.checkpoint, model.args)
-    maker = _maker(training, model, loaded)
-    _check(maker, groups, progress_shown)
+    maker = _maker(training, model, loaded, ahead=getattr(training.adapter, "prefix", 0))
+    _check(maker, groups, progress_shown, stop)
     if state is None:
-        checkpoint.begin(look(Attached(loaded, {}), maker))
+        checkpoint.begin()
+        checkpoint.validated(look(Attached(loaded, {}), _maker(training, model, loaded)))
     torch.manual_seed(training.recipe.seed)
     attached = attach(loaded, training.adapter)
     maker = _maker(training, model, attached.loaded)
     trainer = Trainer(attached, maker, learned, training.recipe)
-    if state is not None:
-        trainer.take_up(state)
-    else:
+    if state is None:
         checkpoint.write(trainer.state())
+    else:
+        trainer.take_up(state)
+        # What is left of it would be a second copy of all that is learned.
+        state.clear()
+        if checkpoint.lacks_validation(training.every):
+            checkpoint.validated(look(attached, maker))
     versions = _versions(attached)
     for step in trainer.steps():
         last = step.number == training.recipe.steps
-        ends = last or step.number % training.every == 0 or (stop is not None and stop.is_set())
-        validation = look(attached, maker) if ends else None
-        tell(step, validation)
-        checkpoint.done(step, validation)
-        if ends:
+        ends = last or step.number % training.every == 0
+        checkpoint.done(step)
+        if ends or stop.is_set():
             checkpoint.write(trainer.state())
-        if stop is not None and stop.is_set() and not last:
+        if stop.is_set() and not last:
             raise KeyboardInterrupt
+        validation = look(attached, maker) if ends else None
+        checkpoint.validated(validation)
+        tell(step, validation)
     if _versions(attached) != versions:
         raise RuntimeError("a weight of the frozen model has changed in training")
     settings = Settings(
         adapter=training.adapter,
         base=model.identity,
         parameters=_count(attached),
-        width=width_of(attached.loaded),
         training=checkpoint.training,
         pictures=tuple(sorted(shown)),
     )
@@ -126,24 +133,54 @@ def train_adapter(
     return Trained(str(folder), parameters, len(learned), checkpoint.validations())
 
 
-def _maker(training: Training, model: LocalModel, loaded: Loaded) -> Maker:
-    return Maker(loaded, model.args.template, room=training.room, longest=training.longest)
+def _refuse_odd(training: Training) -> None:
+    """Raise UserError for a number out of range, and for what would have no effect."""
+    recipe = training.recipe
+    counts = {
+        "--steps": recipe.steps,
+        "--batch": recipe.batch,
+        "--accumulate": recipe.accumulate,
+        "--every": training.every,
+        "--max-target": training.longest,
+        "--set prefix": getattr(training.adapter, "prefix", 1),
+    }
+    for name, count in counts.items():
+        if count < 1:
+            raise UserError(f"{name} is too small", found=count, expected="1 or more")
+    if not 0 <= training.held_out < 1:
+        raise UserError("--held-out is no share", found=training.held_out, expected="from 0 to below 1")
+    if not recipe.rate > 0 or not recipe.consistency > 0:
+        raise UserError("--rate and --consistency must be above 0")
+    if recipe.loss == "ce" and recipe.consistency != CONSISTENCY:
+        raise UserError("--consistency has no effect with --loss ce", expected="--loss ce+consistency")
+    if training.embedder is not None and not training.held_out:
+        raise UserError("--embedder has no effect with --held-out 0", expected="groups held out")
+    if "adapter" in training.model_args:
+        raise UserError("an adapter is trained on a model without one", expected="no --model-arg adapter")
 
 
-def _check(maker: Maker, groups: Examples, shown: bool) -> None:
+def _maker(training: Training, model: LocalModel, loaded: Loaded, *, ahead: int = 0) -> Maker:
+    return Maker(loaded, model.args.template, room=training.room, longest=training.longest, ahead=ahead)
+
+
+def _check(maker: Maker, groups: Examples, shown: bool, stop: Event) -> None:
     """Raise UserError for an example that cannot be learned, before any is."""
     with progress("checking", sum(map(len, groups)), "examples", shown=shown) as advance:
         for group in groups:
             for one in group:
                 maker.check(one)
             advance(len(group))
+            if stop.is_set():
+                raise KeyboardInterrupt
 
 
-def _validation(training: Training, held: Examples) -> Callable[[Attached, Maker], Validation | None]:
+def _validation(
+    training: Training, held: Examples, size: int, stop: Event
+) -> Callable[[Attached, Maker], Validation | None]:
     embed = embedder(training.embedder).embed if training.embedder is not None else None
 
     def look(attached: Attached, maker: Maker) -> Validation | None:
-        return validate(attached, maker, held, embed) if held else None
+        return validate(attached, maker, held, embed, size=size, stop=stop) if held else None
 
     return look
 
@@ -156,7 +193,9 @@ def _decisive(
         "model": identity,
         "adapter": msgspec.to_builtins(training.adapter),
         **msgspec.to_builtins(training.recipe),
-        "data": [[file.parent.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files],
+        "data": [
+            [file.resolve().parent.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files
+        ],
         "pictures": hashlib.sha256(" ".join(sorted(pictures)).encode()).hexdigest(),
         "without": {label: list(values) for label, values in training.without.items()},
         "held_out": training.held_out,

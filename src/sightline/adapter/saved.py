@@ -26,13 +26,11 @@ SETTINGS, WEIGHTS = "adapter.json", "adapter.safetensors"
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """adapter.json. `base` is the identity of the model it was trained on, `parameters` how many numbers that
-    has, `width` that of its embeddings, `training` how; `pictures` are the digests of all pictures that were
-    shown in training."""
+    has, `training` how; `pictures` are the digests of all pictures that were shown in training."""
 
     adapter: Kind
     base: str
     parameters: int
-    width: int
     training: Mapping[str, Any] = field(default_factory=dict)
     pictures: tuple[str, ...] = ()
 
@@ -44,6 +42,8 @@ class SavedAdapter:
         """Raises UserError where the folder holds no adapter."""
         self.folder = folder
         self.settings = read_settings(folder)
+        if not (folder / WEIGHTS).is_file():
+            raise UserError(f"lacks {WEIGHTS}", file=folder)
         self._known = frozenset(self.settings.pictures)
         self.identity = digest_of(folder, {Path(SETTINGS), Path(WEIGHTS)})
 
@@ -67,16 +67,10 @@ class SavedAdapter:
                 expected=self.settings.base,
             )
 
-    def refuse_known(self, request: Request) -> None:
-        """Raise UserError where a picture of the request was shown to it in training."""
-        for file in request.pictures.values():
-            if file.digest in self._known:
-                raise UserError(
-                    "the adapter was trained on this picture",
-                    file=file.path,
-                    found=f"its digest is in {self.folder / SETTINGS}",
-                    expected="pictures that were not used in its training",
-                )
+    def refusal(self, request: Request) -> str:
+        """Why this must not be asked of it: a picture was shown to it in training; else nothing."""
+        known = [file.path for file in request.pictures.values() if file.digest in self._known]
+        return f"{known[0]}: {self.folder} was trained on this picture" if known else ""
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where its weights do not fit its settings."""

@@ -145,7 +145,7 @@ def answer_logits(attached: Attached, batch: Batch) -> Tensor:
         attached.loaded.before.arm(batch.seen)
     device = attached.loaded.device.type
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        logits: Tensor = attached.loaded.model(**batch.inputs).logits
+        logits: Tensor = attached.loaded.model(**batch.inputs, use_cache=False).logits
     return logits
 
 

@@ -18,10 +18,9 @@ from sightline.adapter.loss import cross_entropy
 from sightline.adapter.train import answer_logits
 from sightline.models.local.batches import alike
 from sightline.models.local.generate import generate
-from sightline.scoring.containment import contains, normalised
+from sightline.scoring.containment import contains, normalised, post_process
 from sightline.scoring.similarity import THRESHOLD
 
-BATCH = 32
 Embed = Callable[[Sequence[str]], Any]
 
 
@@ -36,43 +35,54 @@ class Validation(Struct, frozen=True):
     con: float | None
 
 
-def validate(attached: Attached, maker: Maker, groups: Examples, embed: Embed | None) -> Validation:
-    """Ask all examples of the groups, greedily, and hold the answers of each group against each other."""
-    answers = _answers(attached, maker, [one for group in groups for one in group])
-    said = [[normalised(answers[one.request.key]) for one in group] for group in groups]
+def validate(
+    attached: Attached, maker: Maker, groups: Examples, embed: Embed | None, *, size: int, stop: Event
+) -> Validation:
+    """Ask all examples of the groups, greedily and `size` at a time, and hold the answers of each group
+    against each other. Raises KeyboardInterrupt once `stop` is set."""
+    examples = [one for group in groups for one in group]
+    answers = _answers(attached, maker, examples, size, stop)
+    texts = [[answers[one.request.key] for one in group] for group in groups]
+    said = [[normalised(text) for text in each] for each in texts]
     return Validation(
-        loss=_loss(attached, maker, groups),
-        acc=_mean(contains(answers[one.request.key], [one.answer]) for group in groups for one in group),
+        loss=_loss(attached, maker, examples, size),
+        acc=_mean(contains(answers[one.request.key], one.references) for one in examples),
         agree=_mean(
             first == second for texts in said for first, second in combinations(texts, 2) if first and second
         ),
-        con=None if embed is None else _con(said, embed),
+        con=None if embed is None else _con(texts, embed),
     )
 
 
-def _answers(attached: Attached, maker: Maker, examples: Sequence[Example]) -> dict[str, str]:
+def _answers(
+    attached: Attached, maker: Maker, examples: Sequence[Example], size: int, stop: Event
+) -> dict[str, str]:
     found: dict[str, str] = {}
-    for first in range(0, len(examples), BATCH):
-        encoded = [(place, maker.encode(one)) for place, one in enumerate(examples[first : first + BATCH])]
+    for first in range(0, len(examples), size):
+        encoded = [(place, maker.encode(one)) for place, one in enumerate(examples[first : first + size])]
         for batch in alike(encoded):
             asked = [one for _, one in batch]
-            for one, answer in zip(asked, generate(attached.loaded, asked, Event(), ""), strict=True):
+            for one, answer in zip(asked, generate(attached.loaded, asked, stop, ""), strict=True):
                 found[one.request.key] = answer.text
+        if stop.is_set():
+            raise KeyboardInterrupt
     return found
 
 
 @torch.no_grad()
-def _loss(attached: Attached, maker: Maker, groups: Examples) -> float:
-    ready = [maker.make(one) for group in groups for one in group]
-    total = 0.0
-    for first in range(0, len(ready), BATCH):
-        batch = compose(attached.loaded, ready[first : first + BATCH])
+def _loss(attached: Attached, maker: Maker, examples: Sequence[Example], size: int) -> float:
+    total, tokens = 0.0, 0
+    for first in range(0, len(examples), size):
+        ready = [maker.make(one) for one in examples[first : first + size]]
+        batch = compose(attached.loaded, ready)
         total += cross_entropy(answer_logits(attached, batch), batch.targets).item()
-    return total / sum(len(one.answer) for one in ready)
+        tokens += sum(len(one.answer) for one in ready)
+    return total / tokens
 
 
-def _con(said: Sequence[Sequence[str]], embed: Embed) -> float:
+def _con(answers: Sequence[Sequence[str]], embed: Embed) -> float:
     """MM-R3 3.3: the share of pairs whose cosine is above 0.7; an answer that says nothing is like none."""
+    said = [[post_process(text, "other").strip() for text in group] for group in answers]
     texts = sorted({text for group in said for text in group if text})
     vectors = dict(zip(texts, embed(texts), strict=True)) if texts else {}
     pairs = [pair for group in said for pair in combinations(group, 2)]

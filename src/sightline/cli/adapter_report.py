@@ -46,6 +46,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status."""
+    from sightline.adapter.needs import check_installed
+
+    check_installed()
     from sightline.adapter.saved import SavedAdapter
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
@@ -53,6 +56,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.compare import compare
     from sightline.registry import plug_in
     from sightline.report.adapted import SHOWN, adapted_table, cost_table
+    from sightline.report.comparison import check_label
 
     for file in options.plugin:
         plug_in(file)
@@ -70,6 +74,7 @@ def execute(options: argparse.Namespace) -> int:
             raise UserError(
                 f"--metric {name}: these runs have no such metric", expected=", ".join(sorted(known))
             )
+    check_label(options.by, comparisons)
     metrics = options.metric or [name for name in SHOWN if name in known] or sorted(known)
     tables = [adapted_table(comparisons, metrics, options.by), cost_table(costs)]
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
@@ -84,8 +89,8 @@ def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]
     return Cost(
         folder=str(adapter.folder),
-        kind=f"{adapter.settings.adapter.__struct_config__.tag}, {adapter.settings.training['loss']}",
-        trained_on=", ".join(name for name, _ in adapter.settings.training["data"]),
+        kind=f"{adapter.settings.adapter.__struct_config__.tag}, {adapter.settings.training.get('loss', '')}",
+        trained_on=", ".join(name for name, _ in adapter.settings.training.get("data", ())),
         parameters=adapter.parameters,
         model=adapter.settings.parameters,
         memory=adapter.memory,

@@ -31,6 +31,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print it; returns the exit status."""
+    from sightline.adapter.needs import check_installed
+
+    check_installed()
     if (options.folder is None) == (options.model is None):
         raise UserError("says neither or both of DIR and --model", expected="one of them")
     shown = _saved(Path(options.folder)) if options.folder is not None else _planned(options)

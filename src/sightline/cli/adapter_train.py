@@ -102,6 +102,9 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Train it, and print how consistent the model was and is on what was held out."""
+    from sightline.adapter.needs import check_installed
+
+    check_installed()
     from sightline.adapter.run import Training, train_adapter
     from sightline.adapter.train import Recipe
     from sightline.progress import progress
@@ -131,7 +134,14 @@ def execute(options: argparse.Namespace) -> int:
         model_args=pairs(options.model_arg, "--model-arg"),
     )
     stop = Event()
-    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object) -> None:
+        # The step under way is finished; who cannot wait for that says it again.
+        stop.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
         with progress("training", options.steps, "steps", shown=not options.quiet) as advance:
             done = 0

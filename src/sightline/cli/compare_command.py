@@ -40,11 +40,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.store import Store
     from sightline.evaluation.compare import compare
     from sightline.registry import facts, plug_in
-    from sightline.report.comparison import comparison_table
+    from sightline.report.comparison import check_label, comparison_table
 
     for file in options.plugin:
         plug_in(file)
-    store = Store.open(options.store)
+    store = Store.open(options.store, create=False)
     try:
         comparison = compare(store, _pairs(options.base, options.other))
     finally:
@@ -54,6 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     for name in wanted:
         if name not in known:
             raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))
+    check_label(options.by, [comparison])
     print_tables([comparison_table(comparison, wanted, options.by)], options.format)
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,12 +12,14 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.groups import Judged
 from sightline.evaluation.rebuild import rebuild
-from sightline.metrics.difference import BASE, before, difference
+from sightline.metrics.difference import difference
 from sightline.metrics.tally import tally
 from sightline.registry import benchmark as find_benchmark
-from sightline.types import Group, MetricValue, Result
+from sightline.types import Group, Metric, MetricValue, Result
 
 Name = tuple[str, int]
+"""A sample and a draw."""
+_Named = dict[Name, Group]
 
 
 class Comparison(Struct, frozen=True):
@@ -46,22 +48,28 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     first = runs[pairs[0][0]]
     for run in runs.values():
         _refuse_unlike(first.result, run.result)
-    each = [list(_paired(runs[base].groups, runs[other].groups)) for base, other in pairs]
-    groups = [group for paired in each for group in paired]
-    if not groups:
+    each = [
+        _paired(number, runs[base].groups, runs[other].groups) for number, (base, other) in enumerate(pairs)
+    ]
+    earlier = {name: group for before, _ in each for name, group in before.items()}
+    later = {name: group for _, after in each for name, group in after.items()}
+    if not later:
         raise UserError("the two runs have no group in common", expected="runs of the same data")
     result = runs[pairs[0][1]].result
-    metrics = find_benchmark(result.benchmark).metrics(result.options)
-    alone = [metric for metric in metrics if metric.needs is None]
-    changes = [difference(metric) for metric in alone]
+    metrics, base_metrics = _metrics(result), _metrics(first.result)
+    changes = [
+        difference(metric, base_metrics[name], lambda group: earlier[group.id, group.draw])
+        for name, metric in metrics.items()
+        if name in base_metrics
+    ]
     return Comparison(
         runs=tuple(pairs),
         task=f"{result.benchmark}:{result.setting}",
         models=(first.result.model, result.model),
-        base=tally([before(group) for group in groups], alone),
-        other=tally(groups, alone),
-        differences=tally(groups, changes),
-        each=[tally(paired, changes) for paired in each] if len(pairs) > 1 else [],
+        base=tally(earlier.values(), list(base_metrics.values())),
+        other=tally(later.values(), list(metrics.values())),
+        differences=tally(later.values(), changes),
+        each=[tally(after.values(), changes) for _, after in each] if len(pairs) > 1 else [],
         alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
     )
 
@@ -70,7 +78,7 @@ class _Run(NamedTuple):
     """A run's result, and its judged groups by sample and draw."""
 
     result: Result
-    groups: dict[Name, Group]
+    groups: _Named
 
     @classmethod
     def of(cls, store: Store, run: int) -> _Run:
@@ -83,27 +91,38 @@ class _Groups:
     """Takes judged groups, by sample and draw."""
 
     def __init__(self) -> None:
-        self.groups: dict[Name, Group] = {}
+        self.groups: _Named = {}
 
     def take(self, judged: Judged) -> None:
         """Keep one."""
         self.groups[judged.group.id, judged.group.draw] = judged.group
 
 
-def _paired(base: Mapping[Name, Group], other: Mapping[Name, Group]) -> Iterator[Group]:
-    """The groups of the second run, those of the first as their partners; probes that both asked alone."""
-    for name, group in other.items():
-        if name not in base:
+def _paired(pair: int, base: Mapping[Name, Group], other: Mapping[Name, Group]) -> tuple[_Named, _Named]:
+    """The groups that two runs share, of the probes that both asked, as each of them has it; the pair is
+    part of their names."""
+    earlier, later = {}, {}
+    for (sample, draw), after in other.items():
+        before = base.get((sample, draw))
+        if before is None:
             continue
-        before = {outcome.variant: outcome for outcome in base[name]}
-        shared = tuple(outcome for outcome in group if outcome.variant in before)
+        shared = {outcome.variant for outcome in before} & {outcome.variant for outcome in after}
         if shared:
-            yield replace(
-                group,
-                outcomes=shared,
-                judgements=(*group.judgements, *base[name].judgements),
-                partners={BASE: tuple(before[outcome.variant] for outcome in shared)},
-            )
+            name = f"{pair} {sample}"
+            earlier[name, draw] = _only(before, name, shared)
+            later[name, draw] = _only(after, name, shared)
+    return earlier, later
+
+
+def _only(group: Group, name: str, variants: Collection[str]) -> Group:
+    outcomes = tuple(outcome for outcome in group if outcome.variant in variants)
+    return replace(group, id=name, outcomes=outcomes, partners={})
+
+
+def _metrics(result: Result) -> dict[str, Metric]:
+    """The metrics of a run that need no other setting, by name."""
+    metrics = find_benchmark(result.benchmark).metrics(result.options)
+    return {metric.name: metric for metric in metrics if metric.needs is None}
 
 
 def _refuse_unlike(base: Result, other: Result) -> None:

@@ -9,45 +9,37 @@ from msgspec.structs import replace
 
 from sightline.types import Group, Metric, Term, Unit
 
-BASE = "base"
-"""The partner of a group that it is held against: the outcomes of the same probes in the other run."""
-
 Label = tuple[str, str] | None
+Before = Callable[[Group], Group]
+"""The same group in the run that it is held against, with the judgements of that run."""
 
 
-def difference(metric: Metric) -> Metric:
-    """The metric of a group less that of its partner BASE, averaged over groups; under each label, that of
-    the terms which carry it.
+def difference(metric: Metric, base: Metric, before: Before) -> Metric:
+    """The metric of a group less `base` of the same group before, averaged over groups; under each label,
+    that of the terms which carry it.
 
     For groups of equal size the mean of these is the difference of the two runs' values.
     """
-    unit: Unit = "points" if metric.unit == "percent" else metric.unit
-    return replace(metric, terms=_apart(metric.terms), unit=unit, absent="no group counts in both runs")
 
-
-def before(group: Group) -> Group:
-    """The group as it was in the run that it is held against."""
-    return replace(group, outcomes=group.partners[BASE], partners={})
-
-
-def _apart(terms: Callable[[Group], Iterable[Term]]) -> Callable[[Group], Iterator[Term]]:
-    def apart(group: Group) -> Iterator[Term]:
-        here, there = _means(terms(group)), _means(terms(before(group)))
+    def terms(group: Group) -> Iterator[Term]:
+        earlier = before(group)
+        here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
         for label, value in here.items():
             if label in there:
                 labels = {} if label is None else dict([label])
                 yield Term(value - there[label], 1, labels, overall=label is None)
 
-    return apart
+    unit: Unit = "points" if metric.unit == "percent" else metric.unit
+    return replace(metric, terms=terms, unit=unit, absent="no group counts in both runs")
 
 
-def _means(terms: Iterable[Term]) -> dict[Label, float]:
-    """The mean over a group, under None, and over its terms with each label."""
+def _means(terms: Iterable[Term], group: Group) -> dict[Label, float]:
+    """The mean over a group, under None, and over its terms with each label: their own, or the group's."""
     sums: defaultdict[Label, float] = defaultdict(float)
     counts: defaultdict[Label, float] = defaultdict(float)
     for term in terms:
         carried: list[Label] = [None] if term.overall else []
-        for name, values in (term.labels or {}).items():
+        for name, values in (group.labels if term.labels is None else term.labels).items():
             carried += [(name, value) for value in ((values,) if isinstance(values, str) else values)]
         for label in carried:
             sums[label] += term.sum

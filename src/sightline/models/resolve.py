@@ -162,6 +162,9 @@ def _attachment(args: LocalArgs) -> Attachment | None:
     """The adapter that is to be attached to a local model."""
     if args.adapter is None:
         return None
+    from sightline.adapter.needs import check_installed
+
+    check_installed()
     from sightline.adapter.saved import SavedAdapter
 
     return SavedAdapter(Path(args.adapter))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
+from sightline.errors import unknown_name
 from sightline.evaluation.compare import Comparison
 from sightline.report.grid import Column, Field, Table, clusters_cell, n_cell, table, value_cell
 from sightline.report.varied import short_names
@@ -44,11 +45,19 @@ def comparison_table(comparison: Comparison, metrics: Collection[str], by: str |
     return table(comparison.task, fields, rows, notes)
 
 
+def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
+    """Raise UserError for a label under which these comparisons tell nothing."""
+    subsets = (change.subset for comparison in comparisons for change in comparison.differences)
+    known = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
+    if by is not None and by not in known:
+        raise unknown_name("label", by, known)
+
+
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
     """A difference in each pair of runs alone."""
     place = (change.metric, change.subset)
-    found = [one for pair in comparison.each for one in pair if (one.metric, one.subset) == place]
-    return " ".join("-" if one.value is None else f"{one.value:+.1f}" for one in found)
+    values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
+    return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
 
 
 def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:

@@ -16,8 +16,8 @@ class Attachment(Protocol):
     def refuse_other(self, base: str) -> None:
         """Raise UserError where it was trained on a model of another identity."""
 
-    def refuse_known(self, request: Request) -> None:
-        """Raise UserError where a picture of the request was shown to it in training."""
+    def refusal(self, request: Request) -> str:
+        """Why this must not be asked of it: a picture was shown to it in training; else nothing."""
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where it does not fit."""

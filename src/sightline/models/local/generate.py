@@ -51,7 +51,10 @@ def _options(
     }
     processors = LogitsProcessorList()
     if sampling.repetition_penalty != 1:
-        seen = None if loaded.is_seq2seq else inputs["attention_mask"]
+        seen = None if loaded.is_seq2seq else inputs["attention_mask"].bool()
+        if seen is not None and loaded.before is not None:
+            # Room for what goes before a prompt is no part of it.
+            seen = seen & (seen.cumsum(1) > loaded.before.length)
         processors.append(_Penalty(sampling.repetition_penalty, seen))
     if sampling.temperature > 0:
         dice = [Random(f"{sampling.seed} {one.request.key}") for one in batch]
@@ -87,7 +90,7 @@ class _Penalty:
         if self._seen is not None:
             # The last token of a prompt is its own, and has come already.
             prompts = tokens[:, : self._seen.shape[1]]
-            prompts = prompts.where(self._seen.bool(), prompts[:, -1:])
+            prompts = prompts.where(self._seen, prompts[:, -1:])
             tokens = torch.cat((prompts, tokens[:, prompts.shape[1] :]), dim=1)
         return self._penalize(tokens, scores)
 

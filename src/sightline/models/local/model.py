@@ -105,9 +105,6 @@ class LocalModel:
         """Answer requests in batches of like ones; each chunk of them is handed over when it is done."""
         # Of its own for each window: one that was given up must not cut off the next.
         self._stop = stop = Event()
-        if self._attachment is not None:
-            for request in requests:
-                self._attachment.refuse_known(request)
         waiting = chunks(requests, self._most)
         running: set[asyncio.Future[list[Result]]] = set()
         try:
@@ -147,7 +144,7 @@ class LocalModel:
         found: list[Result] = []
         with self._encoding:
             for place in chunk:
-                one = self._encoder.encode(requests[place])
+                one = self._encode(requests[place])
                 if isinstance(one, Failure):
                     found.append((place, one))
                 else:
@@ -157,6 +154,12 @@ class LocalModel:
                 for part in self._fitting(batch, stop):
                     found += part
         return found
+
+    def _encode(self, request: Request) -> Encoded | Failure:
+        """What the model is given, or why it cannot be asked."""
+        if self._attachment is not None and (reason := self._attachment.refusal(request)):
+            return Failure("permanent", reason)
+        return self._encoder.encode(request)
 
     def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[Result]]:
         """The answers of a batch, in halves where memory does not suffice for it or a request of it fails."""
