@@ -190,9 +190,11 @@ def test_a_picture_of_the_training_is_refused(
         {name: torch.nn.Parameter(tensor) for name, tensor in read_weights(tmp_path).items()},
     )
     model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
-    assert len(_texts(model, [other])) == 1
-    with pytest.raises(UserError, match="was trained on this picture"):
-        _texts(model, [other, known])
+    fine, refused = _ask(model, [other, known])
+    assert isinstance(fine, Answer)
+    assert isinstance(refused, Failure)
+    assert refused.kind == "permanent"
+    assert "was trained on this picture" in refused.message
 
 
 def test_weights_that_do_not_belong_to_the_settings_are_named(folder: Folder, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
     pytest.skip("needs the extra 'adapter'", allow_module_level=True)
 
 import torch
+from msgspec.structs import replace
 from PIL import Image
 
 from sightline.adapter.attach import attach
@@ -400,3 +401,48 @@ def test_the_size_for_a_model_is_told_from_its_configuration_alone(
             == (size or found["adapter"])
         )
         assert found["width"] == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"recipe": {"steps": 0}}, "--steps is too small"),
+        ({"recipe": {"accumulate": 0}}, "--accumulate is too small"),
+        ({"recipe": {"rate": -1.0}}, "--rate and --consistency must be above 0"),
+        ({"recipe": {"consistency": 2.0}}, "--consistency has no effect with --loss ce"),
+        ({"adapter": Prefix(prefix=0)}, "--set prefix is too small"),
+        ({"held_out": 1.5}, "--held-out is no share"),
+        ({"held_out": 0, "embedder": "all-MiniLM-L6-v2"}, "--embedder has no effect"),
+        ({"model_args": {"adapter": "old"}}, "trained on a model without one"),
+    ],
+)
+def test_numbers_out_of_range_and_options_without_effect_are_refused(
+    change: dict[str, Any], said: str, folder: Folder, data: Path, tmp_path: Path
+) -> None:
+    training = _training(folder("llava"), data, tmp_path / "out", recipe=change.pop("recipe", {}))
+    with pytest.raises(UserError, match=said):
+        _train(replace(training, **change))
+    assert not (tmp_path / "out").exists()
+
+
+def test_examples_with_and_without_pictures_do_not_mix(folder: Folder, data: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in data.read_text().splitlines()]
+    lines[1]["images"] = []
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match="some examples show a picture and others none"):
+        _train(_training(folder("llava"), data, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["llava", "paligemma", "qwen2_vl", "idefics3"])
+def test_no_place_of_an_answer_sees_what_follows_it(name: str, folder: Folder, data: Path) -> None:
+    plain = LocalModel(folder(name), name="hf/tiny")
+    attached = attach(load(plain.checkpoint, plain.args), Prefix())
+    maker = Maker(attached.loaded, "auto", room=0, longest=20)
+    ready = maker.make(read_examples([data], {})[1][0])
+    assert len(ready.answer) > 2
+    first, other = (
+        answer_logits(attached, compose(attached.loaded, [ready._replace(answer=answer)]))[0]
+        for answer in (ready.answer, [*ready.answer[:-2], 7, ready.answer[-1]])
+    )
+    assert torch.equal(first[:-1], other[:-1])
+    assert not torch.equal(first[-1], other[-1])
