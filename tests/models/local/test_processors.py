@@ -71,4 +71,5 @@ def test_memory_that_a_tensor_leaves_behind_is_there_for_the_next(torch: Any) ->
 
     _in_new_thread(processors.occupy, 2)
     rounds = _in_new_thread(lambda: [pages() for _ in range(4)])
-    assert rounds[-1] < sum(sizes) * 4 / resource.getpagesize() / 100
+    # Without it 15 to 30 % of all pages are taken anew in each round.
+    assert min(rounds) < 0.05 * sum(sizes) * 4 / resource.getpagesize()
