@@ -27,8 +27,8 @@ def run(task: str, *, model: str, judge: str | Sequence[str] = "rules", **option
 
     Options are those of the command line with underscores: data, split, limit, shuffle, repeats, seed,
     concurrency, store, out, against, set, gen, preset, model_args, judge_gen, decide, fresh, model_id,
-    retry_errors, max_requests, max_cost, config; and `progress=True`. Raises UserError where the call or
-    the data is wrong.
+    retry_errors, max_requests, max_cost, config, augment, captioner, captions, fail_if (a list); and
+    `progress=True`. Raises UserError where the call or the data is wrong.
     """
     return _wait(arun(task, model=model, judge=judge, **options))
 
@@ -64,18 +64,20 @@ def sweep(
     judge: str | Sequence[str] = "rules",
     set: Mapping[str, Any] | None = None,  # noqa: A002
     gen: Mapping[str, Any] | None = None,
+    augment: str | Sequence[str] = (),
     **options: Any,
 ) -> Sweep:
     """Run every combination: `sweep("codis", models=["a", "b"], gen={"temperature": [0.2, 0.7, 1]})`.
 
     A list under `set` or `gen` holds values to vary; anything else is one value (a value that is a list
-    itself stands in another list). Other options as for `run`; `max_requests` and `max_cost` hold over
-    all, `out` receives a folder a point, sweep.json and sweep.md. Raises UserError before the first call
-    where anything is wrong with any combination.
+    itself stands in another list); `augment` is one way to tell pictures in words, or several. Other
+    options as for `run`; `max_requests` and `max_cost` hold over all, `out` receives a folder a point,
+    sweep.json and sweep.md. Raises UserError before the first call where anything is wrong with any
+    combination.
     """
     progress = bool(options.pop("progress", False))
     base = _spec(task=task, judges=_names(judge), **options)
-    points = plan_sweep(base, _names(models), _values(set), _values(gen))
+    points = plan_sweep(base, _names(models), _values(set), _values(gen), _names(augment))
     return _wait(asweep(points, base.out, show_progress=progress))
 
 

@@ -64,6 +64,20 @@ def look(picture: Picture, known: Mapping[str, PictureFile]) -> PictureFile:
     return _inspect(picture.path, path, stamp)
 
 
+def decode(file: PictureFile) -> None:
+    """Read a picture to its last pixel; of an animation the first frame, which is what models are shown.
+
+    Raises BadPicture where that cannot be done.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(file.path, formats=[file.format]) as image:
+            image.load()
+    except Exception as error:  # as in _header
+        raise BadPicture(f"{file.path}: cannot be decoded: {error}") from None
+
+
 def transform_for(file: PictureFile, limits: PictureLimits) -> str:
     """What must be done to a picture before a model with these limits can be shown it; '' for nothing."""
     side = max(file.width, file.height)

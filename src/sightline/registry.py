@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "codis": "sightline.benchmarks.codis:Codis",
     "iibench": "sightline.benchmarks.iibench:IIBench",
+    "contextual": "sightline.benchmarks.contextual:Contextual",
     "mmr3": "sightline.benchmarks.mmr3:mmr3",
     "groups": "sightline.benchmarks.groups:groups",
 }

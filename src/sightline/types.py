@@ -20,6 +20,9 @@ Unit = Literal["percent", "points", "number"]
 """Points are differences of percentages, -100 to 100."""
 
 
+CUT_OFF = ("length", "max_tokens")
+"""The finish reasons of a model that was stopped by its token limit."""
+
 UNCHANGED = "unchanged"
 """The option, and the setting, that asks the unchanged input again and again (MM-R3 4.2: Sampling)."""
 
@@ -92,6 +95,7 @@ class Probe(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)
     draws: int = 0
     choices: tuple[str, ...] = ()
+    evidence: tuple[Picture, ...] = ()
 
 
 class PictureFile(Struct, frozen=True):
@@ -155,6 +159,11 @@ class Answer(Struct, frozen=True):
     usage: Usage = field(default_factory=Usage)
     latency: float = 0.0
     version: str = ""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the model was cut off by its token limit."""
+        return self.finish_reason in CUT_OFF
 
 
 class Failure(Struct, frozen=True):
@@ -232,7 +241,7 @@ class Outcome(Struct, frozen=True):
     @property
     def truncated(self) -> bool:
         """Whether the model was cut off by its token limit."""
-        return self.finish_reason in ("length", "max_tokens")
+        return self.finish_reason in CUT_OFF
 
     @property
     def answered(self) -> bool:
@@ -245,7 +254,8 @@ class Group(Struct, frozen=True):
 
     `judgements` are verdicts with two targets or more (`same_meaning`). `partners` holds, per other
     setting that a metric needs, that setting's outcomes for the same sample in the same variant order;
-    it lacks a setting whose answers are not known.
+    it lacks a setting whose answers are not known. `evidence` holds, by answer key, the pictures that a judge
+    of that answer is shown.
     """
 
     id: str
@@ -254,6 +264,7 @@ class Group(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
     judgements: tuple[Verdict, ...] = ()
     partners: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
+    evidence: Mapping[str, tuple[PictureFile, ...]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
@@ -386,7 +397,8 @@ class Case(Struct, frozen=True):
     """Something to be judged: one answer against its reference, or two answers against each other.
 
     `texts` are the answers' texts in the order of `targets`; `references` and `options` belong to the
-    question that was asked. A case about one answer says its `place` in the group and its `variant`.
+    question that was asked. A case about one answer says its `place` in the group and its `variant`; it holds
+    the `pictures` that a judge may be shown of it.
     """
 
     targets: tuple[str, ...]
@@ -397,3 +409,4 @@ class Case(Struct, frozen=True):
     options: tuple[str, ...] = ()
     place: int | None = None
     variant: str = ""
+    pictures: tuple[PictureFile, ...] = ()

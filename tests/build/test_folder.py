@@ -159,3 +159,16 @@ def test_a_disk_that_refuses_is_the_surroundings_fault(
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(SurroundingsError, match=r"manifest.json: cannot be written: Read-only"):
         make(tmp_path, of(2), force=True)
+
+
+def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with held(out, of(1), force=False) as journal:
+        begin(out, of(1), journal)
+        (out / "table.csv").write_text("a,b\n")
+        made = {"table.csv": "0" * 64, "../outside.txt": "0" * 64}
+        finish(out, Manifest(**of(1).header, groups=0, probes=0, pictures=0, made=made), journal)
+    (tmp_path / "outside.txt").write_text("somebody's")
+    make(out, of(2), force=True)
+    assert sorted(content(out)) == [GROUPS, f"{IMAGES}/print 2.png", MANIFEST]
+    assert (tmp_path / "outside.txt").read_text() == "somebody's"

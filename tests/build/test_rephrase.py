@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from sightline.build.asking import Asker, Asking
+from sightline.build.chances import ASKS
 from sightline.build.folder import refuse_other_contents
 from sightline.build.journal import JOURNAL
 from sightline.build.manifest import read_manifest
 from sightline.build.rephrase import (
-    ASKS,
     SAMPLING,
     Job,
     Rephrased,

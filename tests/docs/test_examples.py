@@ -75,6 +75,12 @@ def test_the_building_in_python_of_the_docs_builds(tmp_path: Path, monkeypatch: 
     assert len(read_groups(tmp_path / "compressed" / "groups.jsonl")) == 4
 
 
+def test_the_layout_of_the_docs_is_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(python_blocks("reading.md")[-1], {})
+    printed = re.findall(r"```text\n(.*?)```", (DOCS / "reading.md").read_text(), re.DOTALL)
+    assert capsys.readouterr().out == printed[0]
+
+
 def test_the_groups_file_of_the_docs_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from sightline.benchmarks.contextual import Contextual
 from sightline.benchmarks.iibench import IIBench
+from sightline.engine.runner import Keyed
 from sightline.errors import UserError
-from sightline.evaluation.judges import People, decided, judge_kind, refuse_unfit
-from sightline.types import Case, Verdict, VerdictName
+from sightline.evaluation.groups import judge_requests, judged, second_chances
+from sightline.evaluation.judges import BLIND, Judge, ModelJudge, People, decided, judge_kind, refuse_unfit
+from sightline.evaluation.spec import Spec, effective
+from sightline.pictures import PictureLimits
+from sightline.types import Answer, Case, Failure, Group, Outcome, PictureFile, Usage, Verdict, VerdictName
 
 CASE = Case(("k",), "correct", "Up or down?", ("Up.",), ("Up.",))
 
@@ -64,3 +72,133 @@ def test_a_benchmark_read_by_rules_takes_no_model_judge() -> None:
     with pytest.raises(UserError, match="iibench is not judged by 'openai/gpt-4o'"):
         refuse_unfit(IIBench(), ["openai/gpt-4o"])
     assert [judge_kind(j) for j in ("rules", "people:x", "openai/x")] == ["rules", "people", "model"]
+
+
+SHOWN = PictureFile("/data/x.jpg", "d1", "JPEG", 4000, 30, (1, 1))
+INSTANCE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",), place=0, pictures=(SHOWN,))
+
+
+def contextual_judge(limits: PictureLimits | None = None, **chosen: Any) -> ModelJudge:
+    """A model as the judge of ConTextual, which gives a second chance."""
+    benchmark = Contextual()
+    options = effective(benchmark, benchmark.settings["default"], Spec(task="contextual", set=chosen))
+    return ModelJudge("gpt", "identity", benchmark, options.benchmark, {"temperature": 0}, limits)
+
+
+def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> Keyed:
+    keyed = judge.request(case, draw)
+    assert keyed is not None
+    return keyed
+
+
+def replies(judge: ModelJudge, *texts: str | None) -> dict[str, Answer | Failure]:
+    """What the judge replied in draw 0, 1 ...; None for a call that failed."""
+    return {
+        asked(judge, draw=draw).request.key: Failure("permanent", "no") if text is None else Answer(text)
+        for draw, text in enumerate(texts)
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected", "draw"),
+    [
+        (("Judgement: Yes", "Judgement: No"), "right", 0),
+        (("Let me think.", "Judgement: No"), "wrong", 1),
+        (("Let me think.", "Still thinking."), "undecided", 1),
+        (("Let me think.", None), "undecided", 0),
+        (("Let me think.",), "undecided", 0),
+        ((None, "Judgement: No"), "error", 0),
+        ((), "error", 0),
+    ],
+)
+def test_a_reply_without_a_verdict_has_a_second_chance_and_no_third(
+    texts: tuple[str | None, ...], expected: str, draw: int
+) -> None:
+    judge = contextual_judge()
+    (verdict,) = judge.decide(INSTANCE, replies(judge, *texts))
+    assert (verdict.verdict, verdict.draw) == (expected, draw)
+    assert judge.request(INSTANCE, 2) is None
+
+
+def test_the_second_chance_is_the_same_request_as_another_draw() -> None:
+    first, second = (asked(contextual_judge(), draw=draw).request for draw in (0, 1))
+    assert (first.messages, first.sampling) == (second.messages, second.sampling)
+    assert (first.draw, second.draw) == (0, 1)
+    assert first.key != second.key
+
+
+class Known:
+    """Replies by key."""
+
+    def __init__(self, found: Mapping[str, Answer | Failure]) -> None:
+        self._found = found
+
+    def known(self, keys: Any) -> Mapping[str, Answer | Failure]:
+        return {key: self._found[key] for key in keys if key in self._found}
+
+
+def group(references: tuple[str, ...] = ("16",)) -> Group:
+    outcome = Outcome(
+        sample="s",
+        variant="0-shot",
+        draw=0,
+        group="s",
+        key="k",
+        labels={},
+        response="It is 16.",
+        status="ok",
+        finish_reason="stop",
+        usage=Usage(),
+        verdict="unscored",
+        references=references,
+        question="Which number?",
+    )
+    return Group("s", 0, "c", (outcome,), evidence={"k": (SHOWN,)})
+
+
+def test_only_what_got_no_verdict_is_asked_once_more() -> None:
+    judge, benchmark = contextual_judge(), Contextual()
+    assert [keyed.request.draw for keyed in judge_requests([group()], benchmark, [judge], ())] == [0]
+    for texts, draws in ((("Judgement: No",), []), (("Hm.",), [1]), ((None,), []), ((), [])):
+        known = Known(replies(judge, *texts))
+        again = second_chances([group()], benchmark, [judge], (), known, 1)
+        assert [keyed.request.draw for keyed in again] == draws, texts
+
+
+def test_the_verdict_of_the_second_chance_counts() -> None:
+    judge = contextual_judge()
+    known = Known(replies(judge, "Hm.", "Judgement: Yes"))
+    (one,) = judged([group()], Contextual(), [judge], "first", known, ())
+    assert one.group.outcomes[0].verdict == "right"
+    assert [(verdict.draw, verdict.verdict) for verdict in one.verdicts] == [(1, "right")]
+
+
+def test_an_answer_without_a_reference_is_asked_of_nobody_and_unscored_unless_people_decide() -> None:
+    judge = contextual_judge()
+    bare = group(references=())
+    assert not list(judge_requests([bare], Contextual(), [judge], ()))
+    people = People("people:f", [verdict("right", "ann")])
+    cases: list[tuple[list[Judge], str]] = [
+        ([judge], "unscored"),
+        ([judge, people], "right"),
+        ([people], "right"),
+    ]
+    for judges, expected in cases:
+        (one,) = judged([bare], Contextual(), judges, "first", Known({}), ())
+        assert one.group.outcomes[0].verdict == expected
+
+
+def test_a_judge_who_sees_is_asked_about_the_picture_as_it_takes_it() -> None:
+    request = asked(contextual_judge(PictureLimits(max_side=1000), judge_picture=True)).request
+    assert request.pictures == {SHOWN.path: replace(SHOWN, transform="jpeg-q95-side1000")}
+    other = replace(INSTANCE, pictures=(replace(SHOWN, digest="d2"),))
+    assert asked(contextual_judge(judge_picture=True), other).request.key != request.key
+    assert asked(contextual_judge()).request.pictures == {}
+
+
+def test_a_judge_who_is_to_see_a_picture_that_cannot_be_read_is_an_error() -> None:
+    judge = contextual_judge(judge_picture=True)
+    blind = replace(INSTANCE, pictures=())
+    assert judge.request(blind) is None
+    (error,) = judge.decide(blind, {})
+    assert (error.verdict, error.raw) == ("error", BLIND)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import sightline
-from sightline.build.mini import draw_codis
+from sightline.build.mini import draw_codis, draw_contextual
+from sightline.errors import UserError
 from sightline.formats.drawn import MARK
+from sightline.models.base import Capabilities
+from sightline.models.baseline import Chance
 
 
 def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path: Path) -> None:
@@ -24,3 +29,20 @@ def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path:
     own = run().result
     assert own.options["drawn"] is None
     assert any(metric.published for metric in own.metrics)
+
+
+def test_a_judge_that_takes_no_pictures_is_refused_where_it_is_to_see_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = draw_contextual(tmp_path / "contextual", questions=0, val=2)
+    monkeypatch.setattr(Chance, "capabilities", Capabilities(pictures=False))
+    (tmp_path / "a.jsonl").write_text('{"id": "images/val-001.png", "response": "left"}\n')
+    with pytest.raises(UserError, match="the judge baseline/chance takes no pictures"):
+        sightline.score(
+            "contextual",
+            tmp_path / "a.jsonl",
+            data=data,
+            split="val",
+            judge="baseline/chance",
+            set={"judge_picture": True},
+        )

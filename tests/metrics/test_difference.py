@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sightline.metrics.difference import difference
+from sightline.metrics.difference import difference, paired
 from sightline.metrics.tally import tally
 from sightline.types import Group, Metric, MetricValue, Outcome, Term, Usage
 
@@ -73,6 +73,21 @@ def test_terms_without_labels_of_their_own_have_those_of_their_group() -> None:
     runs = {"a": ("11", "10"), "b": ("11", "11")}
     changes = _changes(metric, runs, category="A")
     assert changes["category=A"].value == changes["all"].value == -50
+
+
+def test_the_groups_own_values_are_those_that_the_difference_averages() -> None:
+    runs = {"a": ("110", "111"), "b": ("000", "001"), "c": ("101", "100")}
+    metric = Metric("acc", _acc, source="")
+    earlier = {name: _group(name, before) for name, (before, _) in runs.items()}
+    later = [_group(name, after) for name, (_, after) in runs.items()]
+    found = paired(later, metric, metric, lambda group: earlier[group.id])
+    changes = _changes(metric, runs)
+    assert list(found) == ["all", "style=s0", "style=s1", "style=s2"]
+    for subset, values in found.items():
+        assert 100 * (values.after - values.before).mean() == pytest.approx(changes[subset].value)
+        assert len(set(values.clusters.tolist())) == changes[subset].clusters
+    assert found["style=s2"].before.tolist() == [0, 0, 1]
+    assert found["style=s2"].after.tolist() == [1, 1, 0]
 
 
 def test_each_run_s_own_reading_is_subtracted() -> None:

@@ -47,6 +47,7 @@ def test_a_run_over_everything_is_comparable(codis: Make, iibench: Make) -> None
         ({"samples": 40, "options": {"limit": 40}}, "40 questions here, 1,399 in the paper"),
         ({"samples": 35, "options": {"split": "dev"}}, "split dev here, test in the paper"),
         ({"options": {"extraction": "strict"}}, "extraction strict here, released in the paper"),
+        ({"options": {"augment": "layout"}}, "augment layout here, none in the paper"),
     ],
 )
 def test_a_run_on_other_questions_or_terms_is_not_comparable(

@@ -40,9 +40,13 @@ class Option(Struct, frozen=True):
     def allowed(self) -> str:
         """What is allowed, in words."""
         if self.choices is not None:
-            switches = {True: "on", False: "off"}
-            return "one of " + ", ".join(str(switches.get(choice, choice)) for choice in self.choices)
+            return "one of " + ", ".join(map(_written, self.choices))
         return f"a whole number from {self.least}" if self.least is not None else "a text"
+
+
+def _written(choice: Any) -> str:
+    """A choice as it is written behind --set KEY=; 0 and 1 are no switches."""
+    return ("off", "on")[choice] if isinstance(choice, bool) else str(choice)
 
 
 ANSWER_BY = Option(
@@ -66,9 +70,9 @@ class Setting(Struct, frozen=True):
 class Facts(Struct, frozen=True):
     """What reports know of a benchmark; empty where it says none.
 
-    `leading`: the metrics that compact tables show. `chance`: metric -> the line that says what guessing
-    gets. `correlated`: the pairs of metrics whose correlation over models its paper speaks of, by
-    `coefficient`. `spread`: the metrics whose spread over models it speaks of.
+    `leading`: the metrics that compact tables show, of which more is better. `chance`: metric -> the line
+    that says what guessing gets. `correlated`: the pairs of metrics whose correlation over models its paper
+    speaks of, by `coefficient`. `spread`: the metrics whose spread over models it speaks of.
     """
 
     leading: tuple[str, ...] = ()
@@ -90,6 +94,7 @@ def about(group: Group, question: str = "correct") -> Iterator[Case]:
             options=outcome.options,
             place=place,
             variant=outcome.variant,
+            pictures=group.evidence.get(outcome.key, ()),
         )
 
 

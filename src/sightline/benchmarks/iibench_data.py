@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -31,13 +31,17 @@ class Question(Struct, frozen=True):
 
 
 class Meta(Struct, frozen=True):
-    """The labels of a picture. `image_type` is a list in test and a string in dev."""
+    """The labels of a picture, and what it is said to mean.
+
+    `image_type` is a list in test and a string in dev; the `explanation` of test-908 is an object.
+    """
 
     domain: str
     emotion: str
     image_type: str | tuple[str, ...]
     difficulty: str
     rhetoric: str | tuple[str, ...]
+    explanation: Any = None
 
 
 class Record(Struct, frozen=True):

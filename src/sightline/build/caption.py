@@ -165,8 +165,7 @@ def _read(one: _Standing, stopped: str) -> Caption:
     """The caption in one line, since prompts give it a line; reasoning is no part of it."""
     key = one.keyed.request.key
     if isinstance(one.result, Answer):
-        cut = one.result.finish_reason in ("length", "max_tokens")
-        return Caption(" ".join(one.result.text.split()), key, cut)
+        return Caption(" ".join(one.result.text.split()), key, one.result.truncated)
     if isinstance(one.result, Failure):
         return Caption(key=key, missing=one.result.message)
     if one.keyed.request.draw:

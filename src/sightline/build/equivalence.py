@@ -323,24 +323,16 @@ def _mean(
     """The mean in percent with its 95 % interval, resampled by picture; Wilson's where each has one pair."""
     if not values:
         return _null(name, reason)
-    import numpy as np
+    from sightline.metrics.statistics import clustered_mean
 
-    from sightline.metrics.statistics import intervals
-
-    place = {cluster: n for n, cluster in enumerate(dict.fromkeys(pair.cluster for pair, _ in values))}
-    sums, counts = np.zeros((len(place), 1)), np.zeros((len(place), 1))
-    for pair, value in values:
-        sums[place[pair.cluster], 0] += value
-        counts[place[pair.cluster], 0] += 1
-    found = intervals(sums, counts, np.array([shares]), seed=seed)[0]
-    mean = 100 * float(sums.sum() / counts.sum())
-    bounds = found.around(mean, 100) if found is not None else None
+    clustered = [(pair.cluster, value) for pair, value in values]
+    mean, clusters, bounds = clustered_mean(clustered, shares=shares, seed=seed)
     return MetricValue(
         name,
         "all",
         mean,
         len(values),
-        len(place),
+        clusters,
         low=bounds.low if bounds else None,
         high=bounds.high if bounds else None,
         interval=bounds.kind if bounds else None,

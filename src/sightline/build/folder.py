@@ -11,8 +11,18 @@ from typing import Any
 from msgspec import Struct, structs
 
 from sightline.build.journal import JOURNAL, Journal, header_of
-from sightline.build.manifest import MANIFEST, Manifest, difference, read_manifest, write_manifest
+from sightline.build.manifest import (
+    MANIFEST,
+    Manifest,
+    difference,
+    digest_or_error,
+    read_manifest,
+    write_manifest,
+)
 from sightline.errors import SurroundingsError, UserError
+from sightline.formats.files import write_atomically
+from sightline.pictures import BadPicture, read_bytes
+from sightline.types import PictureFile
 
 GROUPS, IMAGES = "groups.jsonl", "images"
 
@@ -61,9 +71,11 @@ def begin(out: Path, build: Build, journal: Journal) -> None:
     """
     if not (out / MANIFEST).exists() and journal.header() == build.header:
         return
+    made = read_manifest(out).made if (out / MANIFEST).exists() else {}
+    beside = [name for name in made if Path(name).name == name]
     journal.begin(build.header)
     try:
-        for name in (MANIFEST, GROUPS):
+        for name in (MANIFEST, GROUPS, *beside):
             (out / name).unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(out, error) from None
@@ -82,6 +94,25 @@ def sweep(out: Path, kept: Collection[str]) -> None:
                 path.unlink()
     except OSError as error:
         raise _unwritable(out, error) from None
+
+
+def copy_pictures(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, str]:
+    """Copy pictures as they are to their paths in the folder, and remove all others; paths with SHA-256.
+
+    One that is there already is left alone. SurroundingsError where the disk refuses, or a picture is no
+    longer the one that was looked at.
+    """
+    made = {name: file.digest for name, file in pictures.items()}
+    sweep(out, made)
+    for name, file in pictures.items():
+        if digest_or_error(out / name) == file.digest:
+            continue
+        try:
+            _, content = read_bytes(file)
+        except BadPicture as error:
+            raise SurroundingsError(f"{error}; the same command goes on") from None
+        write_atomically(out / name, [content])
+    return made
 
 
 def finish(out: Path, manifest: Manifest, journal: Journal) -> None:

@@ -34,12 +34,13 @@ class Journal:
     """The journal of a folder, held by one process at a time; its first line says what is being built.
 
     A line that a kill tore off is dropped, and so is all behind it. UserError where another process builds
-    in the folder, SurroundingsError where the disk refuses.
+    in the folder, which `option` names, SurroundingsError where the disk refuses.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, option: str = "--out") -> None:
         self._path = folder / JOURNAL
         self._folder = folder
+        self._option = option
 
     def __enter__(self) -> Self:
         """Open it, made anew with its folder where it is not there, and keep other processes out."""
@@ -111,7 +112,9 @@ class Journal:
         except BlockingIOError:
             self._file.close()
             raise UserError(
-                "another process builds there", file=self._folder, expected="its end, or another --out"
+                "another process builds there",
+                file=self._folder,
+                expected=f"its end, or another {self._option}",
             ) from None
         except OSError as error:
             self._file.close()

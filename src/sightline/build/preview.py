@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -55,9 +55,14 @@ def sheet(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
     labels, and what is asked where that differs. The same folder and seed give the same bytes. UserError
     where groups.jsonl is wrong, SurroundingsError where the disk refuses.
     """
+    draw_lines(read_groups(folder / "groups.jsonl"), folder, path, rows=rows, seed=seed)
+
+
+def draw_lines(lines: Iterable[GroupLine], folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
+    """The same of lines, one at least, that are in no file; their pictures lie in `folder`."""
     from PIL import Image, ImageDraw, ImageFont
 
-    groups = by_group(read_groups(folder / "groups.jsonl"))
+    groups = by_group(lines)
     names = list(groups)
     fitting = _layout(rows, max(len(lines) for lines in groups.values()))
     chosen = sorted(Random(f"preview {seed}").sample(range(len(names)), min(fitting.rows, len(names))))

@@ -11,13 +11,22 @@ from msgspec import Struct, field
 
 import sightline
 from sightline.build.asking import Asker
+from sightline.build.chances import ASKS, Wanted, obtain, to_ask
 from sightline.build.decode import ENDINGS
-from sightline.build.folder import GROUPS, IMAGES, Build, begin, finish, held, nothing_left, sweep
+from sightline.build.folder import (
+    GROUPS,
+    IMAGES,
+    Build,
+    begin,
+    copy_pictures,
+    finish,
+    held,
+    nothing_left,
+)
 from sightline.build.manifest import (
     Apart,
     Manifest,
     digest_of,
-    digest_or_error,
     fingerprint,
     held_against,
 )
@@ -25,16 +34,12 @@ from sightline.build.replies import read
 from sightline.build.sources import Source, drop_reason, refuse_twins
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
-from sightline.errors import SurroundingsError
-from sightline.formats.files import write_atomically
 from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
-from sightline.pictures import BadPicture, look, read_bytes
+from sightline.pictures import BadPicture, look
 from sightline.prompts import fill, load
-from sightline.types import Answer, Failure, Message, Picture, PictureFile, user
+from sightline.types import Answer, Message, Picture, PictureFile, user
 
 KIND = "rephrase"
-ASKS = 3
-"""How often a question is asked about before it is dropped."""
 SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
 """Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
 
@@ -147,33 +152,16 @@ async def rephrase(job: Job, asker: Asker, store: Store, *, shown: bool = False)
     Raises UserError where the model cannot be used at all, SurroundingsError where the store fails.
     Cancelled, it keeps everything answered so far.
     """
-    found: dict[str, Rephrased] = {}
-    pending: Sequence[Source] = job.sources
-    async with asker.kept_open():
-        for draw in range(ASKS):
-            requests = _requests(pending, asker, draw)
-            title = "rephrasing" if draw == 0 else f"rephrasing again ({draw})"
-            await asker.ask(store, list(requests.values()), title, shown=shown)
-            found |= _readings(pending, requests, store, draw, asker.counts.stopped)
-            pending = [source for source in pending if _wants_another(found[source.id], draw)]
-            if not pending or asker.counts.stopped:
-                break
-    return found
+    found = await obtain(_wanted(job, asker), asker, store, "rephrasing", shown=shown)
+    return {
+        name: Rephrased(one.found or (), one.draw, one.key, one.dropped, one.unanswered)
+        for name, one in found.items()
+    }
 
 
 def estimate(job: Job, asker: Asker, store: Store) -> Estimate:
     """What `rephrase` would ask, by what the store holds; nothing is asked or written."""
-    pending: Sequence[Source] = job.sources
-    known = least = most = 0
-    for draw in range(ASKS):
-        requests = _requests(pending, asker, draw)
-        settled = asker.settled(store, list(requests.values()))
-        unknown = {keyed.request.key for keyed in requests.values()} - settled
-        known, least, most = known + len(settled), least + len(unknown), most + len(unknown) * (ASKS - draw)
-        pending = [source for source in pending if requests[source.id].request.key in settled]
-        found = _readings(pending, requests, store, draw, "")
-        pending = [source for source in pending if _wants_another(found[source.id], draw)]
-    return Estimate(len(job.sources), len(job.dropped), known, least, most)
+    return Estimate(len(job.sources), len(job.dropped), *to_ask(_wanted(job, asker), asker, store))
 
 
 def write(job: Job, found: Mapping[str, Rephrased], out: Path, *, force: bool = False) -> RephraseManifest:
@@ -187,11 +175,11 @@ def write(job: Job, found: Mapping[str, Rephrased], out: Path, *, force: bool = 
     replies = {name: one.dropped for name, one in found.items() if one.dropped}
     if not done:
         raise nothing_left({**job.dropped, **replies}, "questions")
-    pictures = {job.files[source.id].digest: job.files[source.id] for source in done}
+    pictures = {_name(file): file for file in (job.files[source.id] for source in done)}
     lines = [line for source in done for line in _lines(source, job.files[source.id], found[source.id])]
     with held(out, job.build, force=force) as journal:
         begin(out, job.build, journal)
-        made = _copy(pictures, out)
+        made = copy_pictures(pictures, out)
         write_groups(lines, out / GROUPS)
         made = {GROUPS: digest_of(out / GROUPS), **made}
         manifest = RephraseManifest(
@@ -216,32 +204,18 @@ def _prompts() -> Mapping[str, str]:
     return prompts
 
 
-def _requests(sources: Sequence[Source], asker: Asker, draw: int) -> dict[str, Keyed]:
-    return {source.id: asker.keyed(request(source), draw) for source in sources}
+def _wanted(job: Job, asker: Asker) -> Wanted[tuple[str, ...]]:
+    sources = {source.id: source for source in job.sources}
 
+    def ask(name: str, draw: int) -> Keyed:
+        return asker.keyed(request(sources[name]), draw)
 
-def _readings(
-    sources: Sequence[Source], requests: Mapping[str, Keyed], store: Store, draw: int, stopped: str
-) -> dict[str, Rephrased]:
-    keys = {source.id: requests[source.id].request.key for source in sources}
-    known = store.known(list(keys.values()))
-    return {
-        source.id: _reading(source, keys[source.id], known.get(keys[source.id]), draw, stopped)
-        for source in sources
-    }
+    def reading(name: str, answer: Answer) -> tuple[tuple[str, ...] | None, str]:
+        source = sources[name]
+        found = read(answer.text, source.question, source.references, cut=answer.truncated)
+        return found.rephrasings or None, found.objection
 
-
-def _reading(source: Source, key: str, result: Answer | Failure | None, draw: int, stopped: str) -> Rephrased:
-    if not isinstance(result, Answer):
-        why = "the budget is spent" if stopped == "budget" else "not asked"
-        return Rephrased(draw=draw, key=key, unanswered=why if result is None else result.message)
-    cut = result.finish_reason in ("length", "max_tokens")
-    reading = read(result.text, source.question, source.references, cut=cut)
-    return Rephrased(reading.rephrasings, draw, key, dropped=reading.objection)
-
-
-def _wants_another(one: Rephrased, draw: int) -> bool:
-    return bool(one.dropped) and draw + 1 < ASKS
+    return Wanted(list(sources), ask, reading)
 
 
 def _lines(source: Source, file: PictureFile, one: Rephrased) -> list[GroupLine]:
@@ -266,18 +240,3 @@ def _lines(source: Source, file: PictureFile, one: Rephrased) -> list[GroupLine]
 def _name(file: PictureFile) -> str:
     """A picture's place in the folder, by its content: two sources that show the same one share it."""
     return f"{IMAGES}/{file.digest[:16]}{ENDINGS[file.format][0]}"
-
-
-def _copy(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, str]:
-    """Copy pictures as they are, those that are there already left alone; their paths with their SHA-256."""
-    made = {_name(file): digest for digest, file in pictures.items()}
-    sweep(out, made)
-    for digest, file in pictures.items():
-        if digest_or_error(out / _name(file)) == digest:
-            continue
-        try:
-            _, content = read_bytes(file)
-        except BadPicture as error:
-            raise SurroundingsError(f"{error}; the same command goes on") from None
-        write_atomically(out / _name(file), [content])
-    return made

@@ -13,7 +13,12 @@ KINDS = {
     "perturb": "any other perturbation of pictures: crop, jpeg, rotate, blur, or your own",
     "scenes": "drawn scenes in the layouts of the benchmarks, for the embedded model `mini`",
     "caption": "say what is in pictures, by a model that takes pictures (CODIS)",
+    "read": "say what is written in pictures, and where, by OCR (ConTextual)",
     "equivalence": "how far what was built means the same as its original",
+    "curate": "raw pictures without copies, and by how much is written in them (II-Bench, ConTextual)",
+    "synthesize": "instructions for pictures, with responses, by a model that sees them (ConTextual)",
+    "verify": "drop what people find wrong in a table (ConTextual, II-Bench)",
+    "split": "a validation split in proportion to the categories (ConTextual)",
 }
 
 EXAMPLE = """example:
@@ -22,8 +27,8 @@ EXAMPLE = """example:
 
 What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
 `mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
-`sightline run groups:FOLDER` about any other. scenes draws a data folder a benchmark, caption writes a file,
-equivalence measures.
+`sightline run groups:FOLDER` about any other. scenes draws a data folder a benchmark, caption and read
+write a file, equivalence measures; curate, synthesize, verify and split make data sets of one's own.
 """
 
 

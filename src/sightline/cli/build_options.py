@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sightline.cli.options import Group
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add("--labels", metavar="FILE", help="names of a Landmarks csv's landmarks (landmark_id, category)")
 
 
+def add_reading(group: Group) -> None:
+    """How many work where pictures are read: --processes, --threads."""
+    add = group.add_argument
+    add("--processes", type=int, metavar="N", help="processes that work (default: one a core)")
+    add("--threads", type=int, metavar="N", help="threads of each (default: the cores dealt out among them)")
+
+
+def shared_out(options: argparse.Namespace) -> tuple[int, int]:
+    """How many processes read, with how many threads each; all cores together where neither is said."""
+    cores = os.cpu_count() or 1
+    processes = cores if options.processes is None else options.processes
+    threads = max(1, cores // max(1, processes)) if options.threads is None else options.threads
+    for option, number in (("--processes", processes), ("--threads", threads)):
+        if number < 1:
+            raise UserError(f"{option} is too small", found=number, expected="1 or more")
+    return processes, threads
+
+
 def sources_of(options: argparse.Namespace) -> list[Source]:
     """The sources that SOURCE, --images and --labels name; UserError where one is wrong."""
     from sightline.build.sources import picture_sources
@@ -97,7 +116,8 @@ def preview_path(options: argparse.Namespace) -> Path | None:
     if path.suffix.lower() != ".png" or path.is_dir():
         raise UserError("is no place for --preview", file=path, expected="a file that ends in .png")
     # The sheet may lie in the folder that is built, which need not be there yet.
-    if not path.parent.is_dir() and path.parent.absolute() != Path(options.out).absolute():
+    out = Path(options.out).absolute() if options.out else None
+    if not path.parent.is_dir() and path.parent.absolute() != out:
         raise UserError("there is no such folder", file=path.parent, expected="an existing one for --preview")
     return path
 
@@ -165,17 +185,22 @@ def tell(manifest: Manifest, out: Path) -> None:
 
 def tell_unanswered(unanswered: Mapping[str, str], whole: str, what: str) -> None:
     """Print on standard error which of the `whole` have no answer (`what`), by the reason, and the remedy."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in unanswered.items():
-        by_reason.setdefault(why, []).append(name)
     print(f"{len(unanswered):,} of {whole} have no {what} and are left out:", file=sys.stderr)
-    for why, names in by_reason.items():
-        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-        print(f"  {why}: {', '.join(names[:NAMED])}{more}", file=sys.stderr)
+    tell_by_reason(unanswered)
     print(
         "the same command asks again what failed for a time; --retry-errors asks the rest too",
         file=sys.stderr,
     )
+
+
+def tell_by_reason(left_out: Mapping[str, str]) -> None:
+    """Print on standard error what was left out, a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        print(f"  {why}: {', '.join(names[:NAMED])}{more}", file=sys.stderr)
 
 
 def draw(out: Path, sheet: Path | None, seed: int) -> None:

@@ -12,6 +12,8 @@ EXAMPLE = """examples:
   sightline compare 3 4 --by style --metric con --metric acc
   sightline compare 3 4,5,6                    runs 4, 5 and 6 together (three seeds), each less run 3
   sightline compare 4,5,6 7,8,9                run 7 less 4, 8 less 5 and 9 less 6, together
+  sightline compare 3 4 --tests                every test, and which difference could have been found
+  sightline compare 3 4 --fail-if worse        exit status 5 where run 4 is significantly worse
   sightline report --list                      the numbers of the runs
 """
 
@@ -29,18 +31,27 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="only this; may repeat (default: the leading ones)",
     )
     add("--by", metavar="LABEL", help="also under each value of this label")
+    add("--tests", action="store_true", help="a second table: every test, corrected, and what it could find")
+    loss = (
+        "exit with status 5 where this is a significant difference (Holm, over the rows of the table), or "
+        "has no number: worse (any leading metric), 'acc_p: worse', 'miss: higher'; may repeat"
+    )
+    add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
     add("--format", choices=("table", "markdown", "csv", "json"), default="table", help="how it is printed")
+    json_too = "the same as --format json"
+    add("--json", action="store_const", dest="format", const="json", help=json_too)
     add_store(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the table; returns the exit status."""
-    from sightline.cli.printing import print_tables
+    """Print the table; returns the exit status, 5 where a condition of --fail-if holds."""
+    from sightline.cli.printing import print_failed, print_tables
     from sightline.engine.store import Store
-    from sightline.evaluation.compare import compare
+    from sightline.evaluation.compare import compare, tested
+    from sightline.evaluation.losses import losses
     from sightline.registry import facts, plug_in
-    from sightline.report.comparison import check_label, comparison_table
+    from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
 
     for file in options.plugin:
         plug_in(file)
@@ -50,13 +61,22 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         store.close()
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
-    wanted = options.metric or facts(comparison.task.partition(":")[0]).leading
+    leading = facts(comparison.task.partition(":")[0]).leading
+    wanted = options.metric or leading
     for name in wanted:
         if name not in known:
             raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))
     check_label(options.by, [comparison])
-    print_tables([comparison_table(comparison, wanted, options.by)], options.format)
-    return 0
+    rows = rows_of(comparison, wanted, options.by)
+    conditions = losses(options.fail_if, rows, leading)
+    found = tested(comparison, rows)
+    tables = [comparison_table(comparison, rows, found)]
+    if options.tests:
+        tables.append(tests_table(comparison, rows, found))
+    print_tables(tables, options.format)
+    lost = [one for condition in conditions for one in condition.found(rows, found)]
+    print_failed(lost)
+    return 5 if lost else 0
 
 
 def _runs(word: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""`sightline data`: fetch the public data sets at a pinned revision, or look through a data folder."""
+"""`sightline data`: fetch the public data sets at a pinned revision, look through a data folder, count it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
+  sightline data pull contextual                         the records, then 506 pictures by their urls
   sightline data pull styles                             weights for `build restyle`, into ./data/styles
   sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
   sightline data check iibench --data data/iibench --split test
+  sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
 """
 SHOWN = 10
 """Faults of a kind that are printed."""
@@ -27,60 +29,69 @@ SHOWN = 10
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `data`."""
     parser.epilog = EXAMPLE
-    parser.add_argument("action", help="pull: fetch a data set; check: look through one")
-    parser.add_argument("benchmark", help="codis or iibench; pull also: styles")
+    parser.add_argument("action", help="pull: fetch a data set; check: look through one; describe: count it")
+    parser.add_argument("benchmark", help="codis, iibench or contextual; pull also: styles")
     pull = parser.add_argument_group("pull")
     pull.add_argument("--to", metavar="DIR", help="where its folder comes to lie (default ./data)")
     pull.add_argument(
         "--from",
         dest="origin",
         metavar="URL|PATH",
-        help="another place of the repository's .tar.gz at the pinned revision (styles: or a folder of the "
-        "files); it is checked all the same",
+        help="another place of the repository's .tar.gz at the pinned revision (contextual, styles: or a "
+        "folder of the files); it is checked all the same",
     )
-    check = parser.add_argument_group("check")
+    pull.add_argument(
+        "--allow-private",
+        action="store_true",
+        help="fetch pictures by url from addresses that are not public too (this machine, its network)",
+    )
+    check = parser.add_argument_group("check and describe")
     check.add_argument(
         "--data", metavar="DIR", help="data folder in the released layout (else SIGHTLINE_DATA)"
     )
     check.add_argument("--split", metavar="S", help="only this split (default: all that are there)")
-    check.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Fetch or look through; returns 1 where a picture is missing or broken."""
+    """Fetch, look through or count; returns 1 where a picture is missing or broken."""
     from sightline.data.sources import SOURCES
     from sightline.data.styles import STYLES
 
-    if options.action not in ("pull", "check"):
-        raise unknown_name("action", options.action, ("pull", "check"))
+    actions = {"pull": _pull, "check": _check, "describe": _describe}
+    if options.action not in actions:
+        raise unknown_name("action", options.action, actions)
     known = {**SOURCES, STYLES.name: STYLES} if options.action == "pull" else SOURCES
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
-    source = known[options.benchmark]
-    return _pull(source, options) if options.action == "pull" else _check(source, options)
+    return actions[options.action](known[options.benchmark], options)
 
 
 def _pull(source: Source, options: argparse.Namespace) -> int:
-    from sightline.data.pull import pull
+    from sightline.cli.data_pull import print_pulled, pull_whole
 
-    _refuse(options, "check", data=None, split=None, json=False)
-    folder, fetched = pull(source, Path(options.to or "data"), origin=options.origin, shown=not options.quiet)
-    print(f"{folder}: {source.repository} at {source.revision}{'' if fetched else ', there already'}")
-    print(f"  paper: {source.paper}")
-    print(f"  licence: {source.licence}")
-    return 0
+    _refuse(options, "check", data=None, split=None)
+    if options.allow_private and not source.links:
+        raise UserError(
+            "--allow-private is for pictures by url", expected=f"it left out: {source.name} has none"
+        )
+    pulled = pull_whole(
+        source,
+        Path(options.to or "data"),
+        options.origin,
+        private=options.allow_private,
+        shown=not options.quiet,
+    )
+    print_pulled(pulled, as_json=options.json)
+    return 1 if pulled.pictures and pulled.pictures.missing else 0
 
 
 def _check(source: Source, options: argparse.Namespace) -> int:
     from sightline.data.check import check
-    from sightline.evaluation.prepare import data_of
-    from sightline.evaluation.spec import Spec
 
-    _refuse(options, "pull", to=None, origin=None)
-    folder = data_of(Spec(task=source.name, data=options.data))
-    found = check(source, folder, options.split, shown=not options.quiet)
+    found = check(source, _folder(source, options), options.split, shown=not options.quiet)
     if options.json:
         import msgspec
 
@@ -93,11 +104,29 @@ def _check(source: Source, options: argparse.Namespace) -> int:
     return 0 if found.sound else 1
 
 
+def _describe(source: Source, options: argparse.Namespace) -> int:
+    from sightline.cli.data_describe import print_description
+    from sightline.data.describe import describe
+
+    found = describe(source, _folder(source, options), options.split, shown=not options.quiet)
+    print_description(found, as_json=options.json)
+    return 0
+
+
+def _folder(source: Source, options: argparse.Namespace) -> Path | None:
+    """The folder to look through; UserError for an option of `pull`."""
+    from sightline.evaluation.prepare import data_of
+    from sightline.evaluation.spec import Spec
+
+    _refuse(options, "pull", to=None, origin=None, allow_private=False)
+    return data_of(Spec(task=source.name, data=options.data))
+
+
 def _refuse(options: argparse.Namespace, action: str, **defaults: object) -> None:
     """Raise UserError for an option of the other action."""
     for name, default in defaults.items():
         if getattr(options, name) != default:
-            word = "--from" if name == "origin" else f"--{name}"
+            word = "--from" if name == "origin" else f"--{name.replace('_', '-')}"
             raise UserError(f"{word} belongs to `data {action}`", expected="see `sightline data --help`")
 
 

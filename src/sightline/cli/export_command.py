@@ -9,10 +9,13 @@ from pathlib import Path
 EXAMPLE = """examples:
   sightline export results/llava --as codis --out outputs.json
   sightline export results/gpt-4o --as submission --data data/iibench --out submission.jsonl
+  sightline export results/gpt-4o-test --as contextual --model gpt-4o --out predictions.json
   sightline export answers.jsonl --as jsonl --out answers-plain.jsonl
 
-codis: the list that CODIS' eval.py reads. iibench: the lines that II-Bench's eval.py reads. submission: the
-lines of II-Bench's challenge. jsonl: plain lines of {"id", "variant", "draw", "response"}.
+codis: the list that CODIS' eval.py reads. contextual: {model: {image_url: response}}, for ConTextual's test
+leaderboard; contextual-val: {model: {image_url: 1 or 0}}, for that of val. iibench: the lines that II-Bench's
+eval.py reads. submission: the lines of II-Bench's challenge. jsonl: plain lines of {"id", "variant", "draw",
+"response"}.
 """
 
 
@@ -27,11 +30,17 @@ def register(parser: argparse.ArgumentParser) -> None:
         dest="layout",
         required=True,
         metavar="LAYOUT",
-        help="codis, iibench, submission or jsonl",
+        help="codis, contextual, contextual-val, iibench, submission or jsonl",
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     parser.add_argument(
         "--data", metavar="DIR", help="data folder, for II-Bench's layouts (else SIGHTLINE_DATA)"
+    )
+    parser.add_argument(
+        "--model",
+        default="",
+        metavar="NAME",
+        help="the model's name in ConTextual's layouts (default: that in metrics.json beside the answers)",
     )
     parser.add_argument("--force", action="store_true", help="write over a FILE that exists")
     parser.set_defaults(execute=execute)
@@ -51,7 +60,8 @@ def execute(options: argparse.Namespace) -> int:
     if answers.is_dir():
         answers /= "answers.jsonl"
     refuse_overwriting(out, options.force)
-    for lost in export(answers, options.layout, out, data_of(Spec(task="", data=options.data))):
+    data = data_of(Spec(task="", data=options.data))
+    for lost in export(answers, options.layout, out, data, options.model):
         print(lost, file=sys.stderr)
     print(f"written: {out}", file=sys.stderr)
     return 0

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sightline.evaluation.spec import Spec
-    from sightline.formats.prediction import Prediction
-    from sightline.types import Outcome, Probe
 
 EXAMPLE = """examples:
   sightline import model_samples_ii_bench.jsonl --task iibench:none --data data/iibench --out answers.jsonl
   sightline import outputs.json --task codis --data data/codis --out answers.jsonl
+  sightline import master.json --task contextual --judgements gpt4_judgments.json --allow-missing \\
+      --data data/contextual --out answers.jsonl --verdicts verdicts.jsonl
 
-FILE may be the released layouts of CODIS and II-Bench, lmms-eval's sample logs, VLMEvalKit's tables, or plain
-JSON lines of {"id", "variant", "response"}; each may be gzipped. Nothing is judged: `sightline score` does.
+FILE may be the released layouts of CODIS, ConTextual and II-Bench, lmms-eval's sample logs, VLMEvalKit's
+tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. Nothing is judged:
+`sightline score` does. What FILE itself says of its answers goes to --verdicts, for `--judge people:FILE`.
+Where FILE holds the answers of several models, they are written model by model, and `version` names it.
 """
 
 
@@ -39,92 +37,64 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-missing", action="store_true", help="leave missing answers out instead of refusing FILE"
     )
+    parser.add_argument("--model", default="", metavar="NAME", help="only this model's answers of FILE")
+    parser.add_argument(
+        "--verdicts", metavar="FILE", help="the verdicts.jsonl to write: what the file says of its answers"
+    )
+    parser.add_argument(
+        "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json about these answers"
+    )
+    parser.add_argument(
+        "--partly",
+        choices=("wrong", "left-out"),
+        default="wrong",
+        help="verdicts on answers that the file calls partly right: wrong (default), or not written",
+    )
     parser.add_argument("--force", action="store_true", help="write over a FILE that exists")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Write the answers."""
-    from sightline.evaluation.spec import Spec
+    from msgspec.structs import replace
+
+    from sightline.errors import UserError
+    from sightline.evaluation.imported import imported
+    from sightline.evaluation.spec import Spec, setting_of, variant_of
+    from sightline.formats.contextual import with_judgements
+    from sightline.formats.contextual_cases import contradicted, reading
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
+    from sightline.formats.read import of_model, read_predictions
+    from sightline.formats.verdicts import write_verdicts
+    from sightline.registry import benchmark as find_benchmark
 
-    out = Path(options.out)
-    refuse_overwriting(out, options.force)
+    out, file = Path(options.out), Path(options.file)
+    for path in (out, *map(Path, filter(None, [options.verdicts]))):
+        refuse_overwriting(path, options.force)
     spec = Spec(
         task=options.task, data=options.data, split=options.split, allow_missing=options.allow_missing
     )
-    outcomes = _outcomes(spec, Path(options.file))
-    write_answers(outcomes, out)
-    print(f"written: {out} ({len(outcomes):,} answers, not judged)", file=sys.stderr)
-    return 0
-
-
-def _outcomes(spec: Spec, file: Path) -> list[Outcome]:
-    """The file's answers: in the order of the data where there is a data folder, else in its own."""
-    from sightline.evaluation.plan import cluster_of, look_at
-    from sightline.evaluation.prepare import data_of
-    from sightline.evaluation.spec import effective, setting_of, split_of
-    from sightline.formats.match import match
-    from sightline.formats.read import read_predictions
-    from sightline.registry import benchmark as find_benchmark
-
     benchmark = find_benchmark(spec.task.partition(":")[0])
-    setting = setting_of(benchmark, spec.task)
-    task = (benchmark.name, setting.name)
-    read = read_predictions(
-        file, benchmark=benchmark.name, setting=setting.name, allow_missing=spec.allow_missing
-    )
-    folder = data_of(spec)
-    if folder is None:
-        return [_outcome(task, one, None, one.picture or one.sample) for one in read]
-    options = effective(benchmark, setting, spec).benchmark
-    samples = benchmark.samples(folder, split_of(benchmark, spec), options)
-    probes = [(sample, list(benchmark.probes(sample, options))) for sample in samples]
-    expected = [(probe.sample, probe.variant) for _, several in probes for probe in several]
-    matched, _ = match(read, expected, file=file, allow_missing=spec.allow_missing)
-    draws = sorted({one.draw for one in read})
-    return [
-        _outcome(task, matched[sample.id, probe.variant, draw], probe, cluster_of(sample, look_at(sample)))
-        for sample, several in probes
-        for draw in draws
-        for probe in several
-        if (sample.id, probe.variant, draw) in matched
+    variant = variant_of(benchmark, setting_of(benchmark, spec.task))
+    read = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=spec.allow_missing)
+    if options.judgements:
+        read = with_judgements(read, Path(options.judgements))
+    models = [options.model] if options.model else list(dict.fromkeys(one.model for one in read))
+    found = [pair for model in models for pair in imported(spec, of_model(read, model, file), file)]
+    verdicts = [
+        replace(verdict, targets=(outcome.key,), variant=outcome.variant)
+        for said, outcome in found
+        for verdict in said.verdicts
     ]
-
-
-def _outcome(task: tuple[str, str], said: Prediction, probe: Probe | None, cluster: str) -> Outcome:
-    """An answer that nobody judged, with what its probe adds to what its file says."""
-    from sightline.evaluation.score import key_of_prediction
-    from sightline.types import Outcome, Usage
-
-    failed = said.error is not None
-    return Outcome(
-        sample=said.sample,
-        variant=said.variant,
-        draw=said.draw,
-        group=said.sample,
-        key=key_of_prediction(*task, said),
-        labels=probe.labels if probe else said.labels,
-        response=said.response,
-        status="error" if failed else "ok" if said.response.strip() else "empty",
-        finish_reason=said.finish_reason,
-        usage=Usage(),
-        verdict="error" if failed else "unscored",
-        references=_references(said, probe) if probe else (),
-        question=said.question or (probe.question if probe else ""),
-        options=said.options or (probe.options if probe else ()),
-        cluster=cluster,
-        error=said.error,
-        version=said.version,
-    )
-
-
-def _references(said: Prediction, probe: Probe) -> tuple[str, ...]:
-    """The probe's references; a letter as the file's own order of the options has it."""
-    from sightline.scoring.options import carry_letter
-
-    if not said.options or not probe.options:
-        return probe.references
-    carried = (carry_letter(letter, probe.options, said.options) for letter in probe.references)
-    return tuple(letter for letter in carried if letter is not None)
+    if options.verdicts and not verdicts:
+        raise UserError("says nothing of its answers", file=file, expected="no --verdicts")
+    write_answers([outcome for _, outcome in found], out)
+    print(f"written: {out} ({len(found):,} answers, not judged)", file=sys.stderr)
+    if options.verdicts:
+        kept = reading(verdicts, options.partly)
+        write_verdicts(kept, Path(options.verdicts))
+        print(f"written: {options.verdicts} ({len(kept):,} of {len(verdicts):,} verdicts)", file=sys.stderr)
+        for line in contradicted(kept):
+            print(f"contradicted: {line}", file=sys.stderr)
+    return 0

@@ -17,16 +17,18 @@ from sightline.cli.pipe import stop_writing
 from sightline.errors import SurroundingsError, UserError, did_you_mean, unknown_name
 
 COMMANDS = {
-    "quickstart": "draw small data sets and run CODIS, II-Bench and MM-R3 on them",
+    "quickstart": "draw small data sets and run CODIS, II-Bench, ConTextual and MM-R3 on them",
     "list": "benchmarks, settings, options, published rows",
-    "build": "make data of your own: rephrase, restyle, mask, perturb, scenes, caption, equivalence",
+    "build": "make data of your own: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
+    "curate, synthesize, verify, split",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
-    "data": "fetch the public data sets, or check a data folder",
+    "data": "fetch the public data sets, check or describe a data folder",
     "run": "ask a model, judge its answers, report",
     "sweep": "run models and values of options against each other, one table of all",
     "score": "judge and report answers that were collected before",
-    "compare": "how far one run is from another, group by group, with intervals",
+    "compare": "how far one run is from another, group by group, and whether that is significant",
     "report": "tables of runs or results folders",
+    "judge-report": "how far judges and metrics agree with people, and which can be told apart",
     "export": "answers in the formats that others read",
     "import": "predictions of other tools as answers.jsonl",
 }
@@ -61,7 +63,7 @@ def entry() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status: 0, 1, 2, 3, 4 or 130 (docs/results.md)."""
+    """Run a command; returns the exit status: 0, 1, 2, 3, 4, 5 or 130 (docs/results.md)."""
     gc.set_threshold(*GC_THRESHOLDS)
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
@@ -100,7 +102,9 @@ def _parser(command: str, second: str) -> Parser:
         prog="sightline",
         description="Measures what multimodal models understand when one picture must be seen in different "
         "lights: another context (CODIS), wording, style or mask (MM-R3), a meaning behind it (II-Bench).",
-        epilog="example: sightline run codis --model http://localhost:8000/v1#llava --data data/codis",
+        epilog="example: sightline run codis --model http://localhost:8000/v1#llava --data data/codis. "
+        "Exit status: 0 done; 1 done, but some probes have no answer; 2 the call or its input is wrong; "
+        "3 the surroundings failed; 4 a budget is reached; 5 a condition of --fail-if holds; 130 interrupted",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
@@ -116,7 +120,7 @@ def _parser(command: str, second: str) -> Parser:
         )
         # Only the command that is run is imported: the others cost a line of help each.
         if name == command:
-            module = importlib.import_module(f"sightline.cli.{name}_command")
+            module = importlib.import_module(f"sightline.cli.{name.replace('-', '_')}_command")
             if hasattr(module, "KINDS"):
                 module.register(child, second)
             else:

@@ -38,15 +38,18 @@ def add_table(parser: argparse.ArgumentParser, group: Group | None = None) -> No
     _add(group, "--by", "break the printed table down by this label", metavar="LABEL")
     _add(group, "--format", "how the numbers are printed", choices=forms, default="table")
     _add(group, "--json", "the same as --format json", action="store_const", dest="format", const="json")
+    condition = "exit with status 5 where this holds, as 'acc_p<30', or has no number; may repeat"
+    _add(group, "--fail-if", condition, action="append", default=[], metavar="CONDITION")
     add_store(group)
 
 
-def add_store(group: Group) -> None:
-    """Where what was asked is kept, and what else is loaded."""
+def add_store(group: Group, *, plugins: bool = True) -> None:
+    """Where what was asked is kept; and what else is loaded, but where no model can be named."""
     store = "the store: a file, or a database URL (default ./sightline.db)"
     _add(group, "--store", store, default="sightline.db", metavar="URL")
-    plugin = "Python file that adds benchmarks or models"
-    _add(group, "--plugin", plugin, action="append", default=[], metavar="FILE")
+    if plugins:
+        plugin = "Python file that adds benchmarks or models"
+        _add(group, "--plugin", plugin, action="append", default=[], metavar="FILE")
 
 
 def _add_data(group: Group) -> None:
@@ -103,6 +106,17 @@ def add_model(group: Group, *, required: bool = True, presets: bool = False, sev
     _add(group, "--model-id", "whose answers these are, in place of address and model name", metavar="NAME")
 
 
+def add_augmenting(group: Group, *, several: bool = False) -> None:
+    """What is told of pictures in their place; `several` says that more than one way may be named."""
+    from sightline.models.augmented import HOW
+
+    told = "tell pictures in words, and send none: their text (ocr), with its layout, and a caption"
+    ways: dict[str, Any] = {"metavar": "HOW[,HOW...]"} if several else {"choices": HOW}
+    _add(group, "--augment", told + f" ({', '.join(HOW)})" * several, **ways)
+    _add(group, "--captioner", "for layout+caption: the model that is asked for captions", metavar="SPEC")
+    _add(group, "--captions", "for layout+caption: captions of `build caption`", metavar="FILE")
+
+
 def add_asking(group: Group) -> None:
     """How fast and how much is asked, and what configures it."""
     width = "calls in flight at one host, at most (default 64)"
@@ -142,6 +156,7 @@ def spec_of(options: argparse.Namespace, **more: Any) -> Spec:
         max_requests=options.max_requests,
         max_cost=options.max_cost,
         config=options.config,
+        fail_if=tuple(options.fail_if),
         **more,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -80,21 +80,30 @@ def print_course(evaluation: Evaluation) -> None:
         print(f"results: {evaluation.out}", file=sys.stderr)
     if evaluation.run is not None:
         print(f"run {evaluation.run}: {_told(counts)}", file=sys.stderr)
-    judged = evaluation.judge_counts
-    if judged.asked or judged.known:
-        print(f"judges: {_told(judged)}", file=sys.stderr)
+    captioned, judged = evaluation.caption_counts, evaluation.judge_counts
+    for what, asked in (("captions", captioned), ("judges", judged)):
+        if asked.asked or asked.known:
+            print(f"{what}: {_told(asked)}", file=sys.stderr)
     for lost in counts.lost:
         print(f"not used: {lost}", file=sys.stderr)
-    for stopped, what in ((counts.stopped, "asking"), (evaluation.judge_counts.stopped, "judging")):
+    stops = ((captioned.stopped, "captioning"), (counts.stopped, "asking"), (judged.stopped, "judging"))
+    for stopped, what in stops:
         if stopped == "budget":
             print(
                 f"{what} stopped at the budget; the same command with a larger one goes on", file=sys.stderr
             )
         elif stopped == "host":
-            reason = counts.last_error or evaluation.judge_counts.last_error
+            reason = captioned.last_error or counts.last_error or judged.last_error
             print(f"{what} stopped: every call failed in the end ({reason})", file=sys.stderr)
     if result.errors:
         _print_unanswered(evaluation)
+    print_failed(evaluation.failed)
+
+
+def print_failed(found: Iterable[str]) -> None:
+    """Print which conditions of --fail-if hold."""
+    for one in found:
+        print(f"--fail-if {one}", file=sys.stderr)
 
 
 def _print_unanswered(evaluation: Evaluation) -> None:

@@ -22,9 +22,9 @@ _NEEDED = ("torch", "transformers", "sentence_transformers")
 EXAMPLE = """example:
   sightline quickstart --out quickstart
 
-Draws scenes in the released layouts of CODIS, II-Bench and MM-R3, then runs all three with the embedded model
-`mini` and with baseline/chance, which guesses. The commands that it runs are printed: use them with a model
-of yours. `mini` and MM-R3 need the extra `local`; without it the other two are run by guessing alone.
+Draws scenes in the released layouts of CODIS, II-Bench, ConTextual and MM-R3, then runs all four with the
+embedded model `mini` and with baseline/chance, which guesses. The commands that it runs are printed: use them
+with a model of yours. `mini` and MM-R3 need the extra `local`; without it the others are run by guessing.
 """
 
 
@@ -68,7 +68,7 @@ def execute(options: argparse.Namespace) -> int:
         print("without `pip install 'sightline[local]'`: no mini, and no MM-R3", file=sys.stderr)
     models = list(dict.fromkeys((options.model or (MODEL if complete else CHANCE), CHANCE)))
     _check(folder, models, options.seed)
-    layouts = "CODIS, II-Bench and MM-R3" if complete else "CODIS and II-Bench"
+    layouts = "CODIS, II-Bench" + (", ConTextual and MM-R3" if complete else " and ConTextual")
     _tell(f"drawing scenes in the layouts of {layouts} (not their pictures) into {folder / 'data'}")
     results: list[Result] = []
     status = 0
@@ -108,11 +108,12 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
 
 def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
     """Draw the data; the tasks that are run on them."""
-    from sightline.build.mini import draw_codis, draw_iibench, draw_mmr3
+    from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
 
     tasks = [
         Task("codis", draw_codis(folder / "codis", seed=seed), ("acc_p", "acc_q")),
         Task("iibench:none", draw_iibench(folder / "iibench", seed=seed), ("accuracy",), "dev"),
+        Task("contextual", draw_contextual(folder / "contextual", seed=seed), ("accepted",), "val"),
     ]
     if mmr3:
         drawn = draw_mmr3(folder / "mmr3", seed=seed)

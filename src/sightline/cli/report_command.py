@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.cli.options import add_table
+from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
+    from sightline.evaluation.conditions import Condition
     from sightline.report.varied import Measured
     from sightline.types import Result
 
@@ -21,6 +24,7 @@ EXAMPLE = """examples:
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  one row a model, what differs across
   sightline report results/sizes                    the table of a sweep
+  sightline report results/a --fail-if 'acc_p<30'   exit status 5 where it holds
 """
 
 SWEEP = "sweep.json"
@@ -44,14 +48,18 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
-    from sightline.cli.printing import print_pivot, print_results
+    from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
+    from sightline.evaluation.conditions import check_metrics, conditions
     from sightline.evaluation.rebuild import rebuild
     from sightline.registry import plug_in
     from sightline.report.varied import measured
 
     for file in options.plugin:
         plug_in(file)
+    wanted = conditions(options.fail_if)
+    if options.list and wanted:
+        raise UserError("--list shows no numbers for --fail-if to look at", expected="one of the two")
     folders = [Path(name) for name in options.runs if not name.isdecimal()]
     swept = {folder: _read_sweep(folder, options.against) for folder in folders if _is_sweep(folder)}
     results: list[Result] = []
@@ -68,6 +76,7 @@ def execute(options: argparse.Namespace) -> int:
             results += [rebuild(store, number, options.against) for number in numbers or (None,)]
         finally:
             store.close()
+    check_metrics(wanted, {metric.metric for result in results for metric in result.metrics})
     # A sweep by itself says what was varied in it.
     points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else measured(results)
     if options.plot:
@@ -80,7 +89,22 @@ def execute(options: argparse.Namespace) -> int:
         print_results(results, options.format, options.by)
     if options.plot:
         curves(points, Path(options.plot))
-    return 0
+    found = _failed(wanted, results)
+    print_failed(found)
+    return 5 if found else 0
+
+
+def _failed(wanted: Sequence[Condition], results: Sequence[Result]) -> list[str]:
+    """What is found of each condition that holds, of several results behind the name of its own."""
+    from sightline.evaluation.conditions import failed
+    from sightline.report.tables import run_names
+
+    names = [f"{name}: " for name in run_names(results)] if len(results) > 1 else [""]
+    return [
+        f"{name}{one}"
+        for name, result in zip(names, results, strict=True)
+        for one in failed(wanted, result.metrics)
+    ]
 
 
 def _read(folder: Path, against: str | None) -> Result:
@@ -96,7 +120,6 @@ def _is_sweep(folder: Path) -> bool:
 
 def _read_sweep(folder: Path, against: str | None) -> list[Measured]:
     """The results of a sweep, with the values that they were taken at."""
-    from sightline.errors import UserError
     from sightline.evaluation.sweep import Kept
     from sightline.report.varied import Measured
 
@@ -115,8 +138,6 @@ def _attached(result: Result, against: str | None) -> Result:
 
 def _decoded(folder: Path, path: Path, kind: type[_Kind]) -> _Kind:
     import msgspec
-
-    from sightline.errors import UserError
 
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)

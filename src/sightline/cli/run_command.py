@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from sightline.cli.options import add_evaluation, add_model, chosen, pairs, spec_of
+from sightline.cli.options import add_augmenting, add_evaluation, add_model, chosen, pairs, spec_of
 from sightline.errors import UserError
 
 EXAMPLE = """examples:
   sightline run codis --model http://localhost:8000/v1#llava --data data/codis --out results/llava
   sightline run iibench:cot --model openai/gpt-4o --data data/iibench --against GPT-4o --limit 50
   sightline run codis --model baseline/chance --data data/codis --dry-run
+  sightline run contextual --augment layout --model openai/gpt-4 --data data/contextual
 """
 
 
@@ -24,6 +25,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--adapter", metavar="DIR", help="what `sightline adapter train` made: --model-arg adapter=DIR"
     )
+    add_augmenting(parser.add_argument_group("pictures in words"))
     add_running(parser)
     parser.set_defaults(execute=execute)
 
@@ -56,6 +58,9 @@ def execute(options: argparse.Namespace) -> int:
         model_id=options.model_id,
         repeats=options.repeats,
         fresh=options.fresh,
+        augment=options.augment,
+        captioner=options.captioner,
+        captions=options.captions,
     )
     if options.dry_run:
         from sightline.cli.printing import print_estimate

@@ -10,11 +10,13 @@ EXAMPLE = """examples:
   sightline score codis outputs.json --data data/codis --against GPT-4V
   sightline score iibench:none yi-vl-6b-chat_test_none.jsonl.gz --data data/iibench --answers key.json
   sightline score codis results/answers.jsonl --data data/codis --judge openai/gpt-4o
+  sightline score contextual master.json --data data/contextual --model gemini-pro-vision --allow-missing
   sightline score mmr3:restyling answers.jsonl
 
-FILE may be our answers.jsonl, the released layouts of CODIS and II-Bench, lmms-eval's sample logs,
-VLMEvalKit's tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. For mmr3 and
-groups, lines of {"group", "variant", "response", "references": [...], "labels": {...}} need no data folder.
+FILE may be our answers.jsonl, the released layouts of CODIS, II-Bench and ConTextual, lmms-eval's sample
+logs, VLMEvalKit's tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. For
+mmr3 and groups, lines of {"group", "variant", "response", "references": [...], "labels": {...}} need no data
+folder.
 """
 
 
@@ -24,7 +26,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_evaluation(parser)
     parser.add_argument("file", metavar="FILE", help="the answers")
     parser.add_argument(
-        "--answers", metavar="FILE", help="answer key, for a split that was released without (II-Bench test)"
+        "--answers",
+        metavar="FILE",
+        help="answer key or references, for a split released without (test of II-Bench and ConTextual)",
     )
     parser.add_argument(
         "--allow-missing",
@@ -40,7 +44,10 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="answers under another setting, for metrics that need them (no-context=FILE)",
     )
     parser.add_argument(
-        "--model", default="", metavar="NAME", help="the model's name in results (default: the file's)"
+        "--model",
+        default="",
+        metavar="NAME",
+        help="the model's name in results (default: the file's); of a file of several models, the one scored",
     )
     parser.set_defaults(execute=execute)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_evaluation, add_model, pairs, spec_of
+from sightline.cli.options import add_augmenting, add_evaluation, add_model, pairs, spec_of
 from sightline.cli.pipe import until_the_reader_leaves
 from sightline.cli.run_command import add_running, preset
 from sightline.errors import UserError
@@ -23,6 +23,8 @@ EXAMPLE = """examples:
   sightline sweep codis --model openai/gpt-4o --model openai/gpt-4o-mini --data data/codis \\
       --gen temperature=0.2,0.7,1 --dry-run
   sightline sweep codis --model baseline/chance --data data/codis --set cot=on,off --set instructions=on,off
+  sightline sweep contextual --model openai/gpt-4 --data data/contextual \\
+      --augment ocr,layout,layout+caption --captions captions.json
 
 Commas separate values, but not inside JSON: --gen 'stop=["a","b"],null' has two values, and
 --set 'bias="up:down,left:right"' one.
@@ -37,6 +39,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature", metavar="T[,T...]", help="the same as --gen temperature=T[,T...]", default=None
     )
+    add_augmenting(parser.add_argument_group("pictures in words"), several=True)
     add_running(parser)
     parser.add_argument(
         "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"
@@ -50,7 +53,8 @@ def execute(options: argparse.Namespace) -> int:
 
     from sightline.evaluation.sweep import asweep, plan_sweep, sweep_json
 
-    points = plan_sweep(_base(options), options.model, _chosen(options), _sampling(options))
+    augments = options.augment.split(",") if options.augment else ()
+    points = plan_sweep(_base(options), options.model, _chosen(options), _sampling(options), augments)
     plot = Path(options.plot) if options.plot else None
     if plot is not None:
         from sightline.report.curves import check_plot
@@ -136,6 +140,8 @@ def _base(options: argparse.Namespace) -> Any:
         model_id=options.model_id,
         repeats=options.repeats,
         fresh=options.fresh,
+        captioner=options.captioner,
+        captions=options.captions,
     )
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import struct
 import warnings
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,7 @@ from sightline.benchmarks.records import data_folder
 from sightline.data.pull import load
 from sightline.data.sources import Records, Source
 from sightline.errors import unknown_name
-from sightline.pictures import BadPicture, look
+from sightline.pictures import BadPicture, decode, look
 from sightline.progress import progress
 from sightline.types import Picture, Sample
 
@@ -86,7 +84,7 @@ def check(source: Source, folder: Path | None, split: str | None = None, *, show
     Unreferenced files are looked for where the pictures of these splits lie. Raises UserError where there
     are no records, or one is wrong.
     """
-    found = _records(source, folder, split)
+    found = records_of(source, folder, split)
     place = data_folder(folder, source.name, found[0].name)
     samples = {records.split: load(source, place, records.split) for records in found}
     pictures = {
@@ -101,8 +99,11 @@ def check(source: Source, folder: Path | None, split: str | None = None, *, show
     )
 
 
-def _records(source: Source, folder: Path | None, split: str | None) -> list[Records]:
-    """The records to look through: those of the split, else of every split that is there."""
+def records_of(source: Source, folder: Path | None, split: str | None) -> list[Records]:
+    """The records to look through: those of the split, else of every split that is there.
+
+    Raises UserError for a split that the data set does not have.
+    """
     if split is not None:
         named = [records for records in source.records if records.split == split]
         if not named:
@@ -131,20 +132,14 @@ def _look_at_all(pictures: Mapping[str, Picture], shown: bool) -> dict[str, _See
 
 
 def _look_at(picture: Picture) -> _Seen:
-    """Read a picture to its last pixel; of an animation the first frame, which is what models are shown."""
-    from PIL import Image
-
-    there = os.path.exists(picture.path)
+    there, digest = os.path.exists(picture.path), ""
     try:
         file = look(picture, {})
+        digest = file.digest
+        decode(file)
     except BadPicture as error:
-        return _Seen(there, "", str(error).removeprefix(f"{picture.path}: "))
-    try:
-        with Image.open(picture.path, formats=[file.format]) as image:
-            image.load()
-    except (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error) as error:
-        return _Seen(there, file.digest, f"cannot be decoded: {error}")
-    return _Seen(there, file.digest)
+        return _Seen(there, digest, str(error).removeprefix(f"{picture.path}: "))
+    return _Seen(there, digest)
 
 
 def _check_split(

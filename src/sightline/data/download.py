@@ -106,7 +106,7 @@ def _open(path: Path, start: int) -> IO[bytes]:
     try:
         return path.open("ab" if start else "wb")
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
@@ -114,10 +114,11 @@ def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
         file.write(piece)
         file.flush()
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
-def _unwritable(path: Path, error: OSError) -> SurroundingsError:
+def unwritable(path: Path, error: OSError) -> SurroundingsError:
+    """The error where the disk refuses to take a file."""
     return SurroundingsError(f"{path}: cannot be written: {error.strerror or error}")
 
 

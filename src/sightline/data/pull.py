@@ -15,6 +15,9 @@ from sightline.data.sources import Source
 from sightline.data.unpack import unpack
 from sightline.errors import SurroundingsError, UserError
 from sightline.evaluation.spec import Spec, effective, setting_of
+from sightline.formats.contextual import picture_path
+from sightline.formats.files import read_bytes
+from sightline.formats.tables import read_table, table_rows
 from sightline.pictures import BadPicture, look
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
@@ -23,10 +26,10 @@ from sightline.types import Sample
 def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = False) -> tuple[Path, bool]:
     """Put the data set into `to`/NAME; returns that folder, and whether anything had to be fetched for it.
 
-    `origin` is another place of the archive: a file, or an http(s) address; of a data set that is files alone
-    it may be a folder that holds them. Raises UserError where it is not that of the pinned revision, or where
-    another folder is in the way; SurroundingsError where the public archive cannot be had or the disk
-    refuses. A download that broke off is gone on with.
+    `origin` is another place of the archive: a file, or an http(s) address; of a data set without pictures in
+    its repository it may be a folder that holds its files. Raises UserError where it is not that of the
+    pinned revision, or where another folder is in the way; SurroundingsError where the public archive cannot
+    be had or the disk refuses. A download that broke off is gone on with.
     """
     target = to / source.name
     if _is_there(target, source):
@@ -34,7 +37,7 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
     made = not to.exists()
     try:
         _make(to)
-        if origin is not None and source.files and Path(origin).is_dir():
+        if origin is not None and not source.pictures and Path(origin).is_dir():
             with _beside(target) as fresh:
                 _copy(source, Path(origin), fresh)
                 _finish(source, fresh, target)
@@ -52,13 +55,12 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
 
 
 def verify(source: Source, folder: Path) -> None:
-    """Raise Refused where the folder is not the release: files by digest, every picture that records name."""
-    for records in source.records:
-        _compare(folder, records.path, {records.name: records.sha256})
-    for file in source.files:
-        _compare(folder, file.path, {file.name: file.sha256, **file.forms})
-    for records in source.records:
-        _look_at_pictures(source, folder, records.split)
+    """Raise Refused where the folder is not the release: files by digest, pictures that came with them."""
+    for file in source.contents:
+        _compare(folder, file.path, file.accepted)
+    if source.pictures:
+        for records in source.records:
+            _look_at_pictures(source, folder, records.split)
 
 
 def load(source: Source, folder: Path, split: str) -> list[Sample]:
@@ -67,6 +69,16 @@ def load(source: Source, folder: Path, split: str) -> list[Sample]:
     setting = setting_of(benchmark, source.name)
     options: Mapping[str, Any] = effective(benchmark, setting, Spec(task=source.name)).benchmark
     return list(benchmark.samples(folder, split, options))
+
+
+def links(source: Source, folder: Path) -> dict[str, str]:
+    """The urls of the pictures that the records name, each once, and each picture's path in the folder."""
+    paths: dict[str, str] = {}
+    for records in source.records:
+        path = folder / records.name
+        for _, record in table_rows(read_table(read_bytes(path), path), path):
+            paths.setdefault(record[source.links], picture_path(record[source.links]))
+    return paths
 
 
 def _compare(folder: Path, path: str, forms: Mapping[str, str]) -> None:
@@ -82,8 +94,8 @@ def _compare(folder: Path, path: str, forms: Mapping[str, str]) -> None:
 
 def _copy(source: Source, origin: Path, fresh: Path) -> None:
     """Copy the source's files from a folder that holds them by their names, or as the repository does."""
-    for file in source.files:
-        for name in (file.name, *file.forms, file.path):
+    for file in source.contents:
+        for name in (*file.accepted, file.path):
             if (origin / name).is_file():
                 shutil.copyfile(origin / name, fresh / Path(name).name)
                 break
@@ -170,8 +182,8 @@ def _rename(fresh: Path, target: Path) -> None:
 
 def _refusal(source: Source, origin: str | None, reason: Refused) -> UserError | SurroundingsError:
     wanted = f"the .tar.gz of {source.repository} at {source.revision}"
-    if source.files:
-        wanted += f", or a folder with {', '.join(file.name for file in source.files)} of it"
+    if not source.pictures:
+        wanted += f", or a folder with {', '.join(file.name for file in source.contents)} of it"
     if origin is not None:
         return UserError(str(reason), file=origin, expected=wanted)
     return SurroundingsError(f"{source.url}: {reason}; try again, or give {wanted} with --from")

@@ -20,6 +20,11 @@ class Records(Struct, frozen=True):
     samples: int
     pictures: int
 
+    @property
+    def accepted(self) -> Mapping[str, str]:
+        """The names under which a data folder may hold it, each with its SHA-256."""
+        return {self.name: self.sha256}
+
 
 class File(Struct, frozen=True):
     """A released file without records: its place in the repository, its name in a data folder, its SHA-256.
@@ -32,9 +37,18 @@ class File(Struct, frozen=True):
     sha256: str
     forms: Mapping[str, str] = {}
 
+    @property
+    def accepted(self) -> Mapping[str, str]:
+        """The names under which a data folder may hold it, each with its SHA-256."""
+        return {self.name: self.sha256, **self.forms}
+
 
 class Source(Struct, frozen=True):
-    """A public data set. `pictures` is the repository's folder that becomes `images` of a data folder."""
+    """A public data set.
+
+    `pictures` is the repository's folder that becomes `images` of a data folder. Where the repository holds
+    no pictures, `links` may name the column of the records that says where each of them lies on the web.
+    """
 
     name: str
     repository: str
@@ -43,7 +57,13 @@ class Source(Struct, frozen=True):
     licence: str
     records: tuple[Records, ...] = ()
     pictures: str = ""
+    links: str = ""
     files: tuple[File, ...] = ()
+
+    @property
+    def contents(self) -> tuple[Records | File, ...]:
+        """The files that are taken out of the repository, its pictures aside."""
+        return (*self.records, *self.files)
 
     @property
     def url(self) -> str:
@@ -100,6 +120,35 @@ SOURCES: Mapping[str, Source] = {
             paper="Liu et al. 2024, II-Bench: An Image Implication Understanding Benchmark for Multimodal "
             "Large Language Models, arXiv:2406.05862",
             licence="none is stated; the pictures come from third-party websites (Appendix B of the paper)",
+        ),
+        Source(
+            name="contextual",
+            repository="rohan598/ConTextual",
+            # The commit that brought the data.
+            revision="6e199b8b5cd7ec99e57d28bc1ef0b7693218365d",
+            records=(
+                Records(
+                    split="test",
+                    path="data/contextual_test.csv",
+                    name="contextual_test.csv",
+                    sha256="428ec237bbedc69eed125a162269a9f60154391fb7c5b9c9c4db55500c050391",
+                    samples=506,
+                    pictures=506,
+                ),
+                Records(
+                    split="val",
+                    path="data/contextual_val.csv",
+                    name="contextual_val.csv",
+                    sha256="db5426b8a5c96537b88e34f1c7bbb606d57295190c1c74777653a220daf473e9",
+                    samples=100,
+                    pictures=100,
+                ),
+            ),
+            links="image_url",
+            paper="Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning "
+            "in Large Multimodal Models, arXiv:2401.13311",
+            licence="none is stated; the pictures come from LAION-5B, Rico, Open WebText, InfographicVQA, "
+            "ST-VQA and ESTVQA (section 2.2 of the paper)",
         ),
     )
 }

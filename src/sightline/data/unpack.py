@@ -59,10 +59,7 @@ def _place(name: str, source: Source) -> str | None:
     """
     parts = PurePosixPath(name).parts
     path = "/".join(parts[1:])
-    for records in source.records:
-        if path == records.path:
-            return records.name
-    for file in source.files:
+    for file in source.contents:
         if path == file.path:
             return file.name
     if not source.pictures or not path.startswith(f"{source.pictures}/"):

@@ -94,7 +94,8 @@ pictures = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# Vectors of texts, as little-endian 32-bit floats: they cost nothing but time; may be dropped at any time.
+# Vectors of texts, as little-endian 32-bit floats, and what text metrics say of two texts, as one 64-bit
+# float: they cost nothing but time; may be dropped at any time.
 vectors = Table(
     "vectors",
     metadata,

@@ -239,7 +239,8 @@ class Store:
     # What costs nothing but time
 
     def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The vectors that are remembered under these keys (SHA-256 of embedder and text)."""
+        """The vectors that are remembered under these keys (SHA-256 of embedder and text), or the numbers (of
+        text metric and texts)."""
         return self._bodies(schema.vectors, keys)
 
     def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,20 +12,24 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.groups import Judged
 from sightline.evaluation.rebuild import rebuild
-from sightline.metrics.difference import difference
-from sightline.metrics.tally import tally
+from sightline.metrics.difference import difference, paired
+from sightline.metrics.significance import Paired, Significance, significance
+from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Group, Metric, MetricValue, Result
 
 Name = tuple[str, int]
 """A sample and a draw."""
+Place = tuple[str, str]
+"""A metric and a subset."""
 _Named = dict[Name, Group]
 
 
 class Comparison(Struct, frozen=True):
     """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
     the first and of the second ones over the groups that both hold, the differences of the second from the
-    first, those of each pair alone where there are several, and how many groups only one of a pair has."""
+    first, those of each pair alone where there are several, how many groups only one of a pair has, and the
+    groups' own values of a metric by subset."""
 
     runs: tuple[tuple[int, int], ...]
     task: str
@@ -35,6 +39,7 @@ class Comparison(Struct, frozen=True):
     differences: Sequence[MetricValue]
     each: Sequence[Sequence[MetricValue]]
     alone: int
+    paired: Callable[[str], Mapping[str, Paired]]
 
 
 def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
@@ -57,8 +62,12 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
         raise UserError("the two runs have no group in common", expected="runs of the same data")
     result = runs[pairs[0][1]].result
     metrics, base_metrics = _metrics(result), _metrics(first.result)
+
+    def before(group: Group) -> Group:
+        return earlier[group.id, group.draw]
+
     changes = [
-        difference(metric, base_metrics[name], lambda group: earlier[group.id, group.draw])
+        difference(metric, base_metrics[name], before)
         for name, metric in metrics.items()
         if name in base_metrics
     ]
@@ -71,7 +80,22 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
         differences=tally(later.values(), changes),
         each=[tally(after.values(), changes) for _, after in each] if len(pairs) > 1 else [],
         alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
+        paired=lambda name: paired(later.values(), metrics[name], base_metrics[name], before),
     )
+
+
+def tested(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[Place, Significance]:
+    """How sure these rows of a comparison are, corrected for each other; those without a value are not
+    among them. `detectable` is in the unit of the row."""
+    known = [row for row in rows if row.value is not None]
+    groups = {name: comparison.paired(name) for name in dict.fromkeys(row.metric for row in known)}
+    found = significance([groups[row.metric][row.subset] for row in known])
+    return {
+        (row.metric, row.subset): one
+        if one.detectable is None
+        else replace(one, detectable=SCALES[row.unit] * one.detectable)
+        for row, one in zip(known, found, strict=True)
+    }
 
 
 class _Run(NamedTuple):

@@ -18,6 +18,7 @@ from sightline.evaluation.judges import Judge, People, judge_kind
 from sightline.evaluation.plan import Row
 from sightline.evaluation.similarity import Similarity
 from sightline.evaluation.spec import Decide
+from sightline.evaluation.text_metrics import TextMeasures
 from sightline.metrics.tally import tally
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, MetricValue, Result, Verdict
@@ -120,11 +121,12 @@ def conclude(
     replies: Known,
     sink: Sink,
     similarity: Similarity | None = None,
+    texts: TextMeasures | None = None,
 ) -> tuple[Result, Summary]:
     """Judge every group, count, and tally; one pass, of which only numbers are kept.
 
-    Where answers are compared by `similarity`, a pass before it embeds them. Of several judges, or people,
-    the verdicts are kept too: they are compared.
+    Where answers are compared by `similarity`, or with their references by `texts`, a pass before it embeds
+    or measures them. Of several judges, or people, the verdicts are kept too: they are compared.
     """
     metrics = benchmark.metrics(description.chosen)
     graded = graded_partners(metrics)
@@ -136,10 +138,13 @@ def conclude(
 
     if similarity is not None:
         similarity.embed(unjudged(rows(), answers))
+    if texts is not None:
+        texts.prepare(unjudged(rows(), answers))
 
     def measured() -> Iterator[Group]:
         groups = unjudged(rows(), answers)
-        return groups if similarity is None else similarity.measured(groups)
+        groups = groups if similarity is None else similarity.measured(groups)
+        return groups if texts is None else texts.measured(groups)
 
     def groups() -> Iterator[Group]:
         for one in judged(measured(), benchmark, judges, description.decide, replies, graded):
@@ -167,6 +172,7 @@ def conclude(
         "reported": sorted(summary.versions),
         "judges": sorted(summary.judge_versions),
         **({"embedder": similarity.identity} if similarity is not None else {}),
+        **(texts.identities if texts is not None else {}),
     }
     return _result(description, summary, digest.hexdigest(), versions, values, notes), summary
 

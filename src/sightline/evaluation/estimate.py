@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from sightline.engine.runner import Keyed, is_settled
 from sightline.engine.store import Store
+from sightline.evaluation.augment import known_in_words
 from sightline.evaluation.prepare import prepare
-from sightline.evaluation.run import plan_of
+from sightline.evaluation.run import all_pictures, plan_of
 from sightline.evaluation.spec import Spec
 from sightline.types import Text
 
@@ -24,7 +25,9 @@ class Estimate(Struct, frozen=True):
 
     Tokens are rough: four characters and 750 pixels a token, answers at their limit. Costs are by the
     prices in sightline.toml, None where there is none. Judges are not in it: what they cost depends on
-    the answers.
+    the answers. Where pictures are told in words, `pictures_to_read` and `captions_to_ask` are what is to be
+    done for that, None else; captions are in no other number, and the words of pictures that were not read
+    yet not among the tokens.
     """
 
     probes: int
@@ -36,6 +39,8 @@ class Estimate(Struct, frozen=True):
     prompt_tokens: int
     completion_tokens_at_most: int
     estimated_cost: float | None = None
+    pictures_to_read: int | None = None
+    captions_to_ask: int | None = None
 
 
 def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
@@ -49,9 +54,12 @@ def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
         there = "://" in spec.store or Path(spec.store).exists()
         store = Store.open(spec.store if there else f"{scratch}/none.db")
         try:
+            augmented, unknown = None, None
+            if ready.augment is not None:
+                augmented, unknown = known_in_words(ready.augment, all_pictures(ready), store)
             probes, broken, asked = 0, 0, {}
             known = 0
-            for chunk in plan_of(ready, store, records=False).chunks():
+            for chunk in plan_of(ready, store, augmented, records=False).chunks():
                 made = [pair for _, pairs in chunk for pair in pairs]
                 probes += len(made)
                 broken += sum(keyed is None for _, keyed in made)
@@ -80,6 +88,8 @@ def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
         prompt_tokens=prompt,
         completion_tokens_at_most=completion,
         estimated_cost=cost,
+        pictures_to_read=unknown.to_read if unknown else None,
+        captions_to_ask=unknown.to_caption if unknown else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -51,7 +51,29 @@ def judge_requests(
     """Everything that the judges need to ask. `graded` are the partner settings judged like the group."""
     for group in groups:
         for case in _all_cases(group, benchmark, graded):
-            yield from _requests(case, judges)
+            for judge in judges:
+                keyed = judge.request(case)
+                if keyed is not None:
+                    yield keyed
+
+
+def second_chances(
+    groups: Iterable[Group],
+    benchmark: Benchmark,
+    judges: Sequence[Judge],
+    graded: Collection[str],
+    answers: Known,
+    draw: int,
+) -> Iterator[Keyed]:
+    """What the judges need to ask once more, as this draw: where their replies until then hold no verdict."""
+    for group in groups:
+        cases = list(_all_cases(group, benchmark, graded))
+        replies = _replies(cases, judges, answers)
+        for case in cases:
+            for judge in judges:
+                keyed = judge.request(case, draw)
+                if keyed and any(v.verdict == "undecided" for v in judge.decide(case, replies)):
+                    yield keyed
 
 
 def judged(
@@ -64,12 +86,7 @@ def judged(
 ) -> Iterator[Judged]:
     """Each group with the verdicts of all judges and the ones that count."""
     for group in groups:
-        asked = [
-            keyed.request.key
-            for case in _all_cases(group, benchmark, graded)
-            for keyed in _requests(case, judges)
-        ]
-        replies = answers.known(asked) if asked else {}
+        replies = _replies(_all_cases(group, benchmark, graded), judges, answers)
         partners = dict(group.partners)
         for name, partner in _partner_groups(group, graded):
             partners[name] = _judge(partner, _single(partner, benchmark), judges, how, replies).group.outcomes
@@ -86,11 +103,19 @@ def _group_of(row: Row) -> tuple[str, int | str]:
     return row.sample, row.variant if row.pooled else row.draw
 
 
-def _requests(case: Case, judges: Sequence[Judge]) -> Iterator[Keyed]:
-    for judge in judges:
-        keyed = judge.request(case)
-        if keyed is not None:
-            yield keyed
+def _replies(cases: Iterable[Case], judges: Sequence[Judge], answers: Known) -> Results:
+    """What the judges replied about these cases, in every draw."""
+    asked = [keyed.request.key for case in cases for judge in judges for keyed in _chances(judge, case)]
+    return answers.known(asked) if asked else {}
+
+
+def _chances(judge: Judge, case: Case) -> Iterator[Keyed]:
+    """What a judge may ask about a case: its first draw, then its further chances."""
+    for draw in count():
+        keyed = judge.request(case, draw)
+        if keyed is None:
+            return
+        yield keyed
 
 
 def _all_cases(group: Group, benchmark: Benchmark, graded: Collection[str]) -> Iterator[Case]:
@@ -162,7 +187,8 @@ def _group(rows: Sequence[Row], results: Results) -> Group:
         if others and all(row.key in results for row in others)
     }
     outcomes = tuple(_outcome(row, results.get(row.key)) for row in rows)
-    return Group(first.sample, first.draw, first.cluster, outcomes, partners=partners)
+    evidence = {row.key: row.evidence for row in rows if row.evidence}
+    return Group(first.sample, first.draw, first.cluster, outcomes, partners=partners, evidence=evidence)
 
 
 def _outcome(row: Row, result: Answer | Failure | None) -> Outcome:

@@ -15,11 +15,15 @@ from sightline.engine.runner import Keyed
 from sightline.errors import UserError
 from sightline.evaluation.spec import Decide
 from sightline.formats.verdicts import read_verdicts
+from sightline.pictures import PictureLimits, transform_for
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer
-from sightline.types import Answer, Case, Failure, Request, Verdict
+from sightline.types import Answer, Case, Failure, PictureFile, Request, Verdict, VerdictName
 
 Results = Mapping[str, Answer | Failure]
 """What is known by key."""
+
+BLIND = "the picture that the judge is to be shown cannot be read"
+"""Why a judge who sees cannot decide."""
 
 
 class Judge(Protocol):
@@ -27,8 +31,11 @@ class Judge(Protocol):
 
     name: str
 
-    def request(self, case: Case) -> Keyed | None:
-        """What must be asked of a model before this judge can decide; None for nothing."""
+    def request(self, case: Case, draw: int = 0) -> Keyed | None:
+        """What must be asked of a model before this judge can decide; None for nothing.
+
+        Draw 1 is asked where the reply to draw 0 holds no verdict, and so on.
+        """
 
     def decide(self, case: Case, replies: Results) -> list[Verdict]:
         """Its verdicts on a case: none where it has no opinion, several where it is several people."""
@@ -43,7 +50,7 @@ class Rules:
         self._benchmark = benchmark
         self._options = options
 
-    def request(self, case: Case) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> Keyed | None:
         """Rules ask nobody."""
         return None
 
@@ -56,7 +63,10 @@ class Rules:
 
 
 class ModelJudge:
-    """A model that is asked with the benchmark's judge prompts."""
+    """A model that is asked with the benchmark's judge prompts; `limits` are those of the pictures it takes.
+
+    An answer without a reference cannot be held against one: of it, nothing is asked.
+    """
 
     def __init__(
         self,
@@ -65,38 +75,53 @@ class ModelJudge:
         benchmark: Benchmark,
         options: Mapping[str, Any],
         sampling: Mapping[str, Any],
+        limits: PictureLimits | None = None,
     ) -> None:
         self.name = name
+        self._limits = limits or PictureLimits()
         self._identity = identity
         self._benchmark = benchmark
         self._options = options
         self._sampling = sampling
 
-    def request(self, case: Case) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> Keyed | None:
         """The judge prompt, filled in; remembered like any request."""
         scorer = self._scorer(case)
-        if scorer is None:
+        if scorer is None or draw >= scorer.chances or (scorer.sees and not case.pictures):
             return None
         messages = scorer.ask(case)
-        body = canonical(self._identity, messages, {}, self._sampling)
-        return Keyed(Request(key_of(body), messages, self._sampling), body)
+        pictures = {file.path: self._as_shown(file) for file in case.pictures if scorer.sees}
+        body = canonical(self._identity, messages, pictures, self._sampling, draw)
+        return Keyed(Request(key_of(body), messages, self._sampling, pictures, draw), body)
 
     def decide(self, case: Case, replies: Results) -> list[Verdict]:
-        """What the model replied: undecided where its reply holds no verdict, error where it gave none."""
-        scorer, keyed = self._scorer(case), self.request(case)
-        if scorer is None or keyed is None:
+        """What the model replied: undecided where no reply holds a verdict, error where it gave none."""
+        scorer = self._scorer(case)
+        if scorer is None:
             return []
-        reply = replies.get(keyed.request.key)
-        if not isinstance(reply, Answer):
-            why = reply.message if reply is not None else "not asked"
-            return [_verdict(case, Reading("error", why), scorer.name, self.name, "model")]
-        return [
-            _verdict(case, scorer.read(reply.text), scorer.name, self.name, "model", version=reply.version)
-        ]
+        for draw in range(scorer.chances):
+            keyed = self.request(case, draw)
+            reply = replies.get(keyed.request.key) if keyed is not None else Failure("permanent", BLIND)
+            if isinstance(reply, Answer):
+                reading, version = scorer.read(reply.text), reply.version
+            elif draw == 0:
+                reading, version = Reading("error", reply.message if reply is not None else "not asked"), ""
+            else:
+                break
+            verdict = _verdict(case, reading, scorer.name, self.name, "model", draw=draw, version=version)
+            if reading.verdict != "undecided":
+                break
+        return [verdict]
 
     def _scorer(self, case: Case) -> ModelScorer | None:
+        """The scorer of a case that this judge can be asked about."""
+        if case.question == "correct" and not case.references:
+            return None
         scorer = self._benchmark.scorer(case.question, "model", self._options)
         return scorer if isinstance(scorer, ModelScorer) else None
+
+    def _as_shown(self, file: PictureFile) -> PictureFile:
+        return replace(file, transform=transform_for(file, self._limits))
 
 
 class People:
@@ -115,7 +140,7 @@ class People:
         """The people whose verdicts a file holds."""
         return cls(f"people:{file}", read_verdicts(Path(file)))
 
-    def request(self, case: Case) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> Keyed | None:
         """People were asked before."""
         return None
 
@@ -133,7 +158,8 @@ def decided(case: Case, by_judge: Sequence[list[Verdict]], how: Decide) -> Verdi
     """The verdict that counts.
 
     `first`: of the first judge who decides (several people of one judge: their majority). `majority`:
-    what more of all verdicts say; a tie is undecided.
+    what more of all verdicts say; a tie is undecided. An answer without a reference on which nobody decides
+    is unscored.
     """
     if how == "majority":
         return _majority(case, [verdict for verdicts in by_judge for verdict in verdicts])
@@ -141,6 +167,9 @@ def decided(case: Case, by_judge: Sequence[list[Verdict]], how: Decide) -> Verdi
     for opinion in opinions:
         if opinion.verdict not in _NO_OPINION:
             return opinion
+    unscored = [opinion for opinion in opinions if opinion.verdict == "unscored"]
+    if unscored:
+        return unscored[0]
     return replace(opinions[0], verdict="undecided") if opinions else _nobody(case)
 
 
@@ -167,11 +196,12 @@ def judge_kind(judge: str) -> str:
     return "rules" if judge == "rules" else "people" if judge.startswith("people:") else "model"
 
 
-_NO_OPINION = ("undecided", "error")
+_NO_OPINION = ("undecided", "error", "unscored")
 
 
 def _nobody(case: Case) -> Verdict:
-    return Verdict(case.targets, case.question, "", "", "rules", "undecided", variant=case.variant)
+    verdict: VerdictName = "undecided" if case.references or case.question != "correct" else "unscored"
+    return Verdict(case.targets, case.question, "", "", "rules", verdict, variant=case.variant)
 
 
 def _majority(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
@@ -187,7 +217,14 @@ def _majority(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def _verdict(
-    case: Case, reading: Reading, scorer: str, judge: str, kind: Any, *, version: str = ""
+    case: Case,
+    reading: Reading,
+    scorer: str,
+    judge: str,
+    kind: Any,
+    *,
+    draw: int = 0,
+    version: str = "",
 ) -> Verdict:
     return Verdict(
         targets=case.targets,
@@ -195,6 +232,7 @@ def _verdict(
         scorer=scorer,
         judge=judge,
         kind=kind,
+        draw=draw,
         verdict=reading.verdict,
         raw=reading.raw,
         extracted=reading.extracted,

@@ -14,8 +14,10 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.keys import canonical, key_of
+from sightline.engine.looking import looked_at
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
+from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.pictures import BadPicture, look, transform_for
 from sightline.types import Labels, Origin, Picture, PictureFile, Probe, Request, Sample
@@ -31,7 +33,8 @@ class Row(Struct, frozen=True, omit_defaults=True):
 
     The first row of a group holds its `partners`: per other setting that a metric needs, that setting's
     rows for the same sample. `error` says why the probe could not be asked; its key is then that of
-    nothing in the store. Where rows are `pooled`, all draws of a probe are one group.
+    nothing in the store. Where rows are `pooled`, all draws of a probe are one group. `evidence` are the
+    pictures that a judge of the answer is shown, untransformed.
     """
 
     sample: str
@@ -46,6 +49,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     partners: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     error: str | None = None
     pooled: bool = False
+    evidence: tuple[PictureFile, ...] = ()
 
 
 class Part(Struct, frozen=True):
@@ -70,9 +74,11 @@ class Plan:
         *,
         repeats: int = 1,
         fresh: str = "",
+        augmented: Augmented | None = None,
         records: bool = True,
     ) -> None:
-        """`records` says whether what is seen of picture files may be written to the store."""
+        """`augmented` holds the pictures in words, where the model is not to see them; `records` says whether
+        what is seen of picture files may be written to the store."""
         self.benchmark = benchmark
         self.samples = samples
         self._part = part
@@ -81,6 +87,7 @@ class Plan:
         self._store = store
         self._repeats = repeats
         self._fresh = fresh
+        self._augmented = augmented
         self._records = records
         self._files: dict[str, PictureFile | BadPicture] = {}
 
@@ -100,7 +107,7 @@ class Plan:
                     for settings in asked.values()
                     for probes in settings.values()
                     for probe in probes
-                    for picture in _pictures(probe)
+                    for picture in (*_pictures(probe), *probe.evidence)
                 ]
             )
             yield [(index, self._sample(self.samples[index], asked[index])) for index in chunk]
@@ -132,7 +139,8 @@ class Plan:
         keyed = self._keyed(probe, draw, part)
         if isinstance(keyed, BadPicture):
             return row_of(probe, draw, _unaskable(probe, draw), cluster, str(keyed)), None
-        return row_of(probe, draw, keyed.request.key, cluster), keyed
+        shown = evidence_of(probe, self._files)
+        return row_of(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
 
     def _keyed(self, probe: Probe, draw: int, part: Part) -> Keyed | BadPicture:
         pictures: dict[str, PictureFile] = {}
@@ -141,11 +149,17 @@ class Plan:
             if isinstance(file, BadPicture):
                 return file
             pictures[picture.path] = file
+        messages = probe.messages
+        if self._augmented is not None:
+            try:
+                messages, pictures = self._augmented.messages(messages), {}
+            except BadPicture as error:
+                return error
         body = canonical(
-            self._model.identity, probe.messages, pictures, part.sampling, draw, self._fresh, probe.choices
+            self._model.identity, messages, pictures, part.sampling, draw, self._fresh, probe.choices
         )
         origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
-        request = Request(key_of(body), probe.messages, part.sampling, pictures, draw, origin, probe.choices)
+        request = Request(key_of(body), messages, part.sampling, pictures, draw, origin, probe.choices)
         return Keyed(request, body)
 
     def _look_at(self, pictures: Sequence[Picture]) -> None:
@@ -153,21 +167,11 @@ class Plan:
         if len(self._files) > 64 * CHUNK:
             self._files.clear()
         new = {picture.path: picture for picture in pictures if picture.path not in self._files}
-        known = self._store.picture_files(list(new))
         limits = self._model.capabilities.limits
-        seen = []
-        for path, picture in new.items():
-            try:
-                file = look(picture, known)
-            except BadPicture as error:
-                self._files[path] = error
-                continue
-            if file is not known.get(path):
-                seen.append(file)
-            transform = transform_for(file, limits)
-            self._files[path] = replace(file, transform=transform) if transform else file
-        if self._records:
-            self._store.add_picture_files(seen)
+        for path, file in looked_at(new, self._store, records=self._records).items():
+            if isinstance(file, PictureFile) and (transform := transform_for(file, limits)):
+                file = replace(file, transform=transform)
+            self._files[path] = file
 
 
 def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
@@ -193,7 +197,14 @@ def choose(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: in
     return [samples[index] for index in drawn]
 
 
-def row_of(probe: Probe, draw: int, key: str, cluster: str, error: str | None = None) -> Row:
+def row_of(
+    probe: Probe,
+    draw: int,
+    key: str,
+    cluster: str,
+    error: str | None = None,
+    evidence: tuple[PictureFile, ...] = (),
+) -> Row:
     """The row of a probe."""
     return Row(
         sample=probe.sample,
@@ -207,25 +218,37 @@ def row_of(probe: Probe, draw: int, key: str, cluster: str, error: str | None = 
         options=probe.options,
         error=error,
         pooled=probe.draws > 0,
+        evidence=evidence,
     )
+
+
+def evidence_of(probe: Probe, seen: Mapping[str, PictureFile | BadPicture]) -> tuple[PictureFile, ...]:
+    """What a judge of an answer to this probe is shown, as the files are; none that cannot be read."""
+    files = (seen.get(picture.path) for picture in probe.evidence)
+    return tuple(replace(file, transform="") for file in files if isinstance(file, PictureFile))
 
 
 def cluster_of(sample: Sample, seen: Mapping[str, PictureFile | BadPicture]) -> str:
     """What intervals resample for a sample: what it says, else the digest of its first picture.
 
-    A picture that cannot be read stands for itself by its name, a sample without one for itself.
+    A picture that cannot be read stands for itself by its name in the data folder, a sample without one for
+    itself.
     """
     if sample.cluster is not None or not sample.pictures:
         return sample.cluster or sample.id
-    path = sample.pictures[0].path
-    file = seen.get(path)
-    return file.digest if isinstance(file, PictureFile) else f"file {os.path.basename(path)}"
+    picture = sample.pictures[0]
+    file = seen.get(picture.path)
+    if isinstance(file, PictureFile):
+        return file.digest
+    return f"file {os.path.relpath(picture.path, picture.root or os.path.dirname(picture.path))}"
 
 
-def look_at(sample: Sample) -> Mapping[str, PictureFile | BadPicture]:
-    """What is seen of the picture that stands for a sample, without a store to remember it."""
+def look_at(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, PictureFile | BadPicture]:
+    """What is seen of the picture that stands for a sample, and of what a judge of these probes is shown,
+    without a store to remember it."""
     seen: dict[str, PictureFile | BadPicture] = {}
-    for picture in _standing_for(sample):
+    shown = (picture for probe in probes for picture in probe.evidence)
+    for picture in dict.fromkeys([*_standing_for(sample), *shown]):
         try:
             seen[picture.path] = look(picture, {})
         except BadPicture as error:

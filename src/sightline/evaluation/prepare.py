@@ -13,7 +13,10 @@ from sightline.benchmarks.base import Benchmark
 from sightline.config import Config, load_config
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.evaluation.agreements import NAMES as AGREEMENTS
+from sightline.evaluation.augment import Augment, augment_of, pictures_of, refuse_nothing_to_tell
 from sightline.evaluation.conclude import Description
+from sightline.evaluation.conditions import Condition, check_metrics, conditions
 from sightline.evaluation.judges import (
     Judge,
     ModelJudge,
@@ -27,13 +30,15 @@ from sightline.evaluation.plan import choose, digest_of
 from sightline.evaluation.results import Folder
 from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
 from sightline.evaluation.spec import Options, Spec, effective, setting_of, split_of
+from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.formats.drawn import is_drawn
 from sightline.models.base import Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.text_metrics import TextMetric
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import published
-from sightline.scoring.scorer import JUDGE_SAMPLING
+from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer
 from sightline.types import UNCHANGED, Picture, Sample
 
 
@@ -47,10 +52,13 @@ class Prepared(NamedTuple):
     samples: list[Sample]
     split: str
     models: list[Model]
+    augment: Augment | None
     judge_models: dict[str, list[Model]]
     people: dict[str, People]
     embedder: Embedder | None
+    texts: dict[str, TextMetric]
     config: Config
+    wanted: tuple[Condition, ...]
 
 
 def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared:
@@ -59,16 +67,20 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     `asks` is False where no model is to be asked for answers, because they are there; `keyless` where
     nobody is asked at all.
     """
+    wanted = conditions(spec.fail_if)
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
     options = effective(benchmark, setting, spec)
+    check_metrics(wanted, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENTS])
     split = split_of(benchmark, spec)
     refuse_unfit(benchmark, spec.judges)
     spec = replace(spec, judges=deciding(benchmark, spec.judges, options.benchmark))
     embedder = _embedder(benchmark, options.benchmark)
+    texts = metrics_of(options.benchmark)
     config = load_config(spec.config)
     model_options = ModelOptions(config, spec.model_args, spec.model_id, spec.seed, keyless)
     models = resolve(spec.model, model_options) if asks else []
+    augment = augment_of(spec, keyless=keyless) if asks else None
     judge_models = {
         judge: resolve(judge, ModelOptions(config, seed=spec.seed, keyless=keyless))
         for judge in spec.judges
@@ -85,15 +97,31 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
         raise UserError(f"the {split} split of {benchmark.name} holds no samples", file=data_of(spec))
     if models:
         _refuse_nothing_to_ask(benchmark, chosen, options)
-        _check_capabilities(benchmark, chosen, options, models[0])
+        _check_capabilities(benchmark, chosen, options, models[0], sees=augment is None)
+        if augment is not None:
+            refuse_nothing_to_tell(augment, models[0], pictures_of(benchmark, chosen, [options.benchmark]))
         _refuse_drawn_likelihood(options, spec)
+    _check_sight(benchmark, options, judge_models)
     if spec.max_cost is not None:
         _check_prices(config, [spec.model, *judge_models] if asks else list(judge_models))
     if spec.against is not None:
         published(benchmark.name, setting.name, spec.against)
     Folder.check(spec.out)
     return Prepared(
-        spec, benchmark, setting.name, options, chosen, split, models, judge_models, people, embedder, config
+        spec,
+        benchmark,
+        setting.name,
+        options,
+        chosen,
+        split,
+        models,
+        augment,
+        judge_models,
+        people,
+        embedder,
+        texts,
+        config,
+        wanted,
     )
 
 
@@ -117,6 +145,13 @@ def similarity_of(ready: Prepared, store: Store, shown: bool) -> Similarity | No
     )
 
 
+def text_measures_of(ready: Prepared, store: Store, shown: bool) -> TextMeasures | None:
+    """The text metrics of answers, where any are asked for."""
+    if not ready.texts:
+        return None
+    return TextMeasures(identities_of(ready.texts), ready.texts.__getitem__, store, shown=shown)
+
+
 def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
     """The sampling options that a judge model is asked with."""
     wanted = {**JUDGE_SAMPLING, **spec.judge_gen}
@@ -136,6 +171,7 @@ def make_judges(ready: Prepared) -> list[Judge]:
                     ready.benchmark,
                     ready.options.benchmark,
                     judge_sampling(ready.spec, model),
+                    model.capabilities.limits,
                 )
             )
         elif name in ready.people:
@@ -159,7 +195,7 @@ def describe(ready: Prepared) -> Description:
         benchmark=ready.benchmark.name,
         setting=ready.setting,
         model=spec.model,
-        identity=ready.models[0].identity if ready.models else spec.model_id or spec.model,
+        identity=_identity(ready),
         judges=spec.judges,
         decide=spec.decide,
         chosen=ready.options.benchmark,
@@ -176,6 +212,7 @@ def describe(ready: Prepared) -> Description:
             "repeats": spec.repeats,
             "seed": spec.seed,
             "fresh": spec.fresh or None,
+            **(ready.augment.options if ready.augment else {"augment": None}),
             "decide": spec.decide,
             "drawn": is_drawn(data_of(spec)) or None,
         },
@@ -185,6 +222,14 @@ def describe(ready: Prepared) -> Description:
         seed=spec.seed,
         notes=_cold_draws(ready),
     )
+
+
+def _identity(ready: Prepared) -> str:
+    """Whose answers these are: the model's own, or those that it gives of pictures in words."""
+    if not ready.models:
+        return ready.spec.model_id or ready.spec.model
+    identity = ready.models[0].identity
+    return identity if ready.augment is None else f"{identity} {ready.augment.identity}"
 
 
 def _cold_draws(ready: Prepared) -> list[str]:
@@ -217,6 +262,16 @@ def _check_prices(config: Config, models: Sequence[str]) -> None:
             )
 
 
+def _check_sight(benchmark: Benchmark, options: Options, judges: Mapping[str, Sequence[Model]]) -> None:
+    """Raise UserError where a judge is to be shown pictures and takes none."""
+    scorer = benchmark.scorer("correct", "model", options.benchmark)
+    for name, models in judges.items():
+        if isinstance(scorer, ModelScorer) and scorer.sees and not models[0].capabilities.pictures:
+            raise UserError(
+                f"the judge {name} takes no pictures", expected="one that does, or to judge by text"
+            )
+
+
 def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], options: Options) -> None:
     """Raise UserError where samples that come from answers alone are to be asked about."""
     probe = next(iter(benchmark.probes(samples[0], options.benchmark)))
@@ -229,12 +284,14 @@ def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], opti
 
 
 def _check_capabilities(
-    benchmark: Benchmark, samples: Sequence[Sample], options: Options, model: Model
+    benchmark: Benchmark, samples: Sequence[Sample], options: Options, model: Model, *, sees: bool
 ) -> None:
+    """Raise UserError where the model cannot take what is asked; `sees` is whether it is shown pictures."""
     probe = next(iter(benchmark.probes(samples[0], options.benchmark)))
-    pictures = sum(isinstance(part, Picture) for message in probe.messages for part in message.parts)
+    shown = [part for message in probe.messages for part in message.parts if isinstance(part, Picture)]
+    pictures = len(shown) if sees else 0
     if pictures and not model.capabilities.pictures:
-        raise UserError(f"{model.name} takes no pictures", expected="a setting without pictures")
+        raise UserError(f"{model.name} takes no pictures", expected="a setting without, or --augment")
     if pictures > 1 and not model.capabilities.several_pictures:
         raise UserError(f"{model.name} takes one picture a request", expected="a setting with one picture")
     if options.benchmark.get("answer_by") == "likelihood" and not model.capabilities.likelihood:

@@ -12,7 +12,9 @@ from sightline.evaluation.groups import Judged
 from sightline.evaluation.judges import Judge, ModelJudge, People, Rules, judge_kind
 from sightline.evaluation.run import rows_of
 from sightline.evaluation.similarity import similarity
+from sightline.evaluation.text_metrics import TextMeasures, loading
 from sightline.models.embedder import embedder
+from sightline.pictures import PictureLimits
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import attach
 from sightline.types import Result
@@ -38,8 +40,9 @@ def rebuild(
             judges.append(People(name, [v for v in store.verdicts(number) if v.scorer == name]))
         else:
             kept = body["judges"][name]
-            judges.append(ModelJudge(name, kept["identity"], benchmark, options, kept["sampling"]))
-    identity = body.get("embedder")
+            limits = msgspec.convert(kept.get("limits", {}), PictureLimits)
+            judges.append(ModelJudge(name, kept["identity"], benchmark, options, kept["sampling"], limits))
+    identity, texts = body.get("embedder"), body.get("texts")
     result, _ = conclude(
         description,
         benchmark,
@@ -51,6 +54,7 @@ def rebuild(
         similarity(benchmark, options, identity, partial(embedder, options.get("embedder", "")), store)
         if identity
         else None,
+        TextMeasures(texts, loading(options), store) if texts else None,
     )
     return attach(result, against or description.against)
 

@@ -78,7 +78,7 @@ class Folder:
         with LineFile(self._path / "report.md") as file:
             file.write(report_markdown(result).encode())
         outcomes = read_outcomes(self._path / "answers.jsonl")
-        written = write_released(benchmark, outcomes, self._path, data, split)
+        written = write_released(benchmark, result.model, outcomes, self._path, data, split)
         for name in RELEASED:
             if self._path / name not in written:
                 (self._path / name).unlink(missing_ok=True)

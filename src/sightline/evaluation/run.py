@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +15,11 @@ from sightline.engine.progress import Progress
 from sightline.engine.runner import Counts, Keyed, Runner
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.evaluation.augment import in_words, pictures_of
 from sightline.evaluation.conclude import Description, conclude
-from sightline.evaluation.groups import graded_partners, judge_requests, unjudged
+from sightline.evaluation.conditions import failed
+from sightline.evaluation.groups import graded_partners, judge_requests, second_chances, unjudged
+from sightline.evaluation.judges import Judge
 from sightline.evaluation.plan import Part, Plan, Row, place
 from sightline.evaluation.prepare import (
     Prepared,
@@ -27,18 +30,23 @@ from sightline.evaluation.prepare import (
     partner_options,
     prepare,
     similarity_of,
+    text_measures_of,
 )
 from sightline.evaluation.results import Folder
 from sightline.evaluation.spec import Spec, effective
+from sightline.evaluation.text_metrics import identities_of
+from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.report.published import attach
-from sightline.types import MetricValue, Result
+from sightline.scoring.scorer import ModelScorer
+from sightline.types import Group, MetricValue, Picture, Result
 
 STORE_ROWS = 256
 
 
 class Evaluation(Struct, frozen=True):
-    """What came of an evaluation. `unanswered` lists the first probes without an answer, and why."""
+    """What came of an evaluation. `unanswered` lists the first probes without an answer, and why, `failed`
+    what was found of each condition of `fail_if` that holds."""
 
     result: Result
     run: int | None
@@ -46,13 +54,23 @@ class Evaluation(Struct, frozen=True):
     judge_counts: Counts
     unanswered: list[tuple[str, str, str]]
     out: str | None = None
+    failed: tuple[str, ...] = ()
+    caption_counts: Counts = msgspec.field(default_factory=Counts)
 
     @property
     def exit_status(self) -> int:
-        """0 all answered and judged; 1 some probes or judgements could not be had; 4 a budget was reached."""
-        if "budget" in (self.counts.stopped, self.judge_counts.stopped):
+        """0 all answered and judged; 1 some probes or judgements could not be had; 4 a budget was reached;
+        5 a condition of `fail_if` holds."""
+        if "budget" in [counts.stopped for counts in self.all_counts]:
             return 4
+        if self.failed:
+            return 5
         return 1 if self.result.errors or self.result.judge_errors else 0
+
+    @property
+    def all_counts(self) -> tuple[Counts, ...]:
+        """What was asked of the captioner, of the model, and of judges."""
+        return self.caption_counts, self.counts, self.judge_counts
 
     @property
     def metrics(self) -> list[MetricValue]:
@@ -82,8 +100,11 @@ async def arun(spec: Spec, *, show_progress: bool = False) -> Evaluation:
         store.close()
 
 
-def plan_of(ready: Prepared, store: Store, *, records: bool = True) -> Plan:
-    """The plan of an evaluation that was prepared; `records` is whether it may write to the store."""
+def plan_of(
+    ready: Prepared, store: Store, augmented: Augmented | None = None, *, records: bool = True
+) -> Plan:
+    """The plan of an evaluation that was prepared; `augmented` are its pictures where they are told in words,
+    `records` is whether it may write to the store."""
     spec, model = ready.spec, ready.models[0]
     part = Part(ready.setting, ready.options.benchmark, model.effective(ready.options.sampling))
     partners = [
@@ -99,15 +120,26 @@ def plan_of(ready: Prepared, store: Store, *, records: bool = True) -> Plan:
         store,
         repeats=spec.repeats,
         fresh=spec.fresh,
+        augmented=augmented,
         records=records,
     )
+
+
+def all_pictures(ready: Prepared) -> dict[str, Picture]:
+    """Every picture that is shown, under the settings that metrics need too, by its path."""
+    settings = [ready.options.benchmark, *partner_options(ready).values()]
+    return pictures_of(ready.benchmark, ready.samples, settings)
 
 
 async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evaluation:
     spec, benchmark = ready.spec, ready.benchmark
     description = describe(ready)
     run = store.start_run(_run_body(ready, description))
-    plan = plan_of(ready, store)
+    augmented, captioning = None, Counts()
+    if ready.augment is not None:
+        augmented = await in_words(ready.augment, all_pictures(ready), store, shown=show_progress)
+        captioning = ready.augment.counts
+    plan = plan_of(ready, store, augmented)
     limiters = {
         model.host: Limiter(model.host, spec.concurrency)
         for models in (ready.models, *ready.judge_models.values())
@@ -119,7 +151,7 @@ async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evalu
     counts.total = len(ready.samples) * per_sample * spec.repeats
     async with progress.of(counts):
         requests = _requests(plan, store, run)
-        await ask(ready, store, ready.models, limiters, spec.model, counts, requests, Counts())
+        await ask(ready, store, ready.models, limiters, spec.model, counts, requests, captioning)
     # Where asking ended early, the rest of the plan still belongs to the run: it counts as unanswered.
     for _ in requests:
         pass
@@ -127,13 +159,12 @@ async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evalu
     for name, people in ready.people.items():
         store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in people.verdicts])
     judge_counts = Counts()
-    graded = graded_partners(benchmark.metrics(ready.options.benchmark))
-    for name, models in ready.judge_models.items():
-        judge = next(judge for judge in judges if judge.name == name)
-        async with Progress(f"judge {name}", shown=show_progress).of(judge_counts):
-            groups = unjudged(rows_of(store, run), store)
-            requests = judge_requests(groups, benchmark, [judge], graded)
-            await ask(ready, store, models, limiters, name, judge_counts, requests, counts)
+
+    def groups() -> Iterator[Group]:
+        return unjudged(rows_of(store, run), store)
+
+    spent = Counts(asked=captioning.asked + counts.asked, cost=captioning.cost + counts.cost)
+    await ask_judges(ready, store, judges, groups, limiters, judge_counts, spent, shown=show_progress)
     with Folder(spec.out) as folder:
         result, summary = conclude(
             description,
@@ -144,11 +175,21 @@ async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evalu
             store,
             folder,
             similarity_of(ready, store, show_progress),
+            text_measures_of(ready, store, show_progress),
         )
         result = attach(result, spec.against)
         folder.finish(result, benchmark.name, data_of(spec), ready.split)
     store.finish_run(run, {**_run_body(ready, description), "counts": msgspec.to_builtins(counts)})
-    return Evaluation(result, run, counts, judge_counts, summary.unanswered, spec.out)
+    return Evaluation(
+        result,
+        run,
+        counts,
+        judge_counts,
+        summary.unanswered,
+        spec.out,
+        failed(ready.wanted, result.metrics),
+        captioning,
+    )
 
 
 def rows_of(store: Store, run: int) -> Iterator[Row]:
@@ -169,6 +210,34 @@ def _requests(plan: Plan, store: Store, run: int) -> Iterator[Keyed]:
             pending = []
         yield from (keyed for _, made in chunk for _, keyed in made if keyed is not None)
     store.add_probes(run, pending)
+
+
+async def ask_judges(
+    ready: Prepared,
+    store: Store,
+    judges: Sequence[Judge],
+    groups: Callable[[], Iterator[Group]],
+    limiters: Mapping[str, Limiter],
+    counts: Counts,
+    spent: Counts,
+    *,
+    shown: bool,
+) -> None:
+    """Ask the models among the judges all that they need, then once more what got no verdict."""
+    benchmark = ready.benchmark
+    graded = graded_partners(benchmark.metrics(ready.options.benchmark))
+    scorer = benchmark.scorer("correct", "model", ready.options.benchmark)
+    chances = scorer.chances if isinstance(scorer, ModelScorer) else 1
+    for judge in judges:
+        models = ready.judge_models.get(judge.name)
+        if models is None:
+            continue
+        async with Progress(f"judge {judge.name}", shown=shown).of(counts):
+            requests = judge_requests(groups(), benchmark, [judge], graded)
+            await ask(ready, store, models, limiters, judge.name, counts, requests, spent)
+            for draw in range(1, 1 if counts.stopped else chances):
+                requests = second_chances(groups(), benchmark, [judge], graded, store, draw)
+                await ask(ready, store, models, limiters, judge.name, counts, requests, spent)
 
 
 async def ask(
@@ -204,10 +273,15 @@ def _run_body(ready: Prepared, description: Description) -> dict[str, Any]:
     return {
         "description": msgspec.to_builtins(description),
         "judges": {
-            name: {"identity": models[0].identity, "sampling": judge_sampling(ready.spec, models[0])}
+            name: {
+                "identity": models[0].identity,
+                "sampling": judge_sampling(ready.spec, models[0]),
+                "limits": models[0].capabilities.limits,
+            }
             for name, models in ready.judge_models.items()
         },
         "embedder": ready.embedder.identity if ready.embedder else None,
+        "texts": identities_of(ready.texts),
     }
 
 

@@ -10,13 +10,21 @@ from msgspec.structs import replace
 
 from sightline.engine.keys import key_of
 from sightline.engine.limiter import Limiter
-from sightline.engine.progress import Progress
 from sightline.engine.runner import Counts
 from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.conclude import conclude
-from sightline.evaluation.groups import graded_partners, judge_requests, unjudged
-from sightline.evaluation.plan import Row, cluster_of, grouped, held_against, look_at, row_of
+from sightline.evaluation.conditions import failed
+from sightline.evaluation.groups import unjudged
+from sightline.evaluation.plan import (
+    Row,
+    cluster_of,
+    evidence_of,
+    grouped,
+    held_against,
+    look_at,
+    row_of,
+)
 from sightline.evaluation.prepare import (
     Prepared,
     data_of,
@@ -25,17 +33,19 @@ from sightline.evaluation.prepare import (
     partner_options,
     prepare,
     similarity_of,
+    text_measures_of,
 )
 from sightline.evaluation.provenance import prompts_note, refuse_other_setting
 from sightline.evaluation.results import Folder
-from sightline.evaluation.run import Evaluation, ask
+from sightline.evaluation.run import Evaluation, ask_judges
 from sightline.evaluation.spec import Spec, setting_of
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
+from sightline.formats.read import of_model, read_predictions
+from sightline.pictures import BadPicture
 from sightline.registry import benchmark as find_benchmark
 from sightline.report.published import attach
-from sightline.types import Answer, Failure, Probe
+from sightline.types import Answer, Failure, Group, PictureFile, Probe
 
 Matched = Mapping[tuple[str, str, int], Prediction]
 
@@ -77,7 +87,8 @@ class Read:
 def key_of_prediction(benchmark: str, setting: str, prediction: Prediction) -> str:
     """The key of an answer from a file: its own, or one made from what it says."""
     said = [benchmark, setting, prediction.sample, prediction.variant, prediction.draw, prediction.response]
-    return prediction.key or key_of(repr(said).encode())
+    whose = [prediction.model] if prediction.model else []
+    return prediction.key or key_of(repr(said + whose).encode())
 
 
 async def ascore(
@@ -88,8 +99,8 @@ async def ascore(
     `partners` names files with the answers under other settings, for the metrics that need them. Raises
     UserError for unknown or missing ids, and all that is wrong before the first call.
     """
-    named = replace(spec, model=spec.model or f"file:{Path(file).name}")
-    ready = prepare(_as_shown(named, file), asks=False)
+    shown = _as_shown(spec, file)
+    ready = prepare(replace(shown, model=spec.model or f"file:{Path(file).name}"), asks=False)
     options = ready.options.benchmark
     known = partner_options(ready)
     for name in partners or {}:
@@ -112,16 +123,16 @@ async def ascore(
     rows = list(_rows(ready, own, found, answers))
     judges = make_judges(ready)
     counts = Counts()
-    graded = graded_partners(ready.benchmark.metrics(options))
-    store = Store.open(spec.store) if ready.judge_models or ready.embedder else None
+    store = Store.open(spec.store) if ready.judge_models or ready.embedder or ready.texts else None
     try:
-        for name, models in ready.judge_models.items():
-            assert store is not None
-            judge = next(judge for judge in judges if judge.name == name)
-            limiters = {model.host: Limiter(model.host, spec.concurrency) for model in models}
-            requests = judge_requests(unjudged(rows, answers), ready.benchmark, [judge], graded)
-            async with Progress(f"judge {name}", shown=show_progress).of(counts):
-                await ask(ready, store, models, limiters, name, counts, requests, Counts())
+        if store is not None:
+
+            def groups() -> Iterator[Group]:
+                return unjudged(rows, answers)
+
+            hosts = [model.host for models in ready.judge_models.values() for model in models]
+            limiters = {host: Limiter(host, spec.concurrency) for host in hosts}
+            await ask_judges(ready, store, judges, groups, limiters, counts, Counts(), shown=show_progress)
         with Folder(spec.out) as folder:
             result, summary = conclude(
                 description,
@@ -132,22 +143,22 @@ async def ascore(
                 store or answers,
                 folder,
                 similarity_of(ready, store, show_progress) if store else None,
+                text_measures_of(ready, store, show_progress) if store else None,
             )
             result = attach(result, spec.against)
             folder.finish(result, ready.benchmark.name, data_of(spec), ready.split)
     finally:
         if store is not None:
             store.close()
-    return Evaluation(result, None, Counts(), counts, summary.unanswered, spec.out)
+    lost = failed(ready.wanted, result.metrics)
+    return Evaluation(result, None, Counts(), counts, summary.unanswered, spec.out, lost)
 
 
 def _as_shown(spec: Spec, file: str) -> Spec:
     """Where the file says itself what was shown or asked, that is what is scored."""
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task).name
-    read = read_predictions(
-        Path(file), benchmark=benchmark.name, setting=setting, allow_missing=spec.allow_missing
-    )
+    read = _read(spec, file, benchmark.name, setting)
     shown = benchmark.shown_in(file, read, data_of(spec))
     return replace(spec, set={**shown, **spec.set})
 
@@ -155,9 +166,8 @@ def _as_shown(spec: Spec, file: str) -> Spec:
 def _predictions(ready: Prepared, setting: str, file: str, options: Mapping[str, Any]) -> Matched:
     """The answers in a file by probe; it may hold those of samples that --limit leaves out."""
     spec = ready.spec
-    read = read_predictions(
-        Path(file), benchmark=ready.benchmark.name, setting=setting, allow_missing=spec.allow_missing
-    )
+    # Where all probes of a setting bear one name, it is what an answer without one is to.
+    read = _read(spec, file, ready.benchmark.name, options.get("variant", setting))
     every = ready.samples
     if spec.limit is not None:
         every = list(ready.benchmark.samples(data_of(spec), ready.split, options))
@@ -178,6 +188,13 @@ def _predictions(ready: Prepared, setting: str, file: str, options: Mapping[str,
     return matched
 
 
+def _read(spec: Spec, file: str, benchmark: str, variant: str) -> list[Prediction]:
+    """The answers in a file; of several models, those of the one that is named."""
+    path = Path(file)
+    read = read_predictions(path, benchmark=benchmark, setting=variant, allow_missing=spec.allow_missing)
+    return of_model(read, spec.model, path)
+
+
 class _Setting(NamedTuple):
     """A setting whose answers were read: its name, its options, the answers by probe."""
 
@@ -189,12 +206,14 @@ class _Setting(NamedTuple):
 def _rows(ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers: Read) -> Iterator[Row]:
     benchmark, draws = ready.benchmark, sorted({draw for _, _, draw in own.predictions}) or [0]
     for sample in ready.samples:
-        cluster = cluster_of(sample, look_at(sample))
-        for members in grouped(list(benchmark.probes(sample, own.options)), draws):
-            first, *rest = (_row(ready, own, *member, cluster, answers) for member in members)
+        probes = list(benchmark.probes(sample, own.options))
+        seen = look_at(sample, probes)
+        cluster = cluster_of(sample, seen)
+        for members in grouped(probes, draws):
+            first, *rest = (_row(ready, own, *member, cluster, answers, seen) for member in members)
             others = {
                 partner.name: tuple(
-                    _row(ready, partner, *member, cluster, answers)
+                    _row(ready, partner, *member, cluster, answers, seen)
                     for member in held_against(benchmark.probes(sample, partner.options), first.draw)
                 )
                 for partner in partners
@@ -203,9 +222,18 @@ def _rows(ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers:
             yield from rest
 
 
-def _row(ready: Prepared, setting: _Setting, probe: Probe, draw: int, cluster: str, answers: Read) -> Row:
+def _row(
+    ready: Prepared,
+    setting: _Setting,
+    probe: Probe,
+    draw: int,
+    cluster: str,
+    answers: Read,
+    seen: Mapping[str, PictureFile | BadPicture],
+) -> Row:
     prediction = setting.predictions.get((probe.sample, probe.variant, draw))
     if prediction is None:
         key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
         return row_of(probe, draw, key, cluster, "the file holds no answer to this probe")
-    return row_of(probe, draw, answers.put(ready.benchmark.name, setting.name, prediction), cluster)
+    key = answers.put(ready.benchmark.name, setting.name, prediction)
+    return row_of(probe, draw, key, cluster, evidence=evidence_of(probe, seen))

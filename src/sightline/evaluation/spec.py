@@ -9,8 +9,9 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import FILE, Benchmark, Setting
+from sightline.benchmarks.base import FILE, Benchmark, Option, Setting
 from sightline.errors import UserError, did_you_mean, unknown_name
+from sightline.models.augmented import How
 
 PROTOCOL = ("model", "messages", "n", "stream", "tools", "functions")
 """Fields of a call that say what is asked and how; an evaluation sets them itself."""
@@ -48,11 +49,15 @@ class Spec(Struct, frozen=True, kw_only=True):
     judge_gen: Mapping[str, Any] = field(default_factory=dict)
     decide: Decide = "first"
     fresh: str = ""
+    augment: How | None = None
+    captioner: str | None = None
+    captions: str | None = None
     model_id: str | None = None
     retry_errors: bool = False
     max_requests: int | None = None
     max_cost: float | None = None
     allow_missing: bool = False
+    fail_if: tuple[str, ...] = ()
     config: str | None = None
 
 
@@ -75,6 +80,13 @@ def setting_of(benchmark: Benchmark, task: str) -> Setting:
     return setting
 
 
+def variant_of(benchmark: Benchmark, setting: Setting) -> str:
+    """The variant that an answer which names none is to: the one name of a setting's probes, where they have
+    one (the option `variant`), else the setting's."""
+    named = benchmark.options.get("variant")
+    return str(setting.options.get("variant", named.default if named else setting.name))
+
+
 def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
     """Defaults, then the setting's, then the user's; None leaves a sampling option out of the call.
 
@@ -84,13 +96,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
     options: dict[str, Any] = {name: option.default for name, option in benchmark.options.items()}
     options.update(setting.options)
     for name, value in spec.set.items():
-        if name not in benchmark.options:
-            raise unknown_name(f"option of {benchmark.name}", name, benchmark.options)
-        option = benchmark.options[name]
-        if not option.allows(value):
-            texts = [choice for choice in option.choices or () if isinstance(choice, str)]
-            near = did_you_mean(str(value), texts)
-            raise UserError(f"--set {name}={value} is not allowed{near}", expected=option.allowed)
+        check_option(benchmark.options, name, value, benchmark.name)
         options[name] = value
     options["seed"] = spec.seed
     preset: Mapping[str, Any] = {}
@@ -104,6 +110,17 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
             raise UserError(f"--gen {name} is no sampling option", expected="what is asked stays as it is")
     _check_sampling(wanted)
     return Options(options, {name: value for name, value in wanted.items() if value is not None})
+
+
+def check_option(options: Mapping[str, Option], name: str, value: Any, whose: str) -> None:
+    """Raise UserError for a `--set` key that does not exist, or a value that its option does not allow."""
+    if name not in options:
+        raise unknown_name(f"option of {whose}", name, options)
+    option = options[name]
+    if not option.allows(value):
+        texts = [choice for choice in option.choices or () if isinstance(choice, str)]
+        near = did_you_mean(str(value), texts)
+        raise UserError(f"--set {name}={value} is not allowed{near}", expected=option.allowed)
 
 
 def _check_sampling(wanted: Mapping[str, Any]) -> None:

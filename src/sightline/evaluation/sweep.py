@@ -15,13 +15,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import SurroundingsError, UserError, unknown_name
 from sightline.evaluation.estimate import Estimate, estimate
 from sightline.evaluation.prepare import prepare
 from sightline.evaluation.results import Folder
 from sightline.evaluation.run import Evaluation, arun
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import write_atomically
+from sightline.models.augmented import CAPTIONED, HOW
 from sightline.report.grid import Column, Table
 from sightline.report.markdown import markdown
 from sightline.report.pivot import pivot
@@ -36,6 +37,7 @@ STATES = {
     1: "done, but some probes or judgements could not be had",
     2: "not run",
     4: "stopped at the budget",
+    5: "done, but a condition of --fail-if holds",
 }
 
 
@@ -108,12 +110,13 @@ def plan_sweep(
     models: Sequence[str],
     options: Mapping[str, Sequence[Any]],
     sampling: Mapping[str, Sequence[Any]],
+    augments: Sequence[str] = (),
 ) -> list[Point]:
     """The points: every model with every combination of values, models changing slowest.
 
     `base` holds all that the points share, its `out` the folder of the whole sweep. An option with one
-    value is given to every point and not varied. Raises UserError where something has no value, or the
-    same one twice.
+    value is given to every point and not varied. `augments` are ways to tell pictures in words; captions go
+    to the points that take any. Raises UserError where something has no value, or the same one twice.
     """
     _check_values("--model", models)
     if base.model_id is not None and len(models) > 1:
@@ -125,17 +128,21 @@ def plan_sweep(
     varied += [("gen", name, values) for name, values in sampling.items()]
     for kind, name, values in varied:
         _check_values(f"--{kind} {name}", values)
+    if augments:
+        _check_values("--augment", augments)
+        varied.append(("augment", "augment", augments))
     short = short_names(models)
     points = []
     for model, *chosen in product(models, *(values for _, _, values in varied)):
-        given: dict[str, dict[str, Any]] = {"set": {}, "gen": {}}
+        given: dict[str, dict[str, Any]] = {"set": {}, "gen": {}, "augment": {}}
         at: dict[str, Any] = {}
         for (kind, name, values), value in zip(varied, chosen, strict=True):
             given[kind][name] = value
             if len(values) > 1:
                 at[f"gen {name}" if kind == "gen" and name in options else name] = value
         called = ", ".join(filter(None, (short[model], place_of(at))))
-        points.append(Point(called, at, replace(base, model=model, set=given["set"], gen=given["gen"])))
+        spec = replace(base, model=model, set=given["set"], gen=given["gen"])
+        points.append(Point(called, at, _augmented(spec, augments, **given["augment"])))
     return _with_folders(points, base.out)
 
 
@@ -179,15 +186,10 @@ def estimate_sweep(points: Sequence[Point]) -> list[Estimate]:
 
 
 def total(estimates: Sequence[Estimate]) -> Estimate:
-    """The estimates added up; the cost is None where that of any point is."""
-    costs = [one.estimated_cost for one in estimates]
-    added = {
-        name: sum(getattr(one, name) for one in estimates)
-        for name in Estimate.__struct_fields__
-        if name != "estimated_cost"
-    }
-    known = [cost for cost in costs if cost is not None]
-    return Estimate(**added, estimated_cost=sum(known) if len(known) == len(costs) else None)
+    """The estimates added up; a number is None where that of any point is."""
+    numbers = {name: [getattr(one, name) for one in estimates] for name in Estimate.__struct_fields__}
+    added: dict[str, Any] = {name: None if None in each else sum(each) for name, each in numbers.items()}
+    return Estimate(**added)
 
 
 class KeptPoint(Struct, frozen=True):
@@ -236,12 +238,7 @@ def sweep_json(sweep: Sweep) -> bytes:
 async def _reach(point: Point, before: Sequence[Reached], show_progress: bool) -> Reached:
     """Run a point on what those before it left of the budget."""
     spec = point.spec
-    counts = [
-        some
-        for one in before
-        if one.evaluation
-        for some in (one.evaluation.counts, one.evaluation.judge_counts)
-    ]
+    counts = [some for one in before if one.evaluation for some in one.evaluation.all_counts]
     if spec.max_requests is not None:
         spec = replace(spec, max_requests=max(0, spec.max_requests - sum(some.asked for some in counts)))
     if spec.max_cost is not None:
@@ -280,6 +277,17 @@ def _points_table(sweep: Sweep) -> Table:
     columns = tuple(Column("text", name, name) for name in ("point", "folder", "state"))
     rows = [(one.point.name, _folder(one), _state(one)) for one in sweep.points]
     return Table("Points", columns, tuple(rows))
+
+
+def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
+    """The spec with one of the ways to tell pictures in words, if there are any."""
+    if augment is None:
+        return spec
+    if augment not in HOW:
+        raise unknown_name("--augment", augment, HOW)
+    if augment != CAPTIONED and CAPTIONED in augments:
+        spec = replace(spec, captioner=None, captions=None)
+    return replace(spec, augment=augment)
 
 
 def _with_folders(points: Sequence[Point], out: str | None) -> list[Point]:

@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
 from sightline.errors import UserError
 from sightline.formats.codis import HALVES, write_codis
+from sightline.formats.contextual import write_judgements, write_predictions
 from sightline.formats.iibench import write_iibench, write_iibench_submission
 from sightline.formats.jsonl import read_outcomes, write_plain
 from sightline.formats.released import iibench_records, released_options
@@ -16,25 +20,33 @@ from sightline.types import Outcome
 SPLITS = ("test", "dev")
 
 
+class _Run(Struct):
+    """What a metrics.json says of who answered."""
+
+    model: str
+
+
 class Answers(NamedTuple):
-    """An answers.jsonl that was read, and the data folder, where one is known."""
+    """An answers.jsonl that was read, the data folder, where one is known, and the model's name."""
 
     file: Path
     outcomes: Sequence[Outcome]
     data: Path | None
+    model: str
 
     def error(self, message: str, outcome: Outcome, **more: Any) -> UserError:
         """The error at one of its lines."""
         return UserError(message, file=self.file, record=outcome.sample, **more)
 
 
-def export(file: Path, layout: str, path: Path, data: Path | None) -> list[str]:
+def export(file: Path, layout: str, path: Path, data: Path | None, model: str = "") -> list[str]:
     """Write an answers.jsonl as `path` in one of LAYOUTS; returns what was lost in doing so, in sentences.
 
-    II-Bench's two layouts need the data folder. Raises UserError where the answers are not of the layout's
+    II-Bench's two layouts need the data folder, ConTextual's two the model's name: that of the metrics.json
+    beside the answers, where none is given. Raises UserError where the answers are not of the layout's
     benchmark, before anything is written.
     """
-    return LAYOUTS[layout](Answers(file, _outcomes(file), data), path)
+    return LAYOUTS[layout](Answers(file, _outcomes(file), data, model), path)
 
 
 def _codis(answers: Answers, path: Path) -> list[str]:
@@ -51,11 +63,39 @@ def _codis(answers: Answers, path: Path) -> list[str]:
     written = [outcome for outcome in answers.outcomes if outcome.draw == 0]
     halves = len(HALVES) * len({outcome.sample for outcome in written})
     return _said(
-        (len(answers.outcomes) - len(written), "answers of repeats are left out"),
+        _repeats(answers),
         (
             halves - sum(outcome.answered for outcome in written),
             "failed or missing halves are written as '', which reads as an empty answer",
         ),
+    )
+
+
+def _contextual(answers: Answers, path: Path) -> list[str]:
+    _refuse_several(answers)
+    write_predictions(answers.outcomes, _model(answers), path)
+    failed = sum(not outcome.answered for outcome in answers.outcomes if outcome.draw == 0)
+    return _said(
+        _repeats(answers), (failed, "failed answers are written as '', which reads as an empty answer")
+    )
+
+
+def _contextual_val(answers: Answers, path: Path) -> list[str]:
+    _refuse_several(answers)
+    if not any(outcome.scored for outcome in answers.outcomes):
+        raise UserError(
+            "no answer was judged",
+            file=answers.file,
+            field="verdict",
+            expected="an answers.jsonl that `sightline run` or `sightline score` wrote",
+        )
+    written = write_judgements(answers.outcomes, _model(answers), path)
+    first = [outcome for outcome in answers.outcomes if outcome.draw == 0]
+    undecided = sum(outcome.verdict == "undecided" for outcome in first)
+    return _said(
+        _repeats(answers),
+        (len(first) - written, "answers that were held against nothing are left out"),
+        (undecided, "undecided answers are written as 0"),
     )
 
 
@@ -87,11 +127,14 @@ def _jsonl(answers: Answers, path: Path) -> list[str]:
 
 LAYOUTS: Mapping[str, Callable[[Answers, Path], list[str]]] = {
     "codis": _codis,
+    "contextual": _contextual,
+    "contextual-val": _contextual_val,
     "iibench": _iibench,
     "submission": _submission,
     "jsonl": _jsonl,
 }
-"""The layouts by name: CODIS' output list, II-Bench's predictions and submission, plain JSON lines."""
+"""The layouts by name: CODIS' output list, ConTextual's answers (test) and judgements (val), II-Bench's
+predictions and submission, plain JSON lines."""
 
 
 def _outcomes(file: Path) -> list[Outcome]:
@@ -101,6 +144,33 @@ def _outcomes(file: Path) -> list[Outcome]:
         expected = error.expected or "an answers.jsonl; `sightline import` makes one of other layouts"
         raise UserError(
             error.message, file=error.file, record=error.record, field=error.field, expected=expected
+        ) from None
+
+
+def _refuse_several(answers: Answers) -> None:
+    """Raise UserError where a sample has several variants: ConTextual asks each instance once."""
+    variant = {outcome.sample: outcome.variant for outcome in answers.outcomes}
+    for outcome in answers.outcomes:
+        if variant[outcome.sample] != outcome.variant:
+            raise answers.error(
+                "is no answer to an instance of ConTextual", outcome, expected="one variant a sample"
+            )
+
+
+def _repeats(answers: Answers) -> tuple[int, str]:
+    return sum(outcome.draw != 0 for outcome in answers.outcomes), "answers of repeats are left out"
+
+
+def _model(answers: Answers) -> str:
+    """The model's name: the one given, else that of the run that wrote the answers."""
+    if answers.model:
+        return answers.model
+    beside = answers.file.with_name("metrics.json")
+    try:
+        return msgspec.json.decode(beside.read_bytes(), type=_Run).model
+    except (OSError, msgspec.DecodeError):
+        raise UserError(
+            "whose answers these are is not said", file=answers.file, expected="--model NAME"
         ) from None
 
 

@@ -105,6 +105,17 @@ def id_field(record: Mapping[str, Any]) -> str | None:
     return _first(record, order)
 
 
+def response_of(record: Mapping[str, Any], place: Place) -> tuple[str, str | None]:
+    """The response of a record, and the error of a failed call that it records."""
+    recorded = optional_text(record.get("error"), "error", place)
+    if recorded or record.get("status") == "error":
+        return "", recorded or "the file records a failed call"
+    named = _first(record, RESPONSES)
+    if named is None:
+        raise place.error("has no answer", field="response", expected="one of " + ", ".join(RESPONSES))
+    return reply(record[named], named, place)
+
+
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write answers.jsonl, one line an outcome, in the order given."""
     with LineFile(path) as file:
@@ -149,7 +160,7 @@ def _prediction(record: dict[str, Any], where: str, source: Source) -> Predictio
     named = id_field(record) or "id"
     sample = identifier(record.get(named), named, place)
     place = source.at(sample)
-    response, error = _response(record, place)
+    response, error = response_of(record, place)
     return Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, place),
@@ -179,16 +190,6 @@ def _key(record: dict[str, Any]) -> str:
     key = record.get("key")
     ours = isinstance(key, str) and KEY.fullmatch(key) and "verdict" in record and "group" in record
     return key if ours and isinstance(key, str) else ""
-
-
-def _response(record: dict[str, Any], place: Place) -> tuple[str, str | None]:
-    recorded = optional_text(record.get("error"), "error", place)
-    if recorded or record.get("status") == "error":
-        return "", recorded or "the file records a failed call"
-    named = _first(record, RESPONSES)
-    if named is None:
-        raise place.error("has no answer", field="response", expected="one of " + ", ".join(RESPONSES))
-    return reply(record[named], named, place)
 
 
 def _draw(value: object, place: Place) -> int:

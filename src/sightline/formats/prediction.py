@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from sightline.errors import UserError
-from sightline.types import Labels, Usage
+from sightline.types import Labels, Usage, Verdict
 
 
 class Prediction(Struct, frozen=True):
@@ -18,7 +18,8 @@ class Prediction(Struct, frozen=True):
     `question` and `options` are those shown to the model, in the order shown, `picture` its path and
     `prompt` the text sent, each empty where the file does not say it; so are `key`, `finish_reason`,
     `version` and `usage`, which our own answers.jsonl holds. `error` is the text of a recorded failed
-    call; the response is then empty.
+    call; the response is then empty. `model` is whose answer it is, where a file holds those of several;
+    `verdicts` are what the file says of it, without their targets.
     """
 
     sample: str
@@ -35,6 +36,8 @@ class Prediction(Struct, frozen=True):
     finish_reason: str = ""
     version: str = ""
     usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    verdicts: tuple[Verdict, ...] = ()
 
 
 class Source(Struct, frozen=True):

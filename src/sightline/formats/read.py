@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from sightline.errors import UserError
-from sightline.formats import codis, iibench, jsonl, lmms_eval, vlmevalkit
+from sightline.errors import UserError, did_you_mean
+from sightline.formats import codis, contextual, iibench, jsonl, lmms_eval, vlmevalkit
 from sightline.formats.files import Rows, json_rows, read_bytes
 from sightline.formats.prediction import Prediction, Source
 from sightline.formats.tables import read_table, table_rows
@@ -26,7 +26,7 @@ class Layout(Protocol):
         """The answers in the records; UserError where one is wrong."""
 
 
-LAYOUTS: tuple[Layout, ...] = (iibench, lmms_eval, vlmevalkit, codis, jsonl)
+LAYOUTS: tuple[Layout, ...] = (contextual, iibench, lmms_eval, vlmevalkit, codis, jsonl)
 """The layouts, those with the most telling fields first."""
 
 
@@ -35,10 +35,11 @@ def read_predictions(
 ) -> list[Prediction]:
     """The answers in a file, in its order, whatever tool wrote it.
 
-    Reads our answers.jsonl and plain JSON (Lines), the released layouts of CODIS and II-Bench, lmms-eval's
-    sample logs and VLMEvalKit's tables (xlsx, tsv, csv, json); text may be gzipped. A half of a CODIS pair or
-    the answer of a question that the file names but does not hold is an error, unless `allow_missing`
-    leaves it to be counted.
+    Reads our answers.jsonl and plain JSON (Lines), the released layouts of CODIS, II-Bench and ConTextual,
+    lmms-eval's sample logs and VLMEvalKit's tables (xlsx, tsv, csv, json); text may be gzipped. A half of a
+    CODIS pair or the answer of a question that the file names but does not hold is an error, unless
+    `allow_missing` leaves it to be counted. Where a file holds the answers of several models, all of them
+    are given: `of_model` takes those of one.
 
     UserError names the file, the record and the field, what was found and what would be right.
     """
@@ -56,6 +57,24 @@ def read_predictions(
     return predictions
 
 
+def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
+    """The answers of one model, where a file holds those of several; else all of them.
+
+    UserError where the file has several models, and none of that name.
+    """
+    models = dict.fromkeys(prediction.model for prediction in predictions)
+    if len(models) < 2:
+        return list(predictions)
+    if model not in models:
+        none = f", none of them '{model}'{did_you_mean(model, models)}" if model else ""
+        raise UserError(
+            f"holds the answers of {len(models)} models{none}",
+            file=path,
+            expected=f"--model with one of {', '.join(models)}",
+        )
+    return [prediction for prediction in predictions if prediction.model == model]
+
+
 def _layout(records: Sequence[dict[str, Any]], source: Source) -> Layout:
     for record in records:
         for layout in LAYOUTS:
@@ -71,9 +90,9 @@ def _layout(records: Sequence[dict[str, Any]], source: Source) -> Layout:
 
 
 def _refuse_doubles(predictions: Sequence[Prediction], path: Path) -> None:
-    seen: set[tuple[str, str, int]] = set()
+    seen: set[tuple[str, str, str, int]] = set()
     for prediction in predictions:
-        key = (prediction.sample, prediction.variant, prediction.draw)
+        key = (prediction.model, prediction.sample, prediction.variant, prediction.draw)
         if key in seen:
             raise UserError(
                 "is answered twice",

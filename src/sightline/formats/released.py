@@ -7,25 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from sightline.formats.codis import write_codis
+from sightline.formats.contextual import write_judgements, write_predictions
 from sightline.formats.files import json_rows, read_bytes
 from sightline.formats.iibench import write_iibench, write_iibench_submission
 from sightline.types import Outcome
 
-RELEASED = ("predictions.json", "predictions.jsonl", "submission.jsonl")
+RELEASED = ("predictions.json", "judgments.json", "predictions.jsonl", "submission.jsonl")
 """The files that `write_released` may write."""
 
 
 def write_released(
-    benchmark: str, outcomes: Sequence[Outcome], folder: Path, data: Path | None, split: str
+    benchmark: str, model: str, outcomes: Sequence[Outcome], folder: Path, data: Path | None, split: str
 ) -> list[Path]:
     """Write what the benchmark's own scripts read; returns the files.
 
-    CODIS: predictions.json. II-Bench: predictions.jsonl in the released layout and submission.jsonl for
-    the challenge, both where the data folder is known. A benchmark without a released format: nothing.
+    CODIS: predictions.json. ConTextual: predictions.json for the test leaderboard and, where any answer was
+    held against a reference, judgments.json for that of val. II-Bench: predictions.jsonl in the released
+    layout and submission.jsonl for the challenge, both where the data folder is known. A benchmark without a
+    released format: nothing.
     """
     if benchmark == "codis":
         write_codis(outcomes, folder / "predictions.json")
         return [folder / "predictions.json"]
+    if benchmark == "contextual":
+        return _contextual(outcomes, model, folder)
     if benchmark == "iibench" and data is not None:
         return _iibench(outcomes, folder, data, split)
     return []
@@ -44,6 +49,15 @@ def iibench_records(data: Path, split: str) -> list[dict[str, Any]]:
 def released_options(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """The options of each question, by its id, in the released order."""
     return {question["id"]: question["options"] for record in records for question in record["questions"]}
+
+
+def _contextual(outcomes: Sequence[Outcome], model: str, folder: Path) -> list[Path]:
+    predictions, judgements = folder / "predictions.json", folder / "judgments.json"
+    write_predictions(outcomes, model, predictions)
+    if not any(outcome.scored for outcome in outcomes):
+        return [predictions]
+    write_judgements(outcomes, model, judgements)
+    return [predictions, judgements]
 
 
 def _iibench(outcomes: Sequence[Outcome], folder: Path, data: Path, split: str) -> list[Path]:

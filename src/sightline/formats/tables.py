@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,13 @@ def table_rows(table: Table, path: Path) -> Rows:
             )
         rows.append((f"line {number}", dict(zip(table.header, cells, strict=True))))
     return rows
+
+
+def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
+    """A table as CSV, the header its first row; lines end in a line break alone."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue().encode()
 
 
 def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -39,6 +39,7 @@ from sightline.evaluation.plan import Row, sample_at
 from sightline.evaluation.results import Folder
 from sightline.evaluation.score import Read
 from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
+from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.formats.prediction import Prediction
 from sightline.models.embedder import embedder
 from sightline.models.inspect import chat_messages, generate_config, read_output
@@ -125,7 +126,8 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
     """The benchmark's metrics over all groups, with bounds and counts; epochs are draws.
 
     Shares are percentages 0-100. What has no value is left out, and so are groups of which not all was asked:
-    inspect's own limits take samples. `store` is where embeddings are remembered, if there are any.
+    inspect's own limits take samples. `store` is where embeddings and text metrics are remembered, if there
+    are any.
     """
     about = msgspec.convert(description, Description)
     benchmark = find_benchmark(about.benchmark)
@@ -135,8 +137,8 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
         read = Read()
         rows = _rows(about, scores, read)
         with ExitStack() as opened:
-            similar = _similarity(about, benchmark, store, opened)
-            result, _ = conclude(about, benchmark, lambda: rows, read, [judge], read, Folder(None), similar)
+            compared = _compared(about, benchmark, store, opened)
+            result, _ = conclude(about, benchmark, lambda: rows, read, [judge], read, Folder(None), *compared)
         return _values(result)
 
     return measure
@@ -153,9 +155,9 @@ class AnswersByModel:
         self._model = ModelJudge(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
         self._rules = Rules(benchmark, options)
 
-    def request(self, case: Case) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> Keyed | None:
         """The judge prompt about a single answer."""
-        return self._model.request(case) if case.question == "correct" else None
+        return self._model.request(case, draw) if case.question == "correct" else None
 
     def decide(self, case: Case, replies: Results) -> list[Verdict]:
         """What the model replied about a single answer, or what the rules say of two."""
@@ -230,14 +232,20 @@ def _order(found: tuple[Member, Row]) -> tuple[int, int, int]:
     return sample_at(member.place), *inner
 
 
-def _similarity(about: Description, benchmark: Benchmark, store: str, opened: ExitStack) -> Similarity | None:
-    """The similarity of answers, where the benchmark measures any; only then is there a store."""
-    if vector_scorer(benchmark, about.chosen) is None:
-        return None
-    made = embedder(about.chosen["embedder"])
-    remembered = Store.open(store)
-    opened.callback(remembered.close)
-    return similarity(benchmark, about.chosen, made.identity, lambda: made, remembered)
+def _compared(
+    about: Description, benchmark: Benchmark, store: str, opened: ExitStack
+) -> tuple[Similarity | None, TextMeasures | None]:
+    """The similarity of answers and their text metrics, where there are any; only then is there a store."""
+    similar, texts, metrics = None, None, metrics_of(about.chosen)
+    if metrics or vector_scorer(benchmark, about.chosen) is not None:
+        remembered = Store.open(store)
+        opened.callback(remembered.close)
+        if vector_scorer(benchmark, about.chosen) is not None:
+            made = embedder(about.chosen["embedder"])
+            similar = similarity(benchmark, about.chosen, made.identity, lambda: made, remembered)
+        if metrics:
+            texts = TextMeasures(identities_of(metrics), metrics.__getitem__, remembered)
+    return similar, texts
 
 
 def _values(result: Result) -> dict[str, str | int | float | bool | None]:

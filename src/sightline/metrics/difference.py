@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 from msgspec.structs import replace
 
+from sightline.metrics.significance import Paired
 from sightline.types import Group, Metric, Term, Unit
 
 Label = tuple[str, str] | None
@@ -22,15 +24,36 @@ def difference(metric: Metric, base: Metric, before: Before) -> Metric:
     """
 
     def terms(group: Group) -> Iterator[Term]:
-        earlier = before(group)
-        here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
-        for label, value in here.items():
-            if label in there:
-                labels = {} if label is None else dict([label])
-                yield Term(value - there[label], 1, labels, overall=label is None)
+        for label, there, here in _both(metric, base, before, group):
+            labels = {} if label is None else dict([label])
+            yield Term(here - there, 1, labels, overall=label is None)
 
     unit: Unit = "points" if metric.unit == "percent" else metric.unit
     return replace(metric, terms=terms, unit=unit, absent="no group counts in both runs")
+
+
+def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before) -> dict[str, Paired]:
+    """What `difference` averages over, by subset ('all', 'category=Attributes'): each group's two values."""
+    values: defaultdict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    clusters: dict[str, int] = {}
+    for group in groups:
+        cluster = clusters.setdefault(group.cluster or group.id, len(clusters))
+        for label, there, here in _both(metric, base, before, group):
+            values["all" if label is None else "=".join(label)].append((there, here, cluster))
+    found = {subset: tuple(zip(*rows, strict=True)) for subset, rows in values.items()}
+    return {
+        subset: Paired(np.array(there, float), np.array(here, float), np.array(numbers, np.intp))
+        for subset, (there, here, numbers) in found.items()
+    }
+
+
+def _both(metric: Metric, base: Metric, before: Before, group: Group) -> Iterator[tuple[Label, float, float]]:
+    """A group before and now, over all and under each label that both have a value for."""
+    earlier = before(group)
+    here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
+    for label, value in here.items():
+        if label in there:
+            yield label, there[label], value
 
 
 def _means(terms: Iterable[Term], group: Group) -> dict[Label, float]:

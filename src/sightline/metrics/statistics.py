@@ -16,6 +16,9 @@ _TAIL = 0.025
 _Z = 1.959963984540054  # the normal quantile that leaves _TAIL above it
 _BLOCK_BYTES = 16 << 20
 
+POWER_80 = _Z + 0.8416212335729143
+"""The normal quantiles of 97.5 % and 80 %: that many standard errors are found 4 times of 5."""
+
 
 class Interval(NamedTuple):
     """The bounds of a 95 % interval, and how they were found."""
@@ -60,6 +63,25 @@ def intervals(
     return found
 
 
+def clustered_mean(
+    values: Sequence[tuple[str, float]], *, shares: bool, seed: int = 0
+) -> tuple[float, int, Interval | None]:
+    """The mean in percent of values 0-1, each with the name of its cluster; how many clusters; the interval.
+
+    `shares` is whether each is 0 or 1. ValueError where there is no value.
+    """
+    if not values:
+        raise ValueError("no value has no mean")
+    place = {cluster: n for n, cluster in enumerate(dict.fromkeys(cluster for cluster, _ in values))}
+    sums, counts = np.zeros((len(place), 1)), np.zeros((len(place), 1))
+    for cluster, value in values:
+        sums[place[cluster], 0] += value
+        counts[place[cluster], 0] += 1
+    mean = 100 * float(sums.sum() / counts.sum())
+    found = intervals(sums, counts, np.array([shares]), seed=seed)[0]
+    return mean, len(place), found.around(mean, 100) if found is not None else None
+
+
 def bootstrap(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> tuple[Floats, Floats]:
     """The percentile 95 % intervals of k ratios by resampling whole clusters: low and high, shape (k,).
 
@@ -79,10 +101,24 @@ def resampled_ratios(sums: Floats, counts: Floats, *, seed: int = 0, resamples: 
     rows, place = _distinct(chain(sums.T, counts.T), clusters)
     totals = np.empty((len(rows), resamples))
     start = 0
-    for weights in _weights(clusters, resamples, seed) if clusters and width else ():
+    for weights in cluster_weights(clusters, resamples, seed) if clusters and width else ():
         totals[:, start : start + len(weights)] = rows @ weights.T
         start += len(weights)
     return _divide(totals[place[:width]], totals[place[width:]])
+
+
+def cluster_weights(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each resample holds each of `clusters` > 0, in blocks of shape (some resamples, clusters).
+
+    The draws depend on `seed` and the number of clusters alone.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    rows = max(1, _BLOCK_BYTES // (8 * clusters))
+    for start in range(0, resamples, rows):
+        block = np.empty((min(rows, resamples - start), clusters))
+        for row in block:
+            row[:] = np.bincount(generator.integers(0, clusters, clusters), minlength=clusters)
+        yield block
 
 
 def percentile_interval(replicates: Floats) -> tuple[Floats, Floats]:
@@ -147,17 +183,6 @@ def _ranks(series: Sequence[float]) -> list[float]:
 
 def _is_0_or_1(amounts: Floats) -> NDArray[np.bool_]:
     return np.isin(amounts, (0, 1))
-
-
-def _weights(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each resample holds each cluster, in blocks of shape (some resamples, clusters)."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    rows = max(1, _BLOCK_BYTES // (8 * clusters))
-    for start in range(0, resamples, rows):
-        block = np.empty((min(rows, resamples - start), clusters))
-        for row in block:
-            row[:] = np.bincount(generator.integers(0, clusters, clusters), minlength=clusters)
-        yield block
 
 
 def _distinct(columns: Iterable[Floats], clusters: int) -> tuple[Floats, list[int]]:

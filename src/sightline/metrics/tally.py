@@ -18,7 +18,8 @@ from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outco
 # Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
 _EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)
 
-_SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
+SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
+"""What a share of 1 is in each unit."""
 
 MOST_VALUES = 100
 """A label of more values than this (a file name, a place) has no subsets: nobody reads so many rows."""
@@ -75,7 +76,7 @@ class _Table(NamedTuple):
 
     def values(self, metric: Metric) -> list[float | None]:
         """The metric in each subset, None where nothing counts."""
-        scale = _SCALES[metric.unit]
+        scale = SCALES[metric.unit]
         totals = zip(self.sums.sum(axis=1).tolist(), self.counts.sum(axis=1).tolist(), strict=True)
         return [scale * total / n if n else None for total, n in totals]
 
@@ -257,7 +258,7 @@ def _values(
     ledger: _Ledger, sheet: _Sheet, subsets: _Subsets, table: _Table, bounds: Iterator[Interval | None]
 ) -> Iterator[MetricValue]:
     metric, judge = sheet.metric, ledger.judges(sheet.metric)
-    scale = _SCALES[metric.unit]
+    scale = SCALES[metric.unit]
     unknown: list[float | None] = [None] * len(table.chosen)
     decided, if_right = (
         ledger.table(sheet, subsets, reading).values(metric)

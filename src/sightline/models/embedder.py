@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sightline.errors import SurroundingsError, UserError
 from sightline.models.quiet import without_bars
-from sightline.models.weights import digest_of
+from sightline.models.weights import cached_folder, digest_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +60,14 @@ def embedder(name: str = DEFAULT) -> Embedder:
     return SentenceEmbedder(name, _folder_of(name))
 
 
+def packaged_folder(user: str, install: str) -> Path:
+    """The folder of DEFAULT in its package. UserError, in the name of its `user`, where that is missing."""
+    package = find_spec(_PACKAGE)
+    if package is None or package.origin is None:
+        raise UserError(f"{user} lacks its weights", expected=install)
+    return Path(package.origin).parent / "model"
+
+
 class SentenceEmbedder:
     """A sentence-transformers model in a folder, in single precision, loaded when the first text comes.
 
@@ -105,10 +113,7 @@ class SentenceEmbedder:
 def _folder_of(name: str) -> Path:
     """Where the model lies on this machine."""
     if name in (DEFAULT, f"{_HUB}/{DEFAULT}"):
-        package = find_spec(_PACKAGE)
-        if package is None or package.origin is None:
-            raise UserError(f"the embedder '{name}' lacks its weights", expected=_INSTALL)
-        return Path(package.origin).parent / "model"
+        return packaged_folder(f"the embedder '{name}'", _INSTALL)
     folder = Path(name).expanduser()
     if name.strip() and folder.is_dir():
         if not any((folder / mark).is_file() for mark in _MARKS):
@@ -116,22 +121,15 @@ def _folder_of(name: str) -> Path:
                 "holds no sentence-transformers model", file=folder, expected=f"{_MARKS[0]} and its weights"
             )
         return folder
-    return _cached(name if "/" in name else f"{_HUB}/{name}", name)
-
-
-def _cached(repository: str, name: str) -> Path:
-    """The folder of the Hugging Face cache that holds a model, without a look at the network."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(repository, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError, OSError):
+    repository = name if "/" in name else f"{_HUB}/{name}"
+    cached = cached_folder(repository)
+    if cached is None:
         raise UserError(
             f"the embedder '{name}' is neither a folder nor in the Hugging Face cache of this machine",
             expected=f"{DEFAULT}, the path of a sentence-transformers model, or"
             f" `hf download {repository}` first; nothing is fetched from here",
-        ) from None
+        )
+    return cached
 
 
 def _identity(name: str, folder: Path) -> str:

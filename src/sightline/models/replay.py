@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
+from sightline.formats.read import of_model, read_predictions
 from sightline.models.offline import Offline
 from sightline.types import Answer, Failure, Origin, Request
 
@@ -48,5 +48,6 @@ class Replay(Offline):
             predictions = read_predictions(
                 self._file, benchmark=origin.benchmark, setting=origin.variant, allow_missing=True
             )
-            self._read[asked] = {(p.sample, p.variant, p.draw): p for p in predictions}
+            one = of_model(predictions, "", self._file)
+            self._read[asked] = {(p.sample, p.variant, p.draw): p for p in one}
         return self._read[asked]

@@ -45,6 +45,17 @@ def folder_of(name: str) -> Path | None:
     return None
 
 
+def cached_folder(repository: str) -> Path | None:
+    """The folder of the Hugging Face cache that holds a model, None where none does; no network is asked."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repository, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError, OSError):
+        return None
+
+
 def no_folder(name: str) -> UserError:
     """The error for a name that is neither a folder nor one of the Hub."""
     return UserError(f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub")

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from sightline.errors import unknown_name
-from sightline.evaluation.compare import Comparison
-from sightline.report.grid import Column, Field, Table, clusters_cell, n_cell, table, value_cell
+from sightline.evaluation.compare import Comparison, Place
+from sightline.metrics.significance import Significance
+from sightline.report.grid import (
+    Chance,
+    Column,
+    Field,
+    Table,
+    Value,
+    clusters_cell,
+    n_cell,
+    table,
+    value_cell,
+)
 from sightline.report.varied import short_names
 from sightline.types import MetricValue
 
@@ -16,16 +27,39 @@ NOTE = (
     " resamples clusters, both runs together"
 )
 
+DECIDES = (
+    "p: how often chance alone would set the runs so far apart, were the two sides of each cluster"
+    " interchangeable (two-sided), for the {} rows of this table together (Holm); up to 0.05 a difference is"
+    " significant"
+)
+
+CLUSTERS_ASIDE = (
+    "Holm's p decides; Benjamini and Hochberg's keeps the share of false findings below it. The paired t"
+    " test (ConTextual 3.3.1) and McNemar's exact test take every group for an independent one: where several"
+    " share a picture they find too much"
+)
+
+DETECTABLE = (
+    "detectable: the difference that these groups would show 4 times of 5 (80 % power at 5 %, two-sided), by"
+    " the spread of the differences between clusters; a smaller one may well be missed"
+)
+
 TOGETHER = "{} together: a group counts once in each, and the interval is of the data, not of seeds"
 
 
-def comparison_table(comparison: Comparison, metrics: Collection[str], by: str | None) -> Table:
-    """A row for each metric over all groups and, where `by` names a label, under each of its values."""
-    rows = [
+def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) -> list[MetricValue]:
+    """The differences of these metrics over all groups and, where `by` names a label, under its values."""
+    return [
         change
         for change in comparison.differences
         if change.metric in metrics and (change.subset == "all" or change.subset.partition("=")[0] == by)
     ]
+
+
+def comparison_table(
+    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[Place, Significance]
+) -> Table:
+    """These differences beside the two runs' own values, and which of them are significant."""
     bases, others = (list(dict.fromkeys(runs)) for runs in zip(*comparison.runs, strict=True))
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
@@ -35,14 +69,41 @@ def comparison_table(comparison: Comparison, metrics: Collection[str], by: str |
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
+        _chance_field(found, "p\nHolm", "holm"),
     ]
-    notes = [NOTE]
+    notes = [NOTE, DECIDES.format(len(found))]
     if comparison.each:
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
         notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
     if comparison.alone:
         notes.append(f"{comparison.alone:,} groups are in one of the runs alone, and are left out")
     return table(comparison.task, fields, rows, notes)
+
+
+def tests_table(
+    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[Place, Significance]
+) -> Table:
+    """Every test of these differences, and which difference as many groups could have shown."""
+    chances = (
+        ("p", "p"),
+        ("p\nHolm", "holm"),
+        ("p, Benjamini-\nHochberg", "benjamini_hochberg"),
+        ("p,\nt test", "t"),
+        ("p,\nMcNemar", "mcnemar"),
+    )
+
+    def detectable(change: MetricValue) -> Value:
+        one = found.get((change.metric, change.subset))
+        return Value(one.detectable if one else None, unit=change.unit)
+
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "metric", "metric"), lambda change: change.metric),
+        (Column("text", "subset", "subset"), lambda change: change.subset),
+        (Column("value", "difference", "difference"), lambda change: Value(change.value, unit=change.unit)),
+        *(_chance_field(found, *one) for one in chances),
+        (Column("value", "detectable", "detectable"), detectable),
+    ]
+    return table(f"{comparison.task}, tests", fields, rows, [CLUSTERS_ASIDE, DETECTABLE])
 
 
 def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
@@ -58,6 +119,13 @@ def each_pair(comparison: Comparison, change: MetricValue) -> str:
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
     return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
+
+
+def _chance_field(found: Mapping[Place, Significance], head: str, name: str) -> Field[MetricValue]:
+    def chance(change: MetricValue) -> Chance:
+        return Chance(getattr(found.get((change.metric, change.subset)), name, None))
+
+    return Column("chance", head, name), chance
 
 
 def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:

@@ -42,7 +42,13 @@ class Spread(Struct, frozen=True):
     difference: float | None = None
 
 
-Cell = str | int | float | Value | Printed | Spread | None
+class Chance(Struct, frozen=True):
+    """A p value, 0-1; None where its test says nothing."""
+
+    value: float | None
+
+
+Cell = str | int | float | Value | Printed | Spread | Chance | None
 """A bare number is a count, None an empty cell."""
 
 
@@ -53,7 +59,7 @@ class Column(Struct, frozen=True):
     spreads have any.
     """
 
-    kind: Literal["text", "count", "value", "printed", "spread"]
+    kind: Literal["text", "count", "value", "printed", "spread", "chance"]
     head: str
     key: str
     differences: bool = True

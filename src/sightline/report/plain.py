@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 
-from sightline.report.grid import Cell, Column, Printed, Spread, Table, Value
+from sightline.report.grid import Cell, Chance, Column, Printed, Spread, Table, Value
 from sightline.types import Unit
 
 DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
 """How many decimals a reader sees."""
+
+LEAST_CHANCE = 0.001
+"""Smaller p values are told to be smaller."""
 
 
 def parts(cell: Cell, column: Column) -> tuple[str, ...]:
@@ -23,6 +26,8 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     comparable; a spread, how far its interval reaches and its difference; else one part. Nothing at all for
     an empty cell.
     """
+    if isinstance(cell, Chance):
+        return _chance_parts(cell)
     if isinstance(cell, Value):
         return _value_parts(cell)
     if isinstance(cell, Printed):
@@ -93,6 +98,12 @@ def _spread_parts(cell: Spread) -> tuple[str, ...]:
     )
 
 
+def _chance_parts(cell: Chance) -> tuple[str, ...]:
+    if cell.value is None:
+        return ("-",)
+    return (f"{cell.value:.3f}" if cell.value >= LEAST_CHANCE else f"<{LEAST_CHANCE}",)
+
+
 def _flat(column: Column, cell: Cell) -> dict[str, Any]:
     """One cell under flat names; the names depend on the column alone."""
     if column.kind == "value":
@@ -107,4 +118,4 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
         spread = cell if isinstance(cell, Spread) else Spread(None)
         plain = {column.key: spread.value, f"{column.key} low": spread.low, f"{column.key} high": spread.high}
         return plain | ({f"{column.key} difference": spread.difference} if column.differences else {})
-    return {column.key: cell}
+    return {column.key: cell.value if isinstance(cell, Chance) else cell}

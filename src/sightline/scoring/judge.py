@@ -6,9 +6,11 @@ import re
 
 from sightline.prompts import fill
 from sightline.scoring.scorer import ModelScorer, Reading
-from sightline.types import Case, Message, VerdictName, user
+from sightline.types import Case, Message, Picture, VerdictName, user
 
 _WORD = re.compile(r"[a-z]+")
+_JUDGEMENT = re.compile(r"judge?ment\W*:", re.IGNORECASE)
+_SAID = re.compile(r"[\W_]*(yes|no)(?![^\W_])", re.IGNORECASE)
 
 
 def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
@@ -40,6 +42,39 @@ def same_or_different(prompt: str) -> ModelScorer:
         return _one_of(reply, {"same": "right", "different": "wrong"})
 
     return ModelScorer("same_or_different", ask, read)
+
+
+def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> ModelScorer:
+    """A judge that ends on 'Judgement: Yes' or 'No' (ConTextual, Figure 20): right is accepted.
+
+    What follows the last 'Judgement:' counts, or a bare Yes or No; anything else is asked once more, and is
+    then an unparsed verdict. `released` reads as eval/response_eval_gpt4.py does: what follows the first
+    'Judgement: ', in which 'Yes' wins over 'No'. Where it `sees`, the picture stands before the prompt
+    (3.2.2: GPT-4V).
+    """
+
+    def ask(case: Case) -> tuple[Message, ...]:
+        words = fill(prompt, instruction=case.asked, reference=case.references[0], prediction=case.texts[0])
+        pictures = [Picture(file.path) for file in case.pictures] if sees else []
+        return (user(*pictures, words),)
+
+    return ModelScorer("accepted", ask, _released_judgement if released else _judgement, sees, chances=2)
+
+
+def _judgement(reply: str) -> Reading:
+    said = _SAID.match(_JUDGEMENT.split(reply)[-1]) if _JUDGEMENT.search(reply) else None
+    if said is None:
+        return _one_of(reply, {"yes": "right", "no": "wrong"})
+    return Reading("right" if said[1].lower() == "yes" else "wrong", reply)
+
+
+def _released_judgement(reply: str) -> Reading:
+    _, stated, said = reply.partition("Judgement: ")
+    if stated:
+        yes, no = "Yes" in said, "No" in said
+    else:
+        yes, no = reply == "Yes", reply == "No"
+    return Reading("right" if yes else "wrong" if no else "undecided", reply)
 
 
 def _one_of(reply: str, words: dict[str, VerdictName]) -> Reading:

@@ -39,11 +39,17 @@ class RuleScorer(Struct, frozen=True):
 
 
 class ModelScorer(Struct, frozen=True):
-    """Asks a model about a case, and reads its reply."""
+    """Asks a model about a case, and reads its reply.
+
+    Where it `sees`, the pictures of the case are part of what it asks. A reply without a verdict is asked for
+    again, as another draw, up to `chances` times in all.
+    """
 
     name: str
     ask: Callable[[Case], tuple[Message, ...]]
     read: Callable[[str], Reading]
+    sees: bool = False
+    chances: int = 1
 
 
 class VectorScorer(Struct, frozen=True):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from io import StringIO
 from pathlib import Path
 from random import Random
 
@@ -11,6 +9,7 @@ from sightline.build.mini.folder import write
 from sightline.build.scenes.boards import BOARDS
 from sightline.build.scenes.draw import png
 from sightline.build.scenes.wording import held_out
+from sightline.formats.tables import csv_bytes
 
 COLUMNS = ("image_url", "instruction", "response", "category")
 
@@ -38,8 +37,5 @@ def draw_contextual(folder: Path, *, questions: int = 60, val: int = 60, seed: i
 
 
 def _csv(rows: list[tuple[str, ...]], *, responses: bool) -> bytes:
-    stream = StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     kept = [number for number, name in enumerate(COLUMNS) if responses or name != "response"]
-    writer.writerows([[row[number] for number in kept] for row in (COLUMNS, *rows)])
-    return stream.getvalue().encode()
+    return csv_bytes([row[number] for number in kept] for row in (COLUMNS, *rows))

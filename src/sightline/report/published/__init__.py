@@ -264,7 +264,7 @@ def _departure(figure: _Figure, paper: _Paper, result: Result) -> str:
     """How this run differs from what the paper did for this figure."""
     ours = _flat(result.options)
     others = [
-        f"{name.rpartition('.')[2]} {ours[name]} here, {theirs} in the paper"
+        f"{name.rpartition('.')[2]} {ours[name]} here, {'none' if theirs is None else theirs} in the paper"
         for name, theirs in figure.options.items()
         if ours.get(name) is not None and not _same(ours[name], theirs)
     ]

@@ -1,0 +1,69 @@
+"""What any benchmark whose answers have references may carry: text metrics, with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sightline.benchmarks.base import Option
+from sightline.errors import unknown_name
+from sightline.types import Group, Metric, Term
+
+NAMES = ("rouge_l", "bertscore", "bleurt")
+"""The text metrics of ConTextual (3.2.2, Table 3)."""
+
+NONE = "none"
+
+TEXT_METRICS: Mapping[str, Option] = {
+    "text_metrics": Option(NONE, f"similarity to the references: some of {','.join(NAMES)}"),
+    "bertscore_model": Option("all-MiniLM-L6-v2", "encoder of bertscore: a folder, or a name of the Hub"),
+    "bertscore_layer": Option(None, "layer of that encoder; null: bert-score's own, else the last", least=1),
+    "bleurt_model": Option(
+        None, "checkpoint of bleurt (one regression output): a folder, or a name of the Hub"
+    ),
+}
+"""The `--set` keys of the text metrics, for the options of a benchmark."""
+
+
+def chosen(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the text metrics that these options ask for, each once; none where they have no such key.
+
+    Raises UserError for one that does not exist.
+
+    >>> chosen({"text_metrics": "bertscore,rouge_l"})
+    ('bertscore', 'rouge_l')
+    """
+    said = str(options.get("text_metrics", NONE))
+    names = tuple(dict.fromkeys(name.strip() for name in said.split(",") if name.strip()))
+    if names in ((), (NONE,)):
+        return ()
+    for name in names:
+        if name not in NAMES:
+            raise unknown_name("text metric", name, NAMES)
+    return names
+
+
+def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
+    """The text metrics that these options ask for: the mean over the answers that have references, x 100.
+
+    An answer that failed is left out; of several references the nearest counts.
+    """
+    return [
+        Metric(
+            name,
+            _mean_of(name),
+            source="ConTextual 3.2.2, Table 3",
+            judged=None,
+            absent="no answers with references to hold them against",
+        )
+        for name in chosen(options)
+    ]
+
+
+def _mean_of(name: str) -> Callable[[Group], Iterator[Term]]:
+    def terms(group: Group) -> Iterator[Term]:
+        for outcome in group:
+            if name in outcome.scores:
+                yield Term(outcome.scores[name] / 100, 1, outcome.labels)
+
+    return terms

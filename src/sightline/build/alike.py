@@ -1,0 +1,161 @@
+"""Pictures that look alike: two perceptual hashes of each, and which pictures are copies of which.
+
+A hash is the 256-bit pHash of ImageHash (`imagehash.phash(picture, hash_size=16)`): the signs of the lowest
+16 x 16 coefficients of the cosine transform of the picture in grey, 64 x 64, around their median. One is of
+the whole picture, one of it without a border of one colour: the margins that comics are published with move
+all that stands inside them. Two pictures are as far apart as the nearer of the two says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from sightline.build.decode import open_upright
+from sightline.build.processes import spread
+from sightline.engine.store import Store
+from sightline.pictures import BadPicture
+from sightline.progress import progress
+from sightline.types import PictureFile
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+BITS = 256
+DISTANCE = 48
+"""Bits of BITS up to which two pictures are taken for one. Measured on II-Bench's 1,222 distinct pictures
+(docs/building.md): up to 46 stand five pairs, each twice the same picture, from 52 on pairs that are not."""
+
+_LOW, _SIDE, _FIRST = 16, 64, 256
+"""Coefficients a side, pixels a side of what they are computed of, and of what borders are looked for in."""
+_BORDER = 24
+"""Steps of 255 in a channel up to which a pixel has the border's colour: JPEG leaves no colour even."""
+_FLAT = 8
+"""Steps of 255 between the darkest and the lightest of 64 x 64 pixels up to which a picture shows nothing."""
+_BLOCK = 512
+
+
+class Copy(Struct, frozen=True):
+    """The picture that another one looks like, and in how many of 256 bits they differ."""
+
+    of: str
+    distance: int
+
+
+def hashes(
+    files: Iterable[PictureFile], store: Store, *, processes: int = 1, shown: bool = False
+) -> dict[str, bytes | BadPicture]:
+    """The two hashes of each picture, 32 bytes each, by its digest; or why it has none.
+
+    Of a picture that shows nothing they are empty: it is like no other. What the store holds is not computed
+    again. SurroundingsError where the store fails or a process dies.
+    """
+    distinct = {file.digest: file for file in files}
+    keys = {digest: _key(digest) for digest in distinct}
+    known = store.vectors(list(keys.values()))
+    found: dict[str, bytes | BadPicture] = {d: known[key] for d, key in keys.items() if key in known}
+    new = [file for digest, file in distinct.items() if digest not in found]
+    with progress("comparing pictures", len(distinct), "pictures", done=len(found), shown=shown) as advance:
+        for digest, one in spread(_hashed, new, processes):
+            found[digest] = one
+            if not isinstance(one, BadPicture):
+                store.add_vectors({keys[digest]: one})
+            advance(1)
+    return found
+
+
+def copies(hashed: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, Copy]:
+    """The pictures that are copies of another one, by name, with the nearest that is none itself.
+
+    `hashed` are the hashes of each picture, the ones to be kept first: each is a copy where it is within
+    `distance` of one before it that is none. So nothing is lost by a chain of pictures of which each is like
+    the next. Of equally near ones the first counts.
+    """
+    names = [name for name, one in hashed.items() if one]
+    near: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for first, second, apart in _near([hashed[name] for name in names], distance):
+        near[second].append((apart, first))
+    found: dict[str, Copy] = {}
+    for place, name in enumerate(names):
+        kept = [(apart, other) for apart, other in near[place] if names[other] not in found]
+        if kept:
+            apart, other = min(kept)
+            found[name] = Copy(names[other], apart)
+    return found
+
+
+def hash_of(picture: Image) -> bytes:
+    """The two hashes of an upright RGB picture, 64 bytes; none where it shows nothing."""
+    parts = [_phash(picture), _phash(_without_border(picture))]
+    return b"".join(parts) if all(parts) else b""
+
+
+def _hashed(file: PictureFile) -> tuple[str, bytes | BadPicture]:
+    try:
+        return file.digest, hash_of(open_upright(file.path))
+    except BadPicture as error:
+        return file.digest, error
+
+
+def _key(digest: str) -> bytes:
+    return hashlib.sha256(f"alike 1\n{digest}".encode()).digest()
+
+
+def _without_border(picture: Image) -> Image:
+    """The part of a picture inside a border of one colour, the median of those at its edge."""
+    from PIL import Image
+
+    size = (min(_FIRST, picture.width), min(_FIRST, picture.height))
+    pixels = np.asarray(picture.resize(size, Image.Resampling.BOX), dtype=np.int16)
+    edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    inside = np.abs(pixels - np.median(edge, axis=0)).max(axis=2) > _BORDER
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not rows.size:
+        return picture
+    wide, high = picture.width / size[0], picture.height / size[1]
+    box = (columns[0] * wide, rows[0] * high, (columns[-1] + 1) * wide, (rows[-1] + 1) * high)
+    left, top, right, bottom = (int(box[0]), int(box[1]), round(box[2]), round(box[3]))
+    return picture.crop((left, top, right, bottom))
+
+
+def _phash(picture: Image) -> bytes:
+    from PIL import Image
+
+    grey = picture.convert("L")
+    # Two steps: averaging first is quick, and what is left is small for the better filter.
+    grey.thumbnail((_FIRST, _FIRST), Image.Resampling.BOX)
+    pixels = np.asarray(grey.resize((_SIDE, _SIDE), Image.Resampling.LANCZOS), dtype=np.float64)
+    if np.ptp(pixels) <= _FLAT:
+        return b""
+    cosines = _cosines()
+    low = cosines @ pixels @ cosines.T
+    return np.packbits(low > np.median(low)).tobytes()
+
+
+@cache
+def _cosines() -> NDArray[Any]:
+    """The lowest rows of the cosine transform, as a matrix of shape (16, 64)."""
+    row, pixel = np.arange(_LOW)[:, None], np.arange(_SIDE)[None, :]
+    return np.cos(np.pi * row * (2 * pixel + 1) / (2 * _SIDE))
+
+
+def _near(hashed: Sequence[bytes], distance: int) -> Iterable[tuple[int, int, int]]:
+    """The pairs (first, second, bits in which they differ) that are within a distance, first < second."""
+    if not hashed:
+        return
+    # Signs, so that a product of matrices counts the bits in which two of them agree, less the others.
+    bits = np.unpackbits(np.frombuffer(b"".join(hashed), np.uint8).reshape(len(hashed), -1), axis=1)
+    signs = bits.astype(np.float32) * 2 - 1
+    parts = [np.ascontiguousarray(part) for part in np.split(signs, bits.shape[1] // BITS, axis=1)]
+    for start in range(0, len(hashed), _BLOCK):
+        apart = np.min([(BITS - part[start : start + _BLOCK] @ part.T) / 2 for part in parts], axis=0)
+        for first, second in np.argwhere(apart <= distance):
+            if start + first < second:
+                yield int(start + first), int(second), int(apart[first, second])

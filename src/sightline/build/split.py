@@ -1,0 +1,95 @@
+"""A validation split that holds as much of every category as the whole does (ConTextual, Appendix C)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from sightline.benchmarks.contextual_data import MISCELLANEOUS, SOURCES
+from sightline.errors import UserError
+from sightline.formats.files import read_bytes, refuse_overwriting, write_atomically
+from sightline.formats.tables import csv_bytes, read_table, table_rows
+
+COLUMNS = ("image_url", "instruction", "response", "category")
+ANSWER = "response"
+
+
+class Split(Struct, frozen=True):
+    """A table in ConTextual's layout, the numbers of the rows that were drawn, and how many of each category:
+    `drawn` of `sizes`."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    chosen: frozenset[int]
+    sizes: Mapping[str, int]
+    drawn: Mapping[str, int]
+
+
+def split_table(path: Path, count: int, seed: int) -> Split:
+    """Draw `count` rows of a table, in proportion to its categories; the same seed draws the same rows.
+
+    ConTextual's two sources of natural scenes are one category, as in the paper. Raises UserError for a table
+    in another layout, a row without a response or category, and a count that the table does not hold.
+    """
+    table = read_table(read_bytes(path), path)
+    for column in COLUMNS:
+        if column not in table.header:
+            raise UserError("lacks a column", file=path, field=column, expected=", ".join(COLUMNS))
+    rows = table_rows(table, path)
+    for where, row in rows:
+        for column in (ANSWER, "category"):
+            if not row[column].strip():
+                raise UserError("is blank", file=path, record=where, field=column)
+    if not 1 <= count < len(rows):
+        raise UserError(
+            f"--count {count} cannot be drawn of {len(rows)} rows", expected=f"1 to {max(1, len(rows) - 1)}"
+        )
+    members: dict[str, list[int]] = defaultdict(list)
+    for number, (_, row) in enumerate(rows):
+        category = row["category"].strip()
+        members[MISCELLANEOUS if category in SOURCES else category].append(number)
+    sizes = {category: len(members[category]) for category in sorted(members)}
+    drawn = proportional(sizes, count)
+    random = Random(f"validation split {seed}")
+    chosen = [number for category in sizes for number in random.sample(members[category], drawn[category])]
+    lines = tuple(tuple(row[column] for column in table.header) for _, row in rows)
+    return Split(tuple(table.header), lines, frozenset(chosen), sizes, drawn)
+
+
+def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many of `count` fall to each of these sizes, by largest remainders; of equal ones, the first.
+
+    >>> proportional({"natural": 156, "time": 50, "web": 50}, 50)
+    {'natural': 30, 'time': 10, 'web': 10}
+    """
+    whole = sum(sizes.values())
+    shares = {name: divmod(size * count, whole) for name, size in sizes.items()}
+    left = count - sum(sure for sure, _ in shares.values())
+    more = sorted(shares, key=lambda name: -shares[name][1])[:left]
+    return {name: sure + (name in more) for name, (sure, _) in shares.items()}
+
+
+def write_split(split: Split, out: Path, *, force: bool = False) -> list[Path]:
+    """Write contextual_val.csv, the drawn rows with their responses, and contextual_test.csv, as the release
+    has them: all rows, the responses held back. Returns their paths.
+
+    Raises UserError where one is there already, unless `force`.
+    """
+    files = [out / "contextual_val.csv", out / "contextual_test.csv"]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError("a file is in the way", file=out, expected="a folder for --out") from None
+    for file in files:
+        refuse_overwriting(file, force)
+    open_to_all = [place for place, name in enumerate(split.header) if name != ANSWER]
+    drawn = [row for number, row in enumerate(split.rows) if number in split.chosen]
+    write_atomically(files[0], [csv_bytes([split.header, *drawn])])
+    write_atomically(
+        files[1], [csv_bytes([row[place] for place in open_to_all] for row in (split.header, *split.rows))]
+    )
+    return files

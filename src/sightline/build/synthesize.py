@@ -1,0 +1,221 @@
+"""Synthetic instructions (ConTextual, Appendix H): for each picture a model writes one, and its response.
+
+It is shown the two examples of Figure 22, good and bad instructions with the reasons, and then the picture.
+What it writes is for people to accept (`build.verify`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+import sightline
+from sightline.benchmarks.contextual_data import MISCELLANEOUS
+from sightline.build.asking import Asker
+from sightline.build.chances import ASKS, Obtained, ToAsk, Wanted, obtain, to_ask
+from sightline.build.decode import ENDINGS
+from sightline.build.folder import IMAGES, Build, begin, copy_pictures, finish, held, nothing_left
+from sightline.build.gallery import Gallery
+from sightline.build.ids import ids_of
+from sightline.build.manifest import Manifest, digest_of, fingerprint
+from sightline.build.synthetic import Pair, read
+from sightline.engine.runner import Keyed
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.formats.contextual import picture_path
+from sightline.formats.files import write_atomically
+from sightline.formats.groups import GroupLine
+from sightline.formats.tables import csv_bytes
+from sightline.pictures import BadPicture, look
+from sightline.prompts import load
+from sightline.scoring.text import words
+from sightline.types import Answer, Message, Part, Picture, PictureFile, Text, user
+
+KIND = "synthesize"
+TABLE = "contextual_val.csv"
+HEADER = ("image_url", "instruction", "response", "category")
+CATEGORY = MISCELLANEOUS
+"""What the paper writes instructions for (Table 7)."""
+SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
+"""Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
+
+
+class Job(Struct, frozen=True):
+    """What is to be written about, looked at before anything is asked.
+
+    `pictures` are the candidates by id, `examples` the two that are shown before each, `dropped` the
+    candidates left out, by name, with why.
+    """
+
+    pictures: Mapping[str, PictureFile]
+    examples: tuple[PictureFile, ...]
+    category: str
+    settings: Mapping[str, Any]
+    dropped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def build(self) -> Build:
+        """What a folder must have been built from to be built on; replies that come later join it."""
+        header = {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
+        digests = {name: file.digest for name, file in self.pictures.items()}
+        return Build(header, fingerprint([header, self.dropped, digests]))
+
+
+class SynthesisManifest(Manifest, frozen=True):
+    """The manifest of synthetic instructions, with the address of each one's reply in the store, and the
+    pictures whose call failed: the same command asks about them again."""
+
+    replies: Mapping[str, str] = field(default_factory=dict)
+    unanswered: Mapping[str, str] = field(default_factory=dict)
+
+
+def examples_in(folder: Path | None) -> tuple[PictureFile, ...]:
+    """The pictures of Figure 22's two examples, out of ConTextual's data folder or one that holds it.
+
+    UserError where they are not there: they are no part of this package.
+    """
+    paths = [picture_path(url) for url in _prompt()["pictures"]]
+    expected = f"--examples DIR with {' and '.join(paths)}, or `sightline data pull contextual`"
+    if folder is None:
+        raise UserError("there is no folder for the two examples of the prompt", expected=expected)
+    place = folder / "contextual" if (folder / "contextual" / paths[0]).is_file() else folder
+    try:
+        return tuple(look(Picture(str(place / path), str(place)), {}) for path in paths)
+    except BadPicture as error:
+        raise UserError(f"an example of the prompt cannot be shown: {error}", expected=expected) from None
+
+
+def prepare(
+    gallery: Gallery, examples: tuple[PictureFile, ...], asker: Asker, *, category: str = CATEGORY
+) -> Job:
+    """Leave out what cannot be shown, what lies there twice, and the examples themselves.
+
+    Raises UserError where nothing is left, the category says nothing, or the model cannot be shown three
+    pictures.
+    """
+    if not category.strip():
+        raise UserError("--category is empty", expected="a category for every picture")
+    if not (asker.capabilities.pictures and asker.capabilities.several_pictures):
+        raise UserError("this model cannot be shown three pictures", expected="a --model that can")
+    ids = dict(zip(gallery.files, ids_of(list(gallery.files)), strict=True))
+    seen = {file.digest: "it is an example of the prompt" for file in examples}
+    pictures, dropped = {}, dict(gallery.broken)
+    for name, file in gallery.files.items():
+        if file.digest in seen:
+            dropped[name] = seen[file.digest]
+        else:
+            pictures[ids[name]] = file
+            seen[file.digest] = f"the same file as {name}"
+    if not pictures:
+        raise nothing_left(dropped, "pictures")
+    settings = {
+        **asker.description,
+        "prompt": _prompt()["text"],
+        "examples": [file.digest for file in examples],
+        "asks": ASKS,
+        "category": category,
+    }
+    plain = msgspec.json.decode(msgspec.json.encode(settings))
+    return Job(pictures, examples, category, plain, dropped)
+
+
+def request(pictures: Sequence[PictureFile]) -> tuple[Message, ...]:
+    """What a model is asked: Figure 22 with its two pictures and a third in their places."""
+    first, *others = _prompt()["text"].split("{picture}")
+    parts: list[Part] = [Text(first)]
+    for file, text in zip(pictures, others, strict=True):
+        parts += [Picture(file.path), Text(text)]
+    return (user(*parts),)
+
+
+async def synthesize(
+    job: Job, asker: Asker, store: Store, *, shown: bool = False
+) -> dict[str, Obtained[Pair]]:
+    """Ask about every picture what the store does not hold, up to ASKS times; what became of each, by id.
+
+    An instruction that was written for an earlier picture too is dropped. Raises UserError where the model
+    cannot be used at all, SurroundingsError where the store fails. Cancelled, it keeps everything answered.
+    """
+    found = await obtain(_wanted(job, asker), asker, store, "writing instructions", shown=shown)
+    first: dict[tuple[str, ...], str] = {}
+    for name in job.pictures:
+        pair = found[name].found
+        if pair is not None and first.setdefault(words(pair.instruction), name) != name:
+            other = first[words(pair.instruction)]
+            why = f"the instruction was written for another picture too ({other})"
+            found[name] = msgspec.structs.replace(found[name], found=None, dropped=why)
+    return found
+
+
+def estimate(job: Job, asker: Asker, store: Store) -> ToAsk:
+    """What `synthesize` would ask, by what the store holds; nothing is asked or written."""
+    return to_ask(_wanted(job, asker), asker, store)
+
+
+def write(
+    job: Job, found: Mapping[str, Obtained[Pair]], out: Path, *, force: bool = False
+) -> SynthesisManifest:
+    """Write images/, contextual_val.csv and, last, manifest.json: the same bytes for the same replies.
+
+    Raises UserError, with nothing written, where there is no pair, and where the folder holds something else
+    by now unless `force` replaces it; SurroundingsError where the disk refuses.
+    """
+    pairs = {name: one.found for name, one in found.items() if one.found is not None}
+    dropped = {**job.dropped, **{name: one.dropped for name, one in found.items() if one.dropped}}
+    if not pairs:
+        raise nothing_left(dropped, "pictures")
+    places = {name: _place(name, job.pictures[name]) for name in pairs}
+    rows = [(places[name], pair.instruction, pair.response, job.category) for name, pair in pairs.items()]
+    with held(out, job.build, force=force) as journal:
+        begin(out, job.build, journal)
+        made = copy_pictures({places[name]: job.pictures[name] for name in pairs}, out)
+        write_atomically(out / TABLE, [csv_bytes([HEADER, *rows])])
+        manifest = SynthesisManifest(
+            **job.build.header,
+            groups=len(pairs),
+            probes=len(pairs),
+            pictures=len(made),
+            fingerprint=job.build.fingerprint,
+            dropped=dropped,
+            sources={name: job.pictures[name].digest for name in pairs},
+            made={TABLE: digest_of(out / TABLE), **made},
+            replies={name: found[name].key for name in pairs},
+            unanswered={name: one.unanswered for name, one in found.items() if one.unanswered},
+        )
+        finish(out, manifest, journal)
+    return manifest
+
+
+def lines_of(job: Job, found: Mapping[str, Obtained[Pair]]) -> list[GroupLine]:
+    """The pairs with their pictures as lines for a sheet."""
+    return [
+        GroupLine(
+            name, "synthetic", (job.pictures[name].path,), pair.instruction, references=(pair.response,)
+        )
+        for name, one in found.items()
+        if (pair := one.found) is not None
+    ]
+
+
+def _prompt() -> Mapping[str, Any]:
+    prompt: Mapping[str, Any] = load("synthesis")["synthesis"]
+    return prompt
+
+
+def _wanted(job: Job, asker: Asker) -> Wanted[Pair]:
+    def ask(name: str, draw: int) -> Keyed:
+        pictures = [*job.examples, job.pictures[name]]
+        return asker.keyed(request(pictures), draw, pictures)
+
+    def reading(name: str, answer: Answer) -> tuple[Pair | None, str]:
+        return read(answer.text, cut=answer.truncated)
+
+    return Wanted(list(job.pictures), ask, reading)
+
+
+def _place(name: str, file: PictureFile) -> str:
+    return f"{IMAGES}/{name}{ENDINGS[file.format][0]}"

@@ -1,0 +1,244 @@
+"""Verification: people mark each line of a table right or not, and what they find wrong is dropped.
+
+ConTextual (section 2.3): people who neither responded nor rated marked every triplet of picture, instruction
+and response, and found 96 % right; the rest was dropped, and what passed was reviewed by the other authors.
+II-Bench (section 3.2, Appendix B.4): a question is accepted by 4 of 5 reviewers, and else goes back for
+revision and is reviewed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+import sightline
+from sightline.build.folder import Build, begin, copy_pictures, finish, held
+from sightline.build.manifest import Manifest, digest_of, fingerprint
+from sightline.build.marks import Mark, Rule, Wording
+from sightline.errors import UserError
+from sightline.formats.contextual import picture_path
+from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.tables import csv_bytes, read_table, table_rows
+from sightline.pictures import BadPicture, look
+from sightline.types import MetricValue, Picture, PictureFile, PublishedValue
+
+KIND = "verify"
+RIGHT = Wording("right", "wrong")
+REPORT, REJECTED, ACCEPTED = "verification.json", "rejected.csv", "accepted.csv"
+NOTED = ("round", "right", "wrong", "remarks")
+"""The columns that stand behind a rejected line for whoever revises it; they are no part of the line."""
+PUBLISHED = 96.0
+
+
+class Line(Struct, frozen=True):
+    """A line of a table: what tells it again (`key`, of its content), its cells, the round in which it is
+    reviewed, and its picture where it has one on disk."""
+
+    key: str
+    cells: Mapping[str, str]
+    round: int = 1
+    picture: Picture | None = None
+
+
+class Verified(Struct, frozen=True):
+    """A line and what people decided: accepted, rejected (False), or nothing yet (None)."""
+
+    line: Line
+    marks: tuple[Mark, ...]
+    accepted: bool | None
+
+
+def read_lines(paths: Sequence[Path]) -> list[Line]:
+    """The lines of tables with the same columns, in their order.
+
+    Those of a rejected.csv that was revised are in the next round; one that was not is the line it was.
+    UserError where a table has other columns than the first, or a line stands in one twice.
+    """
+    lines: dict[str, Line] = {}
+    columns: tuple[str, ...] = ()
+    for path in paths:
+        table = read_table(read_bytes(path), path)
+        noted = set(NOTED) <= set(table.header)
+        own = tuple(name for name in table.header if not (noted and name in NOTED))
+        columns = columns or own
+        if own != columns:
+            expected = f"the columns of {paths[0]}"
+            raise UserError("has other columns", file=path, found=", ".join(own), expected=expected)
+        seen: set[str] = set()
+        for where, row in table_rows(table, path):
+            cells = {name: row[name] for name in columns}
+            key = fingerprint(cells)[:16]
+            if key in seen:
+                raise UserError("is there twice", file=path, record=where, expected="each line once")
+            seen.add(key)
+            number = _round(row, where, path) if noted else 1
+            lines.setdefault(key, Line(key, cells, number, _picture(cells, path.parent)))
+    if not lines:
+        raise UserError("holds no line", file=paths[0], expected="one at least, below the header")
+    return list(lines.values())
+
+
+def listed(lines: Sequence[Line]) -> dict[str, dict[str, str]]:
+    """What people are shown of lines, by key: the path of the picture, and every cell."""
+    return {line.key: {"picture": line.picture.path if line.picture else "", **line.cells} for line in lines}
+
+
+def verify(
+    lines: Sequence[Line], marks: Mapping[str, Sequence[Mark]], rule: Rule, *, not_by: Sequence[str] = ()
+) -> list[Verified]:
+    """What people decided of each line.
+
+    `not_by` names those who may not mark: who wrote the lines, responded to them or rates responses. Raises
+    UserError for a mark by one of them, for more marks on a line than the rule knows, and where no mark is
+    about any of the lines.
+    """
+    found = []
+    for line in lines:
+        given = tuple(marks.get(line.key, ()))
+        barred = [mark.by for mark in given if mark.by in not_by]
+        if barred:
+            raise UserError(f"'{barred[0]}' has marked a line", record=line.key, expected="marks by others")
+        if rule.of and len(given) > rule.of:
+            expected = f"{rule.of}, as --accept {rule.needed}/{rule.of} says"
+            raise UserError("has too many marks", record=line.key, found=len(given), expected=expected)
+        found.append(Verified(line, given, rule.decide(given)))
+    if not any(one.marks for one in found):
+        raise UserError(
+            "no mark is about a line of these tables", expected="lists that --write wrote of them"
+        )
+    return found
+
+
+def share_right(found: Sequence[Verified], *, seed: int = 0) -> MetricValue:
+    """The share of lines that were accepted, of those decided, with an interval over pictures."""
+    from sightline.metrics.statistics import clustered_mean
+
+    decided = [(_cluster(one.line), float(one.accepted)) for one in found if one.accepted is not None]
+    if not decided:
+        return MetricValue("right", "all", None, 0, 0, reason="people have decided of no line")
+    mean, clusters, bounds = clustered_mean(decided, shares=True, seed=seed)
+    note = "of ConTextual's own triplets, by crowd workers"
+    return MetricValue(
+        "right",
+        "all",
+        mean,
+        len(decided),
+        clusters,
+        low=bounds.low if bounds else None,
+        high=bounds.high if bounds else None,
+        interval=bounds.kind if bounds else None,
+        judge=", ".join(sorted({mark.by for one in found for mark in one.marks})),
+        published=[PublishedValue("people", PUBLISHED, "2.3", note=note)],
+    )
+
+
+def report(found: Sequence[Verified], rule: Rule, *, seed: int = 0) -> dict[str, Any]:
+    """The whole of verification.json: the share, the counts, and every line's round and marks."""
+    verdicts = [one.accepted for one in found]
+    return {
+        "schema": 1,
+        "rule": rule.text,
+        "lines": len(found),
+        "accepted": verdicts.count(True),
+        "rejected": verdicts.count(False),
+        "undecided": verdicts.count(None),
+        "metrics": [share_right(found, seed=seed)],
+        "decided": [
+            {"key": one.line.key, "round": one.line.round, "accepted": one.accepted, "marks": one.marks}
+            for one in found
+        ],
+    }
+
+
+def build_of(lines: Sequence[Line], rule: Rule) -> Build:
+    """What a folder must have been built from to be built on; marks that come later join it."""
+    settings = {"rule": rule.text, "lines": fingerprint([line.key for line in lines])}
+    header = {"kind": KIND, "settings": settings, "versions": {"sightline": sightline.__version__}}
+    return Build(header, fingerprint(header))
+
+
+def write(
+    found: Sequence[Verified], rule: Rule, table: str, out: Path, *, seed: int = 0, force: bool = False
+) -> Manifest:
+    """Write what was accepted into `table`, with its pictures, what was not into rejected.csv, for revision,
+    verification.json and, last, manifest.json. Lines of which nothing is decided are in neither table.
+
+    Raises UserError where the folder holds something else unless `force` replaces it, SurroundingsError where
+    the disk refuses or a picture has changed.
+    """
+    columns = list(found[0].line.cells)
+    accepted = [one for one in found if one.accepted]
+    rejected = [one for one in found if one.accepted is False]
+    pictures = _pictures(accepted)
+    rows = [list(one.line.cells.values()) for one in accepted]
+    noted = [[*one.line.cells.values(), *_notes(one)] for one in rejected]
+    told = msgspec.json.format(msgspec.json.encode(report(found, rule, seed=seed)), indent=1)
+    files = {
+        table: csv_bytes([columns, *rows]),
+        REJECTED: csv_bytes([[*columns, *NOTED], *noted]),
+        REPORT: told + b"\n",
+    }
+    build = build_of([one.line for one in found], rule)
+    with held(out, build, force=force) as journal:
+        begin(out, build, journal)
+        made = copy_pictures(pictures, out)
+        for name, content in files.items():
+            write_atomically(out / name, [content])
+        manifest = Manifest(
+            **build.header,
+            groups=len(accepted),
+            probes=len(accepted),
+            pictures=len(pictures),
+            fingerprint=build.fingerprint,
+            dropped={one.line.key: "people find it wrong" for one in rejected},
+            sources={name: file.digest for name, file in pictures.items()},
+            made={**{name: digest_of(out / name) for name in files}, **made},
+        )
+        finish(out, manifest, journal)
+    return manifest
+
+
+def _round(row: Mapping[str, str], where: str, path: Path) -> int:
+    """The round after the one in which a line was rejected."""
+    said = row["round"].strip()
+    if not said.isdecimal():
+        raise UserError(
+            "is no round", file=path, record=where, field="round", found=said, expected="1, 2, ..."
+        )
+    return int(said) + 1
+
+
+def _picture(cells: Mapping[str, str], folder: Path) -> Picture | None:
+    """The picture of a line in ConTextual's layout, where it lies beside the table."""
+    url = cells.get("image_url")
+    if not url:
+        return None
+    path = folder / picture_path(url)
+    return Picture(str(path), str(folder)) if path.is_file() else None
+
+
+def _cluster(line: Line) -> str:
+    return line.cells.get("image_url") or line.key
+
+
+def _notes(one: Verified) -> list[str]:
+    votes = [mark.yes for mark in one.marks]
+    remarks = "; ".join(f"{mark.by}: {mark.remark}" for mark in one.marks if mark.remark)
+    return [str(one.line.round), str(votes.count(True)), str(votes.count(False)), remarks]
+
+
+def _pictures(accepted: Sequence[Verified]) -> dict[str, PictureFile]:
+    """The pictures of accepted lines by their places in a data folder; one that cannot be shown stays out, as
+    one that is not there does."""
+    found = {}
+    for one in accepted:
+        if one.line.picture is not None:
+            try:
+                found[picture_path(one.line.cells["image_url"])] = look(one.line.picture, {})
+            except BadPicture:
+                continue
+    return found

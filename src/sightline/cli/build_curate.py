@@ -1,0 +1,201 @@
+"""`sightline build curate`: of raw pictures those worth annotating, with what became of the others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.build_options import add_reading, limited, preview_path, shared_out
+from sightline.cli.options import add_store
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.build.curate import Curation
+    from sightline.build.funnel import Funnel
+    from sightline.models.reader import Reader
+    from sightline.report.grid import Table
+
+SUMMARY = "raw pictures without copies, and by how much is written in them (II-Bench, ConTextual)"
+
+EXAMPLE = """examples:
+  sightline build curate raw --out candidates --preview alike.png
+  sightline build curate raw --max-text 0.3 --write list.csv
+  sightline build curate raw --max-text 0.3 --people list.csv --out candidates
+  sightline build curate stvqa estvqa --top 500 --out candidates
+
+Steps, in order: files that are no pictures; exact copies; pictures that look alike; those of which text
+covers too much (--max-text); all but those with the most words (--top); what people drop (--people). --write
+lists what is left for people, who put 'keep' or 'drop' into the column mark. Without --out, --write and
+--preview the funnel is only told. What was computed and read is remembered in the store.
+"""
+ALIKE = 8
+"""Groups of pictures that look alike on the sheet."""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build curate`."""
+    parser.epilog = EXAMPLE
+    what = parser.add_argument_group("what is curated")
+    add = what.add_argument
+    add("data", metavar="DATA", nargs="+", help="folders of pictures, data folders, or picture files")
+    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    steps = parser.add_argument_group("steps")
+    add = steps.add_argument
+    bits = "two pictures look alike whose hashes differ in at most N of 256 bits (default 48)"
+    add("--distance", type=int, metavar="N", help=bits)
+    add("--max-text", type=float, metavar="SHARE", help="drop those of which text covers more, 0-1, as 0.3")
+    add("--top", type=int, metavar="N", help="keep the N with the most words (ConTextual: 500)")
+    add(
+        "--people",
+        action="append",
+        default=[],
+        metavar="LIST.csv",
+        help="keep what more people keep than drop, by lists of --write that they filled in; may repeat",
+    )
+    results = parser.add_argument_group("results")
+    add = results.add_argument
+    add("--out", metavar="DIR", help="folder for images/, curation.json and manifest.json")
+    add("--write", metavar="LIST.csv", help="list what is left for people, write it there")
+    add(
+        "--preview",
+        metavar="FILE.png",
+        help="draw pictures that look alike on one sheet, doubtful ones first",
+    )
+    add("--json", action="store_true", help="print curation.json instead of the funnel")
+    add("--force", action="store_true", help="replace what was built there with other settings, and LIST.csv")
+    add("--quiet", action="store_true", help="no progress on standard error")
+    working = parser.add_argument_group("working")
+    add_reading(working)
+    add_store(working, plugins=False)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Take the pictures through the steps, write what is asked for, tell the funnel; the exit status."""
+    from msgspec.structs import replace
+
+    from sightline.build.curate import KEEP, Curation, curate, write
+    from sightline.build.gallery import look_at
+    from sightline.build.marks import read_marks
+    from sightline.build.read import pictures_at
+    from sightline.engine.store import Store
+    from sightline.formats.files import refuse_overwriting
+
+    how = Curation(max_text=options.max_text, top=options.top)
+    if options.distance is not None:
+        how = replace(how, distance=options.distance)
+    sheet = preview_path(options)
+    if options.write is not None:
+        refuse_overwriting(Path(options.write), options.force, "--write")
+    _refuse_out_among_pictures(options)
+    processes, threads = shared_out(options)
+    reader = _reader(how, threads)
+    marks = read_marks([Path(file) for file in options.people], KEEP) if options.people else None
+    pictures = limited(list(pictures_at([Path(path) for path in options.data]).items()), options)
+    gallery = look_at(dict(pictures), shown=not options.quiet)
+    store = Store.open(options.store)
+    try:
+        funnel = curate(
+            gallery,
+            how,
+            store,
+            reader=reader,
+            marks=marks,
+            processes=processes,
+            shown=not options.quiet,
+        )
+    finally:
+        store.close()
+    if options.out is not None:
+        write(funnel, Path(options.out), force=options.force)
+    if options.write is not None:
+        _write_list(funnel, Path(options.write))
+    if sheet is not None:
+        _draw(funnel, sheet)
+    _tell(funnel, options)
+    return 0
+
+
+def _reader(how: Curation, threads: int) -> Reader | None:
+    if not how.reads:
+        return None
+    from sightline.models.rapid_ocr import RapidOcr
+
+    return RapidOcr(threads)
+
+
+def _refuse_out_among_pictures(options: argparse.Namespace) -> None:
+    """Raise UserError where what is built would be taken for a picture to curate the next time."""
+    if options.out is None:
+        return
+    out = Path(options.out).resolve()
+    for folder in (Path(path) for path in options.data):
+        if folder.is_dir() and out.is_relative_to(folder.resolve()):
+            raise UserError(
+                "lies in a folder of the pictures", file=options.out, expected=f"an --out outside {folder}"
+            )
+
+
+def _write_list(funnel: Funnel, path: Path) -> None:
+    from sightline.build.funnel import listed
+    from sightline.build.marks import write_list
+
+    shown = listed(funnel)
+    write_list(path, shown)
+    print(f"{path}: {len(shown):,} pictures for people; mark: 'keep' or 'drop', by: a name", file=sys.stderr)
+
+
+def _draw(funnel: Funnel, sheet: Path) -> None:
+    from sightline.build.funnel import alike_lines
+    from sightline.build.preview import draw_lines
+
+    lines = alike_lines(funnel, ALIKE)
+    if not lines:
+        print("no two pictures look alike: no sheet is drawn", file=sys.stderr)
+        return
+    draw_lines(lines, Path(), sheet, rows=ALIKE)
+    print(f"preview: {sheet}", file=sys.stderr)
+
+
+def _tell(funnel: Funnel, options: argparse.Namespace) -> None:
+    """Print the funnel, or all that became of the pictures as JSON."""
+    if options.json:
+        import msgspec
+
+        from sightline.build.funnel import report
+        from sightline.cli.pipe import until_the_reader_leaves
+
+        with until_the_reader_leaves():
+            print(msgspec.json.format(msgspec.json.encode(report(funnel)), indent=1).decode())
+        return
+    from sightline.report.terminal import show
+
+    show([_table(funnel, Path(options.out) if options.out else None)])
+
+
+def _table(funnel: Funnel, out: Path | None) -> Table:
+    from sightline.report.grid import Column, Table
+
+    why = {
+        "broken": "no picture that can be shown",
+        "copy": "the same file as another",
+        "undecoded": "cannot be decoded",
+        "alike": "looks like another",
+        "unreadable": "cannot be read",
+        "text": "text covers too much of it",
+        "words": "others have more words",
+        "people": "people drop it, or have not decided",
+    }
+    columns = (
+        Column("text", "dropped because it", "step"),
+        Column("count", "came", "came"),
+        Column("count", "dropped", "dropped"),
+        Column("count", "left", "left"),
+    )
+    rows = tuple((why[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
+    notes = []
+    if out is not None:
+        notes = [f"{len(funnel.kept):,} pictures in {out / 'images'}; each of all in {out / 'curation.json'}"]
+    return Table(f"{len(funnel.fates):,} pictures", columns, rows, tuple(notes))

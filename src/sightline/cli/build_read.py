@@ -1,0 +1,114 @@
+"""`sightline build read`: what is written in pictures, by OCR."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.build_options import add_reading, limited, shared_out, tell_by_reason
+from sightline.cli.options import add_store
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.build.gallery import Gallery
+    from sightline.engine.readings import Reading
+
+SUMMARY = "what is written in pictures, and where, by OCR (ConTextual, section 3.1)"
+
+EXAMPLE = """examples:
+  sightline build read data/contextual --out read.jsonl
+  sightline build read sign.jpg menu.png --text layout
+  sightline build read data/iibench --out read.jsonl --processes 2 --store iibench.db
+
+What was read is remembered in the store: a second call reads nothing, and neither does `sightline run
+--augment` on that store. A picture that lies there under several names is read once.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build read`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument_group("what is read").add_argument
+    add(
+        "data",
+        metavar="DATA",
+        nargs="+",
+        help="picture files, data folders of CODIS or II-Bench, any folders of pictures, or groups files",
+    )
+    add("--out", metavar="FILE", help="JSON lines of image_id, digest, reader, words (text, box, confidence)")
+    add(
+        "--text",
+        choices=("ocr", "layout"),
+        help="print the text of each picture: in reading order, or laid out",
+    )
+    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add("--force", action="store_true", help="replace FILE where it is there")
+    add("--quiet", action="store_true", help="no progress on standard error")
+    working = parser.add_argument_group("working")
+    add_reading(working)
+    add_store(working, plugins=False)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Read, write and print; 1 where a picture could not be read."""
+    from sightline.build.folder import nothing_left
+    from sightline.build.gallery import look_at
+    from sightline.build.read import pictures_at, read_all, write
+    from sightline.engine.store import Store
+    from sightline.formats.files import refuse_overwriting
+    from sightline.models.rapid_ocr import RapidOcr
+    from sightline.pictures import BadPicture
+
+    if not options.out and not options.text:
+        raise UserError(
+            "nothing is to be done with what is read", expected="--out FILE, --text layout, or both"
+        )
+    out = Path(options.out) if options.out else None
+    if out is not None:
+        refuse_overwriting(out, options.force)
+    processes, threads = shared_out(options)
+    reader = RapidOcr(threads)
+    pictures = limited(list(pictures_at([Path(path) for path in options.data]).items()), options)
+    gallery = look_at(dict(pictures), shown=not options.quiet)
+    if not gallery.files:
+        raise nothing_left(gallery.broken, "pictures")
+    store = Store.open(options.store)
+    try:
+        read = read_all(gallery, reader, store, processes=processes, shown=not options.quiet)
+    finally:
+        store.close()
+    if out is not None:
+        write(read, gallery, reader, out)
+    if options.text:
+        _print_texts(read, options.text)
+    unread = {
+        name: str(words).removeprefix(f"{gallery.files[name].path}: ")
+        for name, words in read.items()
+        if isinstance(words, BadPicture)
+    }
+    return _tell(gallery, {**gallery.broken, **unread}, out)
+
+
+def _print_texts(read: Mapping[str, Reading], how: str) -> None:
+    from sightline.cli.pipe import until_the_reader_leaves
+    from sightline.models.layout import layout_text, plain_text
+    from sightline.pictures import BadPicture
+
+    told = layout_text if how == "layout" else plain_text
+    with until_the_reader_leaves():
+        for name, words in read.items():
+            if not isinstance(words, BadPicture):
+                print(f"== {name}\n{told(words)}\n")
+
+
+def _tell(gallery: Gallery, unread: Mapping[str, str], out: Path | None) -> int:
+    """Print on standard error how much was read, and which pictures were not, by the reason."""
+    pictures = len(gallery.files) + len(gallery.broken)
+    place = f"{out}: " if out is not None else ""
+    print(f"{place}{pictures - len(unread):,} of {pictures:,} pictures read", file=sys.stderr)
+    tell_by_reason(unread)
+    return 1 if unread else 0

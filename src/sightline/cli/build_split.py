@@ -1,0 +1,44 @@
+"""`sightline build split`: a validation split in proportion to the categories."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SUMMARY = "a validation split that holds as much of every category as the whole does (ConTextual, Appendix C)"
+
+EXAMPLE = """examples:
+  sightline build split all.csv --out data/mine
+  sightline build split all.csv --out data/mine --count 50 --seed 1
+  sightline run contextual --data data/mine --split val --model openai/gpt-4o
+
+all.csv has the columns image_url, instruction, response and category. DIR receives contextual_val.csv, the
+rows that were drawn, and contextual_test.csv, all rows without their responses, as ConTextual was released:
+what is in val is in test too. Of its 506 instances, 100 are 30 natural scenes and 10 of each other category.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build split`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("table", metavar="TABLE", help="CSV in ConTextual's layout, with responses")
+    add("--out", required=True, metavar="DIR", help="folder for contextual_val.csv and contextual_test.csv")
+    add("--count", type=int, default=100, metavar="N", help="rows to draw (default 100, the paper's)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the draw (default 0)")
+    add("--force", action="store_true", help="replace the files of an earlier split")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Draw and write; returns the exit status."""
+    from sightline.build.split import split_table, write_split
+
+    split = split_table(Path(options.table), options.count, options.seed)
+    val, test = write_split(split, Path(options.out), force=options.force)
+    parts = ", ".join(
+        f"{split.drawn[category]} of {size} {category}" for category, size in split.sizes.items()
+    )
+    print(f"{val}: {len(split.chosen):,} rows ({parts})")
+    print(f"{test}: all {len(split.rows):,} rows, without their responses")
+    return 0

@@ -1,0 +1,123 @@
+"""`sightline build synthesize`: instructions for pictures, with responses, by a model that sees them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.build_options import limited, preview_path, tell_by_reason, tell_unanswered
+from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
+
+if TYPE_CHECKING:
+    from sightline.build.asking import Asker
+    from sightline.build.synthesize import Job
+
+SUMMARY = "instructions for pictures, with responses, by a model that sees them (ConTextual, Appendix H)"
+
+EXAMPLE = """examples:
+  sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
+  sightline build verify written/contextual_val.csv --write list.csv
+  sightline build verify written/contextual_val.csv --people list.csv --out data/synthetic
+  sightline run contextual --split val --data data/synthetic --model http://localhost:8000/v1#llava
+
+The model is shown the two examples of Figure 22, good and bad instructions with the reasons, and then the
+picture; the examples' pictures are ConTextual's own. A reply that cannot be used is asked for again, twice at
+most; what was asked is remembered in the store, so that the same command builds the same folder. DIR receives
+images/ and contextual_val.csv. What is written is for people to accept, with `sightline build verify`.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build synthesize`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument_group("what is written about").add_argument
+    add("--images", required=True, metavar="DIR", help="candidates: any folder of pictures, or a data folder")
+    add(
+        "--examples",
+        metavar="DIR",
+        help="ConTextual's data folder, for the two pictures that the prompt shows (else SIGHTLINE_DATA)",
+    )
+    add("--category", metavar="NAME", help="category of all (default: Miscellaneous Natural Scenes)")
+    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add = parser.add_argument_group("building").add_argument
+    add("--out", required=True, metavar="DIR", help="folder for contextual_val.csv, images/, manifest.json")
+    add("--preview", metavar="FILE.png", help="draw some pictures with what is written on one sheet")
+    add("--force", action="store_true", help="replace what was built there with other settings")
+    add("--quiet", action="store_true", help="no progress on standard error")
+    asking = parser.add_argument_group("asking")
+    add_model(asking)
+    add_asking(asking)
+    fresh = "ask anew under this tag; nothing is deleted"
+    asking.add_argument("--fresh", default="", metavar="TAG", help=fresh)
+    add_store(asking)
+    asking.add_argument("--dry-run", action="store_true", help="say what would be asked, and ask nothing")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Ask, and build the folder; 1 where a picture has no answer yet, 4 where the budget is reached."""
+    from sightline.build.asking import Asker
+    from sightline.build.folder import refuse_other_contents
+    from sightline.build.gallery import look_at, pictures_in
+    from sightline.build.synthesize import CATEGORY, SAMPLING, examples_in, prepare
+
+    sheet = preview_path(options)
+    asking = asking_of(
+        options,
+        options.model,
+        gen=pairs(options.gen, "--gen"),
+        model_args=pairs(options.model_arg, "--model-arg"),
+        model_id=options.model_id,
+        fresh=options.fresh,
+        keyless=options.dry_run,
+    )
+    asker = Asker(asking, SAMPLING)
+    data = options.examples or os.environ.get("SIGHTLINE_DATA")
+    examples = examples_in(Path(data) if data else None)
+    pictures = limited(list(pictures_in(Path(options.images)).items()), options)
+    gallery = look_at(dict(pictures), shown=not options.quiet)
+    category = CATEGORY if options.category is None else options.category
+    job = prepare(gallery, examples, asker, category=category)
+    refuse_other_contents(Path(options.out), job.build, force=options.force)
+    return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
+
+
+def _dry_run(job: Job, asker: Asker) -> int:
+    from sightline.build.synthesize import estimate
+
+    with asker.store(only_read=True) as store:
+        found = estimate(job, asker, store)
+    print(f"pictures                    {len(job.pictures):,}")
+    print(f"  dropped: {len(job.dropped):,}")
+    print(f"requests known already      {found.known:,}")
+    print(f"requests to be sent         {found.at_least:,} to {found.at_most:,}, of three pictures each")
+    return 0
+
+
+def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
+    from sightline.build.preview import draw_lines
+    from sightline.build.synthesize import TABLE, lines_of, synthesize, write
+
+    out, counts = Path(options.out), asker.counts
+    with asker.store() as store:
+        found = asyncio.run(synthesize(job, asker, store, shown=not options.quiet))
+    unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
+    print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
+    lines = lines_of(job, found)
+    if lines or not unanswered:
+        manifest = write(job, found, out, force=options.force)
+        print(f"{out / TABLE}: {manifest.groups:,} instructions with responses, for people to accept:")
+        print(f"  sightline build verify {out / TABLE} --write list.csv")
+        tell_by_reason(manifest.dropped)
+        if sheet is not None:
+            draw_lines(lines, out, sheet)
+            print(f"  preview: {sheet}")
+    if counts.stopped == "budget":
+        print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+    if unanswered:
+        tell_unanswered(unanswered, f"{len(job.pictures):,} pictures", "instruction")
+    return 4 if counts.stopped == "budget" else 1 if unanswered else 0

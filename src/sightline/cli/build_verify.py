@@ -1,0 +1,133 @@
+"""`sightline build verify`: what people say of each line of a table; what they find wrong is dropped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sightline.build.marks import Rule
+    from sightline.build.verify import Line, Verified
+    from sightline.report.grid import Table
+
+SUMMARY = "people mark each line of a table right or wrong; what is wrong is dropped (ConTextual, II-Bench)"
+
+EXAMPLE = """examples:
+  sightline build verify mine/contextual_val.csv --write list.csv
+  sightline build verify mine/contextual_val.csv --people anna.csv --people ben.csv --out verified
+  sightline build verify verified/contextual_val.csv --write review.csv
+  sightline build verify questions.csv --people five.csv --accept 4/5 --not-by author --out round1
+  sightline build verify questions.csv round1/rejected.csv --people five.csv --people again.csv --accept 4/5
+
+--write lists all lines for people, who put 'right' or 'wrong' into the column mark, and their name into by;
+--people reads their lists. DIR receives the table with what was accepted, with the pictures that lie beside
+it (ConTextual's layout), rejected.csv, to be revised, and verification.json. A line is told again by its
+content, so that marks do not outlive a change of it: a rejected line that was revised is reviewed anew.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build verify`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("tables", metavar="TABLE.csv", nargs="+", help="tables with the same columns, as contextual_val.csv")
+    add("--write", metavar="LIST.csv", help="list the lines for people, write it there")
+    add(
+        "--people",
+        action="append",
+        default=[],
+        metavar="LIST.csv",
+        help="what people marked, by lists of --write; may repeat",
+    )
+    add("--accept", metavar="K/N", help="accept what K of N people mark right (default: the majority)")
+    add("--not-by", action="append", default=[], metavar="NAME", help="who may not mark; may repeat")
+    add("--out", metavar="DIR", help="folder for what was accepted, and for rejected.csv")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the interval (default 0)")
+    add("--json", action="store_true", help="print verification.json instead of the table")
+    add("--force", action="store_true", help="replace LIST.csv, or what was built of other lines")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """List, or read marks, write what was accepted and tell the share of it; the exit status."""
+    from sightline.build.folder import refuse_other_contents
+    from sightline.build.marks import read_marks, rule_of
+    from sightline.build.verify import ACCEPTED, REJECTED, RIGHT, build_of, read_lines, verify, write
+
+    if not options.write and not options.people:
+        raise UserError("nothing is to be done", expected="--write LIST.csv, or --people LIST.csv")
+    if options.out and not options.people:
+        raise UserError("--out is for what people accept", expected="--people LIST.csv beside it")
+    rule = rule_of(options.accept)
+    lines = read_lines([Path(table) for table in options.tables])
+    if options.write:
+        _write_list(lines, Path(options.write), force=options.force)
+    if not options.people:
+        return 0
+    marks = read_marks([Path(file) for file in options.people], RIGHT)
+    found = verify(lines, marks, rule, not_by=options.not_by)
+    if options.out:
+        out, name = Path(options.out), Path(options.tables[0]).name
+        table = ACCEPTED if name == REJECTED else name
+        refuse_other_contents(out, build_of(lines, rule), force=options.force)
+        manifest = write(found, rule, table, out, seed=options.seed, force=options.force)
+        print(
+            f"{out / table}: {manifest.groups:,} lines, {manifest.pictures:,} pictures beside it",
+            file=sys.stderr,
+        )
+    _tell(found, rule, options)
+    return 0
+
+
+def _write_list(lines: Sequence[Line], path: Path, *, force: bool) -> None:
+    from sightline.build.marks import write_list
+    from sightline.build.verify import listed
+    from sightline.formats.files import refuse_overwriting
+
+    refuse_overwriting(path, force, "--write")
+    write_list(path, listed(lines))
+    print(f"{path}: {len(lines):,} lines for people; mark: 'right' or 'wrong', by: a name", file=sys.stderr)
+
+
+def _tell(found: Sequence[Verified], rule: Rule, options: argparse.Namespace) -> None:
+    if options.json:
+        import msgspec
+
+        from sightline.build.verify import report
+
+        told = msgspec.json.encode(report(found, rule, seed=options.seed))
+        print(msgspec.json.format(told, indent=1).decode())
+        return
+    from sightline.report.terminal import show
+
+    show([_table(found, rule, options.seed)])
+
+
+def _table(found: Sequence[Verified], rule: Rule, seed: int) -> Table:
+    from sightline.build.verify import share_right
+    from sightline.report.grid import Column, clusters_cell, n_cell, printed_cell, table, value_cell
+
+    metric = share_right(found, seed=seed)
+    published = metric.published[0] if metric.published else None
+    verdicts = [one.accepted for one in found]
+    notes = [
+        f"accepted {verdicts.count(True):,}, rejected {verdicts.count(False):,}, by {rule.text}",
+        *([f"not decided: {verdicts.count(None):,}"] if None in verdicts else []),
+        *([f"people: {metric.judge}"] if metric.judge else []),
+        *([f"right: {metric.reason}"] if metric.reason else []),
+        *([f"published: {published.note}"] if published else []),
+    ]
+    fields = (
+        (Column("text", "found", "measure"), lambda _: "right"),
+        (Column("value", "percent\n95 %", ""), value_cell),
+        (Column("count", "lines", "lines"), n_cell),
+        (Column("count", "pictures", "pictures"), clusters_cell),
+        (Column("printed", "people\n2.3", "people (2.3)"), lambda one: printed_cell(one, published)),
+    )
+    return table(f"{len(found):,} lines", fields, [metric], notes)

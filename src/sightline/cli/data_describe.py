@@ -1,0 +1,85 @@
+"""`sightline data describe`: the tables of a data set's samples, labels, texts and verbs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sightline.data.describe import Description
+from sightline.data.instructions import Verbs
+from sightline.report.grid import Column, Table, Value
+
+MOST_VALUES = 30
+"""A label of more values than this is told by their number."""
+
+
+def print_description(found: Description, *, as_json: bool) -> None:
+    """Print what a data set is made of, or as JSON."""
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        return
+    from sightline.report.terminal import show
+
+    show([_labels(found), _lengths(found), *([_verbs(found.verbs)] if found.verbs else [])])
+
+
+def _labels(found: Description) -> Table:
+    columns = (
+        Column("text", "label", "label"),
+        Column("text", "value", "value"),
+        Column("count", "samples", "samples"),
+        Column("count", "pictures", "pictures"),
+        Column("value", "% of the\nlabel's", "percent"),
+    )
+    shown = {label: values for label, values in found.labels.items() if len(values) <= MOST_VALUES}
+    rows = tuple(
+        (label, value, share.samples, share.pictures, Value(share.percent))
+        for label, values in shown.items()
+        for value, share in values.items()
+    )
+    splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
+    notes = [
+        f"{found.samples:,} samples ({splits}), {found.pictures:,} different pictures",
+        *([f"{found.by_name:,} pictures could not be read, and count by name"] if found.by_name else []),
+        *(
+            f"not shown here: {label} with {len(values):,} values"
+            for label, values in found.labels.items()
+            if label not in shown
+        ),
+    ]
+    return Table(f"{found.benchmark}, {found.folder}", columns, rows, tuple(notes))
+
+
+def _lengths(found: Description) -> Table:
+    columns = (
+        Column("text", "text", "text"),
+        Column("count", "number", "number"),
+        Column("value", "words,\non average", "words"),
+        Column("value", "characters,\non average", "characters"),
+    )
+    rows = tuple(
+        (kind, length.texts, Value(length.words), Value(length.characters))
+        for kind, length in found.lengths.items()
+    )
+    return Table("lengths", columns, rows)
+
+
+def _verbs(verbs: Verbs) -> Table:
+    columns = (
+        Column("text", "verb", "verb"),
+        Column("count", "times", "times"),
+        Column("text", "its nouns", "nouns"),
+    )
+    rows = tuple(
+        (verb, times, ", ".join(f"{noun} {often}" for noun, often in nouns))
+        for verb, times, nouns in verbs.top
+    )
+    return Table(
+        "the most frequent verbs",
+        columns,
+        rows,
+        (
+            f"{verbs.different:,} different verbs in {verbs.commands:,} commands; {verbs.others:,} other "
+            "instructions, questions most of them, have none",
+            "read by closed word classes, with no parser",
+        ),
+    )

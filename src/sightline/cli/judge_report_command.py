@@ -1,0 +1,114 @@
+"""`sightline judge-report`: how far judges and metrics agree with people, and which can be told apart."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sightline.cli.options import add_store, pairs
+
+if TYPE_CHECKING:
+    from sightline.evaluation.testimony import Testimony
+
+EXAMPLE = """examples:
+  sightline judge-report results/a results/b --human people.jsonl
+  sightline judge-report results/a --by scene --format markdown > judges.md
+  sightline judge-report appendix_cases.jsonl --task contextual --data data/contextual --split val \\
+      --set text_metrics=rouge_l,bertscore
+
+A results folder brings its answers, their text metrics, and the verdicts of all its judges, people among them
+(--judge people:FILE); so does the path of its verdicts.jsonl. Where answers are known, there is a table by
+responder and one by category. docs/judges.md says what each number is.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `judge-report`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add(
+        "verdicts",
+        nargs="+",
+        metavar="VERDICTS",
+        help="results folders, verdicts.jsonl files, or (with --task) answers that carry verdicts",
+    )
+    human = "verdicts of people: lines of targets, question, verdict, judge"
+    add("--human", nargs="+", action="extend", default=[], metavar="FILE", help=human)
+    add(
+        "--task",
+        default="",
+        metavar="TASK",
+        help="what the answers of other files are to: its rules judge them",
+    )
+    add(
+        "--data",
+        metavar="DIR",
+        help="with --task: data folder (else SIGHTLINE_DATA), for references and labels",
+    )
+    add("--split", metavar="S", help="with --task: split of the data")
+    partly = "with --task: answers that people call partly right count as wrong (default), or are left out"
+    add("--partly", choices=("wrong", "left-out"), default="wrong", help=partly)
+    measure = "measure the answers that have references: text_metrics, bertscore_model, bleurt_model, ..."
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)
+    add("--by", metavar="LABEL", help="a table by this label in place of category")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the intervals' resamples")
+    forms = ("table", "markdown", "csv", "json")
+    add("--format", choices=forms, default="table", help="how the tables are printed; csv: the first one")
+    add("--json", action="store_const", dest="format", const="json", help="the same as --format json")
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the tables."""
+    from sightline.cli.printing import print_tables
+    from sightline.evaluation.judge_report import judge_report
+    from sightline.registry import plug_in
+    from sightline.report.judges import judge_tables
+
+    for file in options.plugin:
+        plug_in(file)
+    testimony = _testimony(options)
+    tables = judge_tables(judge_report(testimony, _labels(options.by, testimony), seed=options.seed))
+    print_tables(tables[:1] if options.format == "csv" else tables, options.format)
+    return 0
+
+
+def _testimony(options: argparse.Namespace) -> Testimony:
+    """The testimony, its answers measured where --set asks for it."""
+    from sightline.engine.store import Store
+    from sightline.evaluation.spec import Spec
+    from sightline.evaluation.testimony import read_testimony
+    from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
+
+    spec = Spec(task=options.task, data=options.data, split=options.split)
+    metrics = metrics_of(_chosen(options))
+    if not metrics:
+        return read_testimony(options.verdicts, options.human, spec, partly=options.partly)
+    store = Store.open(options.store)
+    try:
+        texts = TextMeasures(identities_of(metrics), metrics.__getitem__, store, shown=True)
+        return read_testimony(options.verdicts, options.human, spec, partly=options.partly, texts=texts)
+    finally:
+        store.close()
+
+
+def _chosen(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of the text metrics: defaults, then --set."""
+    from sightline.benchmarks.text_metrics import TEXT_METRICS
+    from sightline.evaluation.spec import check_option
+
+    given = pairs(options.set, "--set")
+    for name, value in given.items():
+        check_option(TEXT_METRICS, name, value, "judge-report")
+    return {**{name: option.default for name, option in TEXT_METRICS.items()}, **given}
+
+
+def _labels(by: str | None, testimony: Testimony) -> list[str]:
+    """The label that has a table of its own: the one asked for, else category where there is one."""
+    from sightline.errors import unknown_name
+
+    known = dict.fromkeys(name for item in testimony.items for name in item.labels)
+    if by is not None and by not in known:
+        raise unknown_name("label", by, known)
+    return [by] if by is not None else [name for name in ("category",) if name in known]

@@ -1,0 +1,82 @@
+"""What is noted of the pictures that a data folder has by url: `pictures.json`, and the journal before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from sightline.build.journal import Done, Journal
+from sightline.build.manifest import changed
+from sightline.errors import UserError
+from sightline.formats.files import read_bytes, write_atomically
+
+MANIFEST = "pictures.json"
+_HEADER = {"kind": "pictures by url"}
+
+
+class Kept(Struct, frozen=True):
+    """A picture that is there: its path in the data folder, and the SHA-256 of its content."""
+
+    path: str
+    sha256: str
+
+
+class Lost(Struct, frozen=True):
+    """A url that gave no picture: the path it would have had, the reason in a word or two, the detail."""
+
+    path: str
+    reason: str
+    detail: str
+
+
+class Manifest(Struct, frozen=True):
+    """What is known of the pictures of a data folder, by url: the whole of pictures.json."""
+
+    pictures: Mapping[str, Kept] = field(default_factory=dict)
+    missing: Mapping[str, Lost] = field(default_factory=dict)
+    schema: int = 1
+
+
+def begin(journal: Journal) -> None:
+    """Make the journal one of pictures by url, unless it is one already that a kill left behind."""
+    if journal.header() != _HEADER:
+        journal.begin(_HEADER)
+
+
+def note(journal: Journal, url: str, kept: Kept) -> None:
+    """Write down at once that a picture is there; SurroundingsError where the disk refuses."""
+    journal.add([Done(url, "", files={kept.path: kept.sha256})])
+
+
+def read(folder: Path, journal: Journal) -> dict[str, Kept]:
+    """What earlier calls noted of pictures, by url; UserError where the manifest is none."""
+    path = folder / MANIFEST
+    known: dict[str, Kept] = {}
+    if path.is_file():
+        try:
+            known.update(msgspec.json.decode(read_bytes(path), type=Manifest).pictures)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UserError(
+                f"is no list of pictures: {error}",
+                file=path,
+                expected="that file as it was written, or none: the pictures are then looked at anew",
+            ) from None
+    for url, done in journal.read().items():
+        known.update((url, Kept(name, digest)) for name, digest in done.files.items())
+    return known
+
+
+def unchanged(wanted: Mapping[str, str], folder: Path, known: Mapping[str, Kept]) -> dict[str, Kept]:
+    """The pictures that are there as they were noted."""
+    noted = {url: known[url] for url, path in wanted.items() if url in known and known[url].path == path}
+    stale = set(changed(folder, {kept.path: kept.sha256 for kept in noted.values()}))
+    return {url: kept for url, kept in noted.items() if kept.path not in stale}
+
+
+def write(manifest: Manifest, folder: Path) -> None:
+    """Write pictures.json; SurroundingsError where the disk refuses."""
+    content = msgspec.json.encode(manifest, order="sorted")
+    write_atomically(folder / MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])

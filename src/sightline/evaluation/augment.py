@@ -1,0 +1,277 @@
+"""Pictures told in words to a model that is not to see them: read, captioned, put in their place.
+
+The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1), on any benchmark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.captions import read_captions
+from sightline.build.asking import Asker, Asking
+from sightline.build.caption import SAMPLING, Captioner
+from sightline.engine.looking import looked_at
+from sightline.engine.readings import Reading, known_readings, readings
+from sightline.engine.runner import Counts
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.evaluation.spec import Spec
+from sightline.models.augmented import CAPTIONED, Augmented, How, InWords, text_of
+from sightline.models.base import Model
+from sightline.models.reader import Reader
+from sightline.models.replay import Replay
+from sightline.pictures import BadPicture
+from sightline.progress import progress
+from sightline.types import Picture, PictureFile, Sample
+
+CAPTIONS = f"--augment {CAPTIONED}"
+
+
+class CaptionFile(NamedTuple):
+    """Captions that are there already, by the names that `sightline build caption` gives pictures."""
+
+    path: str
+    digest: str
+    captions: Mapping[str, str]
+
+    def name_of(self, picture: Picture) -> str | None:
+        """The name under which the file holds a picture: its path in the data folder, or the longest end of
+        that; None where it holds no caption of it."""
+        path = os.path.relpath(picture.path, picture.root) if picture.root else picture.path
+        parts = Path(path).as_posix().split("/")
+        ends = ("/".join(parts[start:]) for start in range(len(parts)))
+        return next((end for end in ends if end in self.captions), None)
+
+
+class Captioning(NamedTuple):
+    """A model that is asked for captions, and the budget and counts of asking it."""
+
+    asker: Asker
+    captioner: Captioner
+
+
+class Augment(NamedTuple):
+    """How pictures are told: in which manner, read by whom, captioned by whom (where captions are told)."""
+
+    how: How
+    reader: Reader
+    captions: CaptionFile | Captioning | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """What has happened in asking for captions."""
+        return self.captions.asker.counts if isinstance(self.captions, Captioning) else Counts()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The effective options, for a result."""
+        return {"augment": self.how, "reader": self.reader.identity, "captioned_by": self._captioned_by()}
+
+    @property
+    def identity(self) -> str:
+        """What is added to the identity of a model that is told of pictures so."""
+        captions = self.captions
+        said = f"with {self.how} by {self.reader.identity}"
+        if isinstance(captions, Captioning):
+            said += f", captions by {captions.asker.identity}"
+        return said + (f", captions {captions.digest}" if isinstance(captions, CaptionFile) else "")
+
+    def _captioned_by(self) -> dict[str, Any] | None:
+        if isinstance(self.captions, Captioning):
+            return {**self.captions.asker.description, "prompt": self.captions.captioner.prompt}
+        if isinstance(self.captions, CaptionFile):
+            return {"file": self.captions.path, "digest": self.captions.digest}
+        return None
+
+
+class Unknown(NamedTuple):
+    """How many distinct pictures a run would read, and how many captions it would ask for."""
+
+    to_read: int
+    to_caption: int
+
+
+def augment_of(spec: Spec, *, keyless: bool) -> Augment | None:
+    """How the evaluation tells its pictures; None where the model is shown them.
+
+    Raises UserError where the options do not fit each other, or the reader is not installed.
+    """
+    named = [option for option in ("captioner", "captions") if getattr(spec, option) is not None]
+    if spec.augment is None or spec.augment != CAPTIONED:
+        if named:
+            raise UserError(
+                f"--{named[0]} goes with {CAPTIONS} alone", expected=f"{CAPTIONS}, or no --{named[0]}"
+            )
+        return None if spec.augment is None else Augment(spec.augment, _reader())
+    if len(named) != 1:
+        raise UserError(
+            f"{CAPTIONS} takes its captions from one place, not {' and '.join(named) or 'none'}",
+            expected="--captioner MODEL, or --captions FILE that `sightline build caption` wrote",
+        )
+    captions = _captioning(spec, keyless) if spec.captions is None else _caption_file(spec.captions)
+    return Augment(spec.augment, _reader(), captions)
+
+
+def pictures_of(
+    benchmark: Benchmark, samples: Iterable[Sample], settings: Sequence[Mapping[str, Any]]
+) -> dict[str, Picture]:
+    """Every picture that is shown under any of these options, by its path."""
+    return {
+        part.path: part
+        for sample in samples
+        for options in settings
+        for probe in benchmark.probes(sample, options)
+        for message in probe.messages
+        for part in message.parts
+        if isinstance(part, Picture)
+    }
+
+
+def refuse_nothing_to_tell(augment: Augment, model: Model, pictures: Mapping[str, Picture]) -> None:
+    """Raise UserError where there is no picture to be told, nobody to be told it, or no caption of any."""
+    if isinstance(model, Replay):
+        raise UserError(
+            f"--augment with {model.name}: its answers were given before, to whatever was asked then",
+            expected="a model that is asked, or no --augment",
+        )
+    if not pictures:
+        raise UserError(
+            "--augment tells pictures in words, and this setting shows none", expected="another one"
+        )
+    if isinstance(augment.captions, CaptionFile):
+        file = augment.captions
+        found: dict[str, str] = {}
+        for path, picture in pictures.items():
+            name = file.name_of(picture)
+            if name is not None and found.setdefault(name, path) != path:
+                what = f"stands for two pictures, {found[name]} and {path}"
+                expected = "names that hold the folders too"
+                raise UserError(what, file=file.path, record=name, expected=expected)
+        if not found:
+            raise UserError(
+                "holds no caption of any picture that is shown",
+                file=file.path,
+                found=next(iter(file.captions), None),
+                expected=f"a name such as {next(iter(pictures.values())).path}",
+            )
+
+
+async def in_words(
+    augment: Augment, pictures: Mapping[str, Picture], store: Store, *, shown: bool
+) -> Augmented:
+    """The pictures in words: each is read, and a caption asked for, where that is not known.
+
+    Raises UserError where reader or captioner cannot be used at all, SurroundingsError where the store fails.
+    Cancelled, it keeps everything read and answered so far.
+    """
+    files = looked_at(pictures, store, records=True)
+    good = [file for file in files.values() if isinstance(file, PictureFile)]
+    read = await _read(good, augment.reader, store, shown=shown)
+    said: dict[str, str | BadPicture] = {}
+    if isinstance(augment.captions, Captioning):
+        found = await augment.captions.captioner.describe(good, store, shown=shown)
+        said = {
+            digest: one.text or BadPicture(f"has no caption: {one.missing}") for digest, one in found.items()
+        }
+    return _augmented(augment, pictures, files, read, said)
+
+
+def known_in_words(
+    augment: Augment, pictures: Mapping[str, Picture], store: Store
+) -> tuple[Augmented, Unknown]:
+    """The pictures in words as far as the store knows them, with a stand-in for what it does not; nothing is
+    read, asked or written."""
+    files = looked_at(pictures, store, records=False)
+    good = {file.digest: file for file in files.values() if isinstance(file, PictureFile)}
+    known = known_readings(good.values(), augment.reader, store)
+    read: dict[str, Reading | None] = {digest: known.get((digest, "")) for digest in good}
+    said: dict[str, str | BadPicture] = {}
+    if isinstance(augment.captions, Captioning):
+        found = augment.captions.captioner.known(good.values(), store)
+        said = {digest: one.text or f"(a caption of {digest})" for digest, one in found.items()}
+    unknown = Unknown(
+        sum(words is None for words in read.values()),
+        augment.captions.captioner.estimate(good.values(), store).to_ask
+        if isinstance(augment.captions, Captioning)
+        else 0,
+    )
+    return _augmented(augment, pictures, files, read, said), unknown
+
+
+async def _read(
+    files: Sequence[PictureFile], reader: Reader, store: Store, *, shown: bool
+) -> dict[str, Reading | None]:
+    """What stands in each picture by its digest, read in a thread: Ctrl-C waits for one picture at most."""
+    found: dict[str, Reading | None] = {}
+    steps = readings(files, reader, store)
+    distinct = len({file.digest for file in files})
+    with progress("reading pictures", distinct, "pictures", shown=shown) as advance:
+        while (step := await asyncio.to_thread(lambda: next(steps, None))) is not None:
+            (digest, _), words = step
+            found[digest] = words
+            advance(1)
+    return found
+
+
+def _augmented(
+    augment: Augment,
+    pictures: Mapping[str, Picture],
+    files: Mapping[str, PictureFile | BadPicture],
+    read: Mapping[str, Reading | None],
+    said: Mapping[str, str | BadPicture],
+) -> Augmented:
+    """Every picture in words by its path, or why it cannot be told; `read` and `said` go by digest."""
+    told: dict[str, InWords | BadPicture] = {}
+    for path, file in files.items():
+        if isinstance(file, BadPicture):
+            told[path] = file
+            continue
+        words, caption = read[file.digest], said.get(file.digest, "")
+        if isinstance(augment.captions, CaptionFile):
+            name = augment.captions.name_of(pictures[path])
+            missing = BadPicture(f"has no caption in {augment.captions.path}")
+            caption = missing if name is None else augment.captions.captions[name]
+        if isinstance(words, BadPicture):
+            told[path] = words
+        elif isinstance(caption, BadPicture):
+            told[path] = BadPicture(f"{path}: {caption}")
+        else:
+            text = f"(the text in {file.digest})" if words is None else text_of(words, augment.how)
+            told[path] = InWords(text, caption)
+    return Augmented(augment.how, told)
+
+
+def _reader() -> Reader:
+    from sightline.models.rapid_ocr import RapidOcr
+
+    return RapidOcr()
+
+
+def _captioning(spec: Spec, keyless: bool) -> Captioning:
+    asking = Asking(
+        model=spec.captioner or "",
+        store=spec.store,
+        concurrency=spec.concurrency,
+        max_requests=spec.max_requests,
+        max_cost=spec.max_cost,
+        retry_errors=spec.retry_errors,
+        config=spec.config,
+        keyless=keyless,
+    )
+    asker = Asker(asking, SAMPLING)
+    if not asker.capabilities.pictures:
+        raise UserError(f"--captioner {spec.captioner} takes no pictures", expected="a model that does")
+    return Captioning(asker, Captioner(asker, again=spec.retry_errors))
+
+
+def _caption_file(path: str) -> CaptionFile:
+    captions = read_captions(path, needed=True)
+    lines = {name: " ".join(text.split()) for name, text in captions.items()}
+    digest = hashlib.sha256(repr(sorted(lines.items())).encode()).hexdigest()
+    return CaptionFile(path, digest, {name: text for name, text in lines.items() if text})

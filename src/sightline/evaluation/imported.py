@@ -1,0 +1,77 @@
+"""Answers from another tool's file as outcomes that nobody judged yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sightline.evaluation.plan import cluster_of, look_at
+from sightline.evaluation.prepare import data_of
+from sightline.evaluation.score import key_of_prediction
+from sightline.evaluation.spec import Spec, effective, setting_of, split_of
+from sightline.formats.match import match
+from sightline.formats.prediction import Prediction
+from sightline.registry import benchmark as find_benchmark
+from sightline.scoring.options import carry_letter
+from sightline.types import Outcome, Probe, Usage
+
+
+def imported(spec: Spec, read: Sequence[Prediction], file: Path) -> list[tuple[Prediction, Outcome]]:
+    """The answers of one model: in the order of the data where there is a data folder, else in their own.
+
+    With data, ids are checked against it, and questions, labels and references are added. Raises UserError
+    for an id that the data do not have and, unless the spec allows it, for missing answers; `file` is where
+    they were read.
+    """
+    benchmark = find_benchmark(spec.task.partition(":")[0])
+    setting = setting_of(benchmark, spec.task)
+    task = (benchmark.name, setting.name)
+    folder = data_of(spec)
+    if folder is None:
+        return [(one, _outcome(task, one, None, one.picture or one.sample)) for one in read]
+    options = effective(benchmark, setting, spec).benchmark
+    samples = benchmark.samples(folder, split_of(benchmark, spec), options)
+    probes = [(sample, list(benchmark.probes(sample, options))) for sample in samples]
+    expected = [(probe.sample, probe.variant) for _, several in probes for probe in several]
+    matched, _ = match(read, expected, file=file, allow_missing=spec.allow_missing)
+    found = []
+    for sample, several in probes:
+        cluster = cluster_of(sample, look_at(sample))
+        for draw in sorted({one.draw for one in read}):
+            for probe in several:
+                said = matched.get((sample.id, probe.variant, draw))
+                if said is not None:
+                    found.append((said, _outcome(task, said, probe, cluster)))
+    return found
+
+
+def _outcome(task: tuple[str, str], said: Prediction, probe: Probe | None, cluster: str) -> Outcome:
+    """An answer that nobody judged, with what its probe adds to what its file says."""
+    failed = said.error is not None
+    return Outcome(
+        sample=said.sample,
+        variant=said.variant,
+        draw=said.draw,
+        group=said.sample,
+        key=key_of_prediction(*task, said),
+        labels=probe.labels if probe else said.labels,
+        response=said.response,
+        status="error" if failed else "ok" if said.response.strip() else "empty",
+        finish_reason=said.finish_reason,
+        usage=Usage(),
+        verdict="error" if failed else "unscored",
+        references=_references(said, probe) if probe else (),
+        question=said.question or (probe.question if probe else ""),
+        options=said.options or (probe.options if probe else ()),
+        cluster=cluster,
+        error=said.error,
+        version=said.version or said.model,
+    )
+
+
+def _references(said: Prediction, probe: Probe) -> tuple[str, ...]:
+    """The probe's references; a letter as the file's own order of the options has it."""
+    if not said.options or not probe.options:
+        return probe.references
+    carried = (carry_letter(letter, probe.options, said.options) for letter in probe.references)
+    return tuple(letter for letter in carried if letter is not None)

@@ -1,0 +1,137 @@
+"""RapidOCR as a reader: the PP-OCR models that lie inside its package, run by onnxruntime.
+
+The paper of ConTextual read with PaddleOCR's PP-OCRv4 (section 3.1). Which models these are here depends on
+the version of the package (PP-OCRv6, small, in 3.10), and enters the identity of the reader. Nothing is
+fetched.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.errors import UserError
+from sightline.models.layout import lines_of
+from sightline.models.reader import Word
+from sightline.models.weights import digest_of
+from sightline.pictures import BadPicture, read_picture
+from sightline.types import PictureFile
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+PACKAGE = "rapidocr"
+PARTS = ("det", "cls", "rec")
+"""The models, as their files are named: where words stand, which way up they are, what they say."""
+
+TALLEST, WIDEST = 8, 32
+"""Sides over sides of a picture from which on it is laid on a broader sheet: RapidOCR enlarges the short side
+of one to 736 pixels, and the other with it."""
+
+_INSTALL = "pip install 'sightline[ocr]'"
+
+
+class RapidOcr:
+    """Reads lines of printed words, Latin and Chinese ones above all; a pickle of it is small.
+
+    The engine is loaded where the first picture is read, once in each process.
+    """
+
+    name = PACKAGE
+
+    def __init__(self, threads: int = 0) -> None:
+        """`threads` work at a picture (0: onnxruntime's own choice, all cores).
+
+        Raises UserError where rapidocr or onnxruntime is missing, or holds no models.
+        """
+        if threads < 0:
+            raise UserError(f"{threads} threads cannot read", expected="0 (all cores), or more")
+        for package in (PACKAGE, "onnxruntime"):
+            if find_spec(package) is None:
+                raise UserError(f"reading pictures needs {package}", expected=_INSTALL)
+        version, self._weights = _packaged()
+        folder = Path(self._weights[0]).parent
+        digest = digest_of(folder, [Path(Path(path).name) for path in self._weights])
+        self.identity = f"{PACKAGE} {version} {digest}"
+        self._threads = threads
+
+    def read(self, picture: PictureFile) -> tuple[Word, ...]:
+        """The lines of words in reading order; none where nothing is written.
+
+        Raises BadPicture where the picture cannot be decoded or the engine stumbles over it, UserError where
+        the engine cannot be loaded.
+        """
+        import numpy as np
+
+        image = read_picture(picture)
+        # RapidOCR takes arrays as OpenCV holds them: blue, green, red.
+        pixels = np.ascontiguousarray(np.asarray(_on_a_sheet(image))[:, :, ::-1])
+        engine = _engine(self._weights, self._threads)
+        try:
+            words = _words(engine(pixels), *image.size)
+        except Exception as error:  # whatever onnxruntime, OpenCV or RapidOCR itself raises
+            reason = (str(error).strip() or repr(error)).splitlines()[-1]
+            raise BadPicture(f"{picture.path}: RapidOCR cannot read it ({reason})") from None
+        return tuple(word for line in lines_of(words) for word in line)
+
+
+def _packaged() -> tuple[str, tuple[str, ...]]:
+    """The version of the package, and the paths of the models that came with it, in the order of PARTS.
+
+    By the package's own list of files: what was fetched beside them later is no part of it.
+    """
+    try:
+        package = distribution(PACKAGE)
+    except PackageNotFoundError:
+        raise UserError(f"{PACKAGE} is here, but was not installed by pip", expected=_INSTALL) from None
+    models = [file for file in package.files or () if file.suffix == ".onnx"]
+    paths = []
+    for part in PARTS:
+        found = [file for file in models if f"_{part}_" in file.name]
+        if len(found) != 1:
+            names = [file.name for file in models]
+            raise UserError(
+                f"{PACKAGE} {package.version} has no '{part}' model", found=names, expected=_INSTALL
+            )
+        paths.append(str(found[0].locate()))
+    return package.version, tuple(paths)
+
+
+@cache
+def _engine(weights: tuple[str, ...], threads: int) -> Any:
+    """RapidOCR with models given by path, so that it looks for no others; its warnings are not shown."""
+    try:
+        from rapidocr import RapidOCR
+    except ImportError as error:
+        raise UserError(f"{PACKAGE} cannot be loaded: {error}", expected=_INSTALL) from None
+    named = {f"{part.capitalize()}.model_path": path for part, path in zip(PARTS, weights, strict=True)}
+    how = {"Global.log_level": "critical", "EngineConfig.onnxruntime.intra_op_num_threads": threads or -1}
+    return RapidOCR(params={**named, **how})
+
+
+def _on_a_sheet(image: Image) -> Image:
+    """The picture itself, or at the upper left of a white sheet that is no narrow strip."""
+    from PIL import Image
+
+    width, height = image.size
+    size = max(width, height // TALLEST), max(height, width // WIDEST)
+    if size == image.size:
+        return image
+    sheet = Image.new("RGB", size, "white")
+    sheet.paste(image)
+    return sheet
+
+
+def _words(found: Any, width: int, height: int) -> list[Word]:
+    """What the engine found, its four corners of each line as the upright box around them, in the picture."""
+    if found.txts is None:
+        return []
+    words = []
+    for corners, text, score in zip(found.boxes, found.txts, found.scores, strict=True):
+        xs = [min(max(float(x), 0.0), float(width)) for x, _ in corners]
+        ys = [min(max(float(y), 0.0), float(height)) for _, y in corners]
+        words.append(Word(text, (min(xs), min(ys), max(xs), max(ys)), float(score)))
+    return words

@@ -1,0 +1,272 @@
+"""Text metrics: how near a response is to a reference, by the packages that define each metric.
+
+ROUGE-L (Lin 2004) by rouge-score, BERTScore (Zhang et al. 2019) by bert-score, BLEURT (Sellam et al. 2020) by
+any sequence-regression checkpoint that transformers loads. Nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from sightline.errors import UserError, unknown_name
+from sightline.models.embedder import DEFAULT, packaged_folder
+from sightline.models.quiet import without_bars
+from sightline.models.weights import cached_folder, digest_of, folder_of, parts_of
+
+Pair = tuple[str, str]
+"""A response and a reference."""
+
+BATCH = 16
+"""Pairs that BLEURT reads together."""
+
+MOST_TOKENS = 512
+"""What an encoder reads where neither tokenizer nor configuration says it."""
+
+_INSTALL = "pip install 'sightline[text]'"
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
+_T5 = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
+
+
+class TextMetric(Protocol):
+    """Something that says how near responses are to references, x 100.
+
+    `identity` says whose numbers these are (package, version, model, layer): it enters the key under which
+    they are remembered.
+    """
+
+    name: str
+    identity: str
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """A number for each pair, in their order; UserError where the model cannot be loaded."""
+        ...
+
+
+def text_metric(name: str, options: Mapping[str, Any]) -> TextMetric:
+    """The text metric of that name under the options of `benchmarks.text_metrics`; no torch is loaded yet.
+
+    UserError where a package is missing, or the model is not on this machine.
+    """
+    if name == "rouge_l":
+        _require(name, "rouge_score")
+        return RougeL()
+    if name == "bertscore":
+        _require(name, "bert_score")
+        return BertScore(options["bertscore_model"], options["bertscore_layer"])
+    if name == "bleurt":
+        _require(name, "transformers")
+        if options["bleurt_model"] is None:
+            raise UserError(
+                "the text metric 'bleurt' needs a checkpoint",
+                expected="--set bleurt_model=FOLDER, or a name of the Hugging Face cache of this machine",
+            )
+        return Bleurt(options["bleurt_model"])
+    raise unknown_name("text metric", name, ("rouge_l", "bertscore", "bleurt"))
+
+
+class RougeL:
+    """ROUGE-L, F-measure, no stemming: the longest common subsequence of words, of [a-z0-9] alone."""
+
+    name = "rouge_l"
+
+    def __init__(self) -> None:
+        self.identity = _version("rouge-score")
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """F x 100, 0 to 100."""
+        from rouge_score.rouge_scorer import RougeScorer
+
+        scorer = RougeScorer(["rougeL"], use_stemmer=False)
+        return [100 * float(scorer.score(reference, said)["rougeL"].fmeasure) for said, reference in pairs]
+
+
+class BertScore:
+    """BERTScore, F1, neither rescaled nor weighted by rarity: tokens matched by their contextual vectors.
+
+    `model` is DEFAULT, which its package carries, a folder, or a name of the Hugging Face cache. The layer is
+    the one given, else the one that bert-score tuned for that name, else the last.
+    """
+
+    name = "bertscore"
+
+    def __init__(self, model: str, layer: int | None = None) -> None:
+        self._model = model
+        self._folder = _folder_of(model, self.name)
+        self._config = _config_of(self._folder)
+        self._layer = layer or _tuned_layer(model) or self._last_layer()
+        weights = f"{_short(model)} sha256:{_digest(self._folder)} layer {self._layer}"
+        self.identity = f"{weights} {_version('bert-score')}"
+        self._loaded: Any = None
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """F1 x 100, at most 100. Where a text is blank it is 0, as in the package, which is not asked."""
+        values = [0.0] * len(pairs)
+        places = [place for place, pair in enumerate(pairs) if all(text.strip() for text in pair)]
+        if places:
+            said, references = zip(*(pairs[place] for place in places), strict=True)
+            _, _, found = self._scorer().score(list(said), list(references))
+            for place, value in zip(places, found.tolist(), strict=True):
+                values[place] = 100 * value
+        return values
+
+    def _scorer(self) -> Any:
+        if self._loaded is None:
+            # The package looks for these letters in the whole path, and would load any other model as a T5.
+            if "t5" in str(self._folder) and self._config.get("model_type") not in _T5:
+                raise UserError(
+                    "bert-score takes a model for a T5 where its path holds 't5'",
+                    file=self._folder,
+                    expected="the model under another path",
+                )
+            with _loading(self._model, self._folder):
+                from bert_score import BERTScorer
+
+                loaded = BERTScorer(model_type=str(self._folder), num_layers=self._layer)
+                _bound(loaded._tokenizer, self._config)
+            self._loaded = loaded
+        return self._loaded
+
+    def _last_layer(self) -> int:
+        for key in _LAYERS:
+            if isinstance(self._config.get(key), int):
+                return int(self._config[key])
+        raise UserError(
+            f"the configuration of '{self._model}' does not say how many layers it has",
+            file=self._folder / "config.json",
+            expected="--set bertscore_layer=N",
+        )
+
+
+class Bleurt:
+    """BLEURT by a checkpoint with one regression output, which reads the reference, then the response."""
+
+    name = "bleurt"
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._folder = _folder_of(model, self.name)
+        self._config = _config_of(self._folder)
+        self.identity = f"{_short(model)} sha256:{_digest(self._folder)}"
+        self._loaded: tuple[Any, Any] | None = None
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """The regression output x 100, unclipped: below 0 and above 100 too."""
+        import torch
+
+        tokenizer, model = self._parts()
+        values = [0.0] * len(pairs)
+        by_length = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][0]) - len(pairs[place][1]))
+        for start in range(0, len(pairs), BATCH):
+            places = by_length[start : start + BATCH]
+            said, references = zip(*(pairs[place] for place in places), strict=True)
+            tokens = tokenizer(
+                list(references), list(said), padding=True, truncation="longest_first", return_tensors="pt"
+            )
+            with torch.inference_mode():
+                found = model(**tokens.to(model.device)).logits[:, 0].float().cpu().tolist()
+            for place, value in zip(places, found, strict=True):
+                values[place] = 100 * value
+        return values
+
+    def _parts(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            with _loading(self._model, self._folder):
+                from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+                tokenizer = AutoTokenizer.from_pretrained(str(self._folder), local_files_only=True)
+                model = AutoModelForSequenceClassification.from_pretrained(
+                    str(self._folder), local_files_only=True
+                )
+            if model.config.num_labels != 1:
+                raise UserError(
+                    f"'{self._model}' is no regression checkpoint",
+                    file=self._folder / "config.json",
+                    found=f"{model.config.num_labels} labels",
+                    expected="one output, as BLEURT's",
+                )
+            _bound(tokenizer, self._config)
+            self._loaded = tokenizer, model.float().eval()
+        return self._loaded
+
+
+def _require(name: str, package: str) -> None:
+    if find_spec(package) is None:
+        raise UserError(f"the text metric '{name}' needs {package}", expected=_INSTALL)
+
+
+def _version(package: str) -> str:
+    """A package's name and version."""
+    from importlib.metadata import version
+
+    return f"{package} {version(package)}"
+
+
+def _folder_of(model: str, metric: str) -> Path:
+    """Where the model of a metric lies on this machine."""
+    if model == DEFAULT:
+        return packaged_folder(f"the text metric '{metric}'", _INSTALL)
+    folder = folder_of(model) or cached_folder(model)
+    if folder is None:
+        raise UserError(
+            f"the model '{model}' of '{metric}' is neither a folder nor in this machine's Hugging Face cache",
+            expected=f"a folder, or `hf download {model}` first; nothing is fetched from here",
+        )
+    return folder
+
+
+def _config_of(folder: Path) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError("holds no model", file=folder, found=str(error), expected="config.json") from None
+    return config
+
+
+def _tuned_layer(model: str) -> int | None:
+    """The layer that bert-score tuned for a model of that name; its table knows names of the Hub alone."""
+    if model == DEFAULT or Path(model).is_dir():
+        return None
+    from bert_score.utils import model2layers
+
+    layer: int | None = model2layers.get(model)
+    return layer
+
+
+def _digest(folder: Path) -> str:
+    return digest_of(folder, parts_of(folder))
+
+
+def _short(model: str) -> str:
+    return Path(model).name if Path(model).is_dir() else model
+
+
+def _bound(tokenizer: Any, config: Mapping[str, Any]) -> None:
+    """Let a tokenizer that knows no bound cut at what the model reads: its own would overflow."""
+    if tokenizer.model_max_length > 10**6:
+        # Some models count their positions from 2.
+        tokenizer.model_max_length = int(config.get("max_position_embeddings") or MOST_TOKENS + 2) - 2
+
+
+@contextmanager
+def _loading(model: str, folder: Path) -> Iterator[None]:
+    """Turn what fails while a model is loaded into a UserError that names it."""
+    try:
+        with without_bars():
+            yield
+    except ImportError as error:
+        raise UserError(
+            f"'{model}' needs a part that is missing", found=str(error), expected=_INSTALL
+        ) from None
+    # A foreign folder fails in as many ways as there are libraries below.
+    except Exception as error:
+        raise UserError(
+            f"'{model}' cannot be loaded",
+            file=folder,
+            found=f"{type(error).__name__}: {error}",
+            expected="the whole folder of a model that transformers loads",
+        ) from error

@@ -1,0 +1,147 @@
+"""The judge report as tables: who agrees with people, who can be told apart, how people agree themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sightline.evaluation.judge_report import NUMBERS, JudgeReport, People, Row
+from sightline.metrics.judging import Contrast
+from sightline.report.grid import Cell, Column, Field, Table, Value, clusters_cell, n_cell, table, value_cell
+from sightline.report.notes import interval_notes, value_notes
+from sightline.types import MetricValue
+
+READ = (
+    "ROC-AUC: of all pairs of a right and a wrong answer, those in which the right one ranks higher; a tie"
+    " counts half, an undecided verdict ranks between wrong and right",
+    "agreement, kappa and alpha are over the answers that the judge decided",
+)
+NO_VERDICTS = "metrics give numbers and decide nothing: they have no agreement, kappa or alpha"
+
+TABLE_4: Mapping[str, tuple[float, float]] = {
+    "GPT-4": (85.9, 0.71),
+    "GPT-4V": (83.9, 0.68),
+    "bleurt": (72.9, 0.38),
+    "rouge_l": (67.6, 0.29),
+    "bertscore": (66.8, 0.28),
+}
+"""ROC-AUC and Spearman as ConTextual's Table 4 prints them: 1,680 responses, three people each."""
+
+POWER = (
+    "items needed: so many clusters would show a difference as large as this one 4 times of 5 (two-sided, 5"
+    " %); detectable: the least difference that these clusters show as often. Both from the bootstrap's"
+    " standard error, which is taken to fall with the square root of the number of clusters"
+)
+
+
+def judge_tables(report: JudgeReport) -> list[Table]:
+    """The judges over all answers, against the best of them, over parts of the answers, and the people."""
+    parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
+    return [
+        _whole(report),
+        *([_against_best(report)] if report.contrasts else []),
+        *(_parts(report, label) for label in parts),
+        *([_people(report.people)] if report.people.raters > 1 else []),
+    ]
+
+
+def _whole(report: JudgeReport) -> Table:
+    rows = [row for row in report.rows if row.subset == "all"]
+    fields: list[Field[Row]] = [
+        (Column("text", "judge", "judge"), lambda row: row.judge),
+        *_measures(),
+        (Column("value", "kappa\n95 %", "kappa"), lambda row: value_cell(row.kappa)),
+        (Column("value", "alpha\n95 %", "alpha"), lambda row: value_cell(row.alpha)),
+        *_counts(),
+    ]
+    return table("Judges and metrics against people's majority", fields, rows, _notes(report, rows))
+
+
+def _against_best(report: JudgeReport) -> Table:
+    """Every other judge less the best one, and how many items it takes to tell them apart."""
+    fields: list[Field[tuple[str, Contrast]]] = [
+        (Column("text", "judge", "judge"), lambda line: line[0]),
+        (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1].difference)),
+        (Column("text", "told apart", "told_apart"), lambda line: "yes" if line[1].told_apart else "no"),
+        (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
+        (Column("count", "items needed", "needed"), lambda line: line[1].needed),
+        (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
+        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line[1].difference)),
+    ]
+    alike = [judge for judge, one in report.contrasts if not one.told_apart]
+    also = (
+        f"; these data do not tell it from {', '.join(alike)}"
+        if alike
+        else ", and told apart from all others"
+    )
+    notes = [f"the highest ROC-AUC: {report.best}{also}", POWER]
+    return table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
+
+
+def _parts(report: JudgeReport, label: str) -> Table:
+    held = [row for row in report.rows if row.subset.partition("=")[0] == label]
+    rows = [row for judge in dict.fromkeys(one.judge for one in held) for row in held if row.judge == judge]
+    fields: list[Field[Row]] = [
+        (Column("text", "judge", "judge"), lambda row: row.judge),
+        (Column("text", label, label), lambda row: row.subset.partition("=")[2] or "unknown"),
+        *_measures(),
+        *_counts(),
+    ]
+    shown = [value for row in rows for value in (row.roc_auc, row.spearman)]
+    return table(f"Against people's majority, by {label}", fields, rows, value_notes(shown))
+
+
+def _people(people: People) -> Table:
+    rows = [people.alpha, *people.pairs]
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "people", "people"), lambda one: one.subset.partition("=")[2] or "all"),
+        (Column("text", "statistic", "statistic"), lambda one: one.metric),
+        (Column("value", "value\n95 %", ""), value_cell),
+        (Column("count", "answers", "n"), n_cell),
+        (Column("count", "clusters", "clusters"), clusters_cell),
+    ]
+    return table("People among themselves", fields, rows, value_notes(rows))
+
+
+def _measures() -> list[Field[Row]]:
+    return [
+        (Column("value", "ROC-AUC\n95 %", "roc_auc"), lambda row: value_cell(row.roc_auc)),
+        (Column("value", "Spearman\n95 %", "spearman"), lambda row: value_cell(row.spearman)),
+        (Column("value", "agreement\n95 %", "agreement"), lambda row: value_cell(row.agreement)),
+    ]
+
+
+def _counts() -> list[Field[Row]]:
+    return [
+        (Column("count", "decided", "decided"), lambda row: None if row.judge in NUMBERS else row.decided),
+        (Column("count", "answers", "n"), lambda row: row.answers),
+        (Column("count", "clusters", "clusters"), lambda row: clusters_cell(row.roc_auc)),
+    ]
+
+
+def _detectable(contrast: Contrast) -> Cell:
+    return Value(contrast.detectable, unit=contrast.difference.unit)
+
+
+def _notes(report: JudgeReport, rows: Sequence[Row]) -> list[str]:
+    """What must be known of the whole: who judged, whose numbers, what is null, what the paper printed."""
+    people = report.people
+    tied = f"; {people.tied:,} that they split over evenly are left out" if people.tied else ""
+    judged = [
+        value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.judge not in NUMBERS
+    ]
+    ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
+    printed = ", ".join(f"{name} {auc} and {rho}" for name, (auc, rho) in TABLE_4.items())
+    return [
+        f"people: {people.raters:,}, who decided on {people.answers:,} answers{tied}",
+        *READ,
+        *([NO_VERDICTS] if any(row.judge in NUMBERS for row in rows) else []),
+        *(f"{name}: {identity}" for name, identity in report.versions.items()),
+        *value_notes([*ranked, *judged]),
+        *interval_notes([*ranked, *judged]),
+        *(
+            [f"Table 4, of other responses than these: {printed}"]
+            if "contextual" in report.benchmarks
+            else []
+        ),
+        *report.notes,
+    ]

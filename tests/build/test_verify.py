@@ -1,0 +1,203 @@
+"""Verification: what people find wrong is dropped, what they accept is kept, what is revised comes again."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from sightline.build.marks import Mark, Rule
+from sightline.build.verify import PUBLISHED, Verified, read_lines, share_right, verify
+from sightline.cli.main import main
+from sightline.errors import UserError
+from sightline.metrics.statistics import wilson
+
+Capture = pytest.CaptureFixture[str]
+
+HEADER = ("image_url", "instruction", "response", "category")
+
+
+def put(path: Path, lines: list[dict[str, str]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    return path
+
+
+def rows(path: str | Path) -> list[dict[str, str]]:
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five triplets about four pictures, of which three are there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine" / "images").mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        Image.new("RGB", (9, 7), "red").save(tmp_path / "mine" / "images" / f"{name}.png")
+    lines = [
+        dict(
+            zip(HEADER, (f"images/{name}.png", f"Name {number}, please.", f"R{number}", "time"), strict=True)
+        )
+        for number, name in enumerate("aabcd")
+    ]
+    return put(tmp_path / "mine" / "contextual_val.csv", lines)
+
+
+def marked(listed: str, marks: Mapping[str, str], by: str, remark: str = "") -> str:
+    """A person's copy of a list, marks by the response; its path."""
+    lines = rows(listed)
+    for line in lines:
+        said = marks.get(line["response"], "")
+        line.update(mark=said, by=by, remark=remark if said == "wrong" else "")
+    return str(put(Path(f"{by}.csv"), lines))
+
+
+def run(*words: object) -> int:
+    return main(["build", "verify", *map(str, words)])
+
+
+def test_accepted_lines_are_a_data_folder_and_the_others_go_back_with_votes_and_remarks(
+    table: Path, capsys: Capture
+) -> None:
+    assert run(table, "--write", "list.csv") == 0
+    assert [line["picture"] for line in rows("list.csv")][-2:] == [str(table.parent / "images/c.png"), ""]
+    anna = marked("list.csv", {"R0": "right", "R1": "right", "R2": "wrong", "R4": "right"}, "anna")
+    ben = marked("list.csv", {"R0": "right", "R1": "wrong", "R2": "wrong"}, "ben", "it is green")
+    assert run(table, "--people", anna, "--people", ben, "--out", "out") == 0
+    assert [row["response"] for row in rows("out/contextual_val.csv")] == ["R0", "R4"]
+    assert tuple(rows("out/contextual_val.csv")[0]) == HEADER
+    assert [path.name for path in Path("out/images").iterdir()] == ["a.png"]
+    (rejected,) = rows("out/rejected.csv")
+    assert rejected["response"] == "R2"
+    assert [rejected[name] for name in ("round", "right", "wrong", "remarks")] == [
+        "1", "0", "2", "ben: it is green",
+    ]  # fmt: skip
+    report = json.loads(Path("out/verification.json").read_text())
+    assert [report[name] for name in ("lines", "accepted", "rejected", "undecided")] == [5, 2, 1, 2]
+    assert report["decided"][1]["accepted"] is None
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "66.7" in shown
+    assert "not decided: 2" in shown
+
+
+def test_later_marks_join_the_folder_and_other_lines_are_refused(table: Path, capsys: Capture) -> None:
+    run(table, "--write", "list.csv")
+    anna = marked("list.csv", {"R0": "right"}, "anna")
+    assert run(table, "--people", anna, "--out", "out") == 0
+    ben = marked("list.csv", {"R3": "right"}, "ben")
+    assert run(table, "--people", anna, "--people", ben, "--out", "out") == 0
+    assert [row["response"] for row in rows("out/contextual_val.csv")] == ["R0", "R3"]
+    fewer = put(table.parent / "fewer.csv", rows(table)[:2])
+    capsys.readouterr()
+    assert run(fewer, "--people", anna, "--out", "out") == 2
+    assert "was built from something else" in capsys.readouterr().err
+    assert run(fewer, "--people", anna, "--out", str(table.parent)) == 2
+    assert "holds something else" in capsys.readouterr().err
+    assert len(rows(table)) == 5
+
+
+def test_a_rejected_line_that_was_revised_is_reviewed_in_the_next_round(table: Path) -> None:
+    run(table, "--write", "list.csv")
+    five = [
+        marked("list.csv", {"R0": "right", "R1": "right" if n < 3 else "wrong"}, f"p{n}") for n in range(5)
+    ]
+    people = [word for file in five for word in ("--people", file)]
+    assert run(table, *people, "--accept", "4/5", "--out", "round1") == 0
+    assert [row["response"] for row in rows("round1/contextual_val.csv")] == ["R0"]
+    revised = rows("round1/rejected.csv")
+    revised[0]["response"] = "R1, said better"
+    put(Path("revised.csv"), revised)
+    assert run("revised.csv", "--write", "list2.csv") == 0
+    again = [marked("list2.csv", {"R1, said better": "right"}, f"p{n}-again") for n in range(4)]
+    people += [word for file in again for word in ("--people", file)]
+    assert run(table, "revised.csv", *people, "--accept", "4/5", "--out", "round2") == 0
+    assert [row["response"] for row in rows("round2/contextual_val.csv")] == ["R0", "R1, said better"]
+    decided = json.loads(Path("round2/verification.json").read_text())["decided"]
+    assert [(one["round"], one["accepted"]) for one in decided if one["marks"]] == [
+        (1, True), (1, False), (2, True),
+    ]  # fmt: skip
+
+
+def test_a_line_that_was_not_revised_is_the_line_it_was(table: Path) -> None:
+    run(table, "--write", "list.csv")
+    anna = marked("list.csv", {"R0": "wrong"}, "anna")
+    run(table, "--people", anna, "--out", "out")
+    lines = read_lines([table, Path("out/rejected.csv")])
+    assert [line.round for line in lines] == 5 * [1]
+    assert run("out/rejected.csv", "--people", anna, "--out", "again") == 0
+    assert (rows("again/accepted.csv"), len(rows("again/rejected.csv"))) == ([], 1)
+
+
+def test_marks_do_not_outlive_a_change_of_the_line(table: Path, capsys: Capture) -> None:
+    run(table, "--write", "list.csv")
+    anna = marked("list.csv", {"R0": "right"}, "anna")
+    changed = rows(table)
+    changed[0]["response"] = "R0!"
+    put(table, changed)
+    capsys.readouterr()
+    assert run(table, "--people", anna) == 2
+    assert "no mark is about a line of these tables" in capsys.readouterr().err
+
+
+def test_who_wrote_the_lines_may_be_kept_from_marking_them(table: Path, capsys: Capture) -> None:
+    run(table, "--write", "list.csv")
+    author = marked("list.csv", {"R0": "right"}, "author")
+    capsys.readouterr()
+    assert run(table, "--people", author, "--not-by", "author") == 2
+    assert "'author' has marked a line" in capsys.readouterr().err
+
+
+def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> None:
+    lines = read_lines([table])
+    found = [Verified(line, (Mark(True, "a"),), place != 3) for place, line in enumerate(lines[1:])]
+    metric = share_right([*found, Verified(lines[0], (), None)])
+    assert (metric.value, metric.n, metric.clusters) == (75.0, 4, 4)
+    assert (metric.low, metric.high) == pytest.approx([100 * bound for bound in wilson(3, 4)])
+    assert metric.published is not None
+    assert metric.published[0].value == PUBLISHED == 96.0
+    nothing = share_right([Verified(lines[0], (), None)])
+    assert (nothing.value, nothing.n) == (None, 0)
+    assert nothing.reason
+
+
+def test_more_marks_than_the_rule_knows_are_told(table: Path) -> None:
+    lines = read_lines([table])
+    marks = {lines[0].key: [Mark(True, str(number)) for number in range(6)]}
+    with pytest.raises(UserError, match="has too many marks"):
+        verify(lines, marks, Rule(4, 5))
+
+
+def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path, tmp_path: Path) -> None:
+    other = put(tmp_path / "other.csv", [{"id": "1", "question": "What?"}])
+    with pytest.raises(UserError, match=r"other\.csv: has other columns"):
+        read_lines([table, other])
+    assert [line.cells for line in read_lines([other])] == [{"id": "1", "question": "What?"}]
+    twice = put(tmp_path / "twice.csv", [*rows(table), rows(table)[0]])
+    with pytest.raises(UserError, match="record line 7: is there twice"):
+        read_lines([twice])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing is to be done"),
+        (["--out", "out"], "nothing is to be done"),
+        (["--write", "list.csv", "--out", "out"], "--out is for what people accept"),
+        (["--people", "gone.csv"], "cannot be read"),
+        (["--write", "list.csv", "--accept", "1/5"], "--accept 1/5 is no rule"),
+        (["--write", "gone/list.csv"], "no such folder"),
+    ],
+)
+def test_a_wrong_call_is_told_and_nothing_is_written(
+    table: Path, words: list[str], message: str, capsys: Capture
+) -> None:
+    assert run(table, *words) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ["mine"]

@@ -1,0 +1,198 @@
+"""`sightline compare` and `--fail-if` as a user meets them: tables, tests, exit statuses, wrong words."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.build.mini import draw_codis
+from sightline.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+PAIRS = 40
+
+
+class Runs:
+    """Runs of 40 drawn pairs: 1 answers all rightly, 2 has one pair wrong, 3 has 12, 4 is run 1 of fewer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.data = folder, draw_codis(folder / "codis", pairs=PAIRS)
+        self.store = ["--store", str(folder / "s.db")]
+        for wrong in (0, 1, 12):
+            self.run(self.answers(wrong), "--out", str(folder / f"wrong-{wrong}"))
+        self.run(self.answers(0), "--limit", "1")
+
+    def answers(self, wrong: int) -> str:
+        """A file of right answers, but the first pairs answer as in the other context."""
+        file = self.folder / f"answers-{wrong}.jsonl"
+        lines = []
+        for number, record in enumerate(json.loads((self.data / "data.json").read_text())):
+            for place in ("1", "2"):
+                other = {"1": "2", "2": "1"}[place] if number < wrong else place
+                response = record["answer"][f"answer_{other}"]
+                line = {"id": record["id"], "variant": f"context_{place}", "response": response}
+                lines.append(json.dumps(line) + "\n")
+        file.write_text("".join(lines))
+        return str(file)
+
+    def run(self, answers: str, *more: str) -> int:
+        words = ["run", "codis", "--model", f"replay/{answers}", "--data", str(self.data), "--quiet"]
+        return main([*words, *self.store, *more])
+
+    def compare(self, *words: str) -> int:
+        return main(["compare", *words, *self.store])
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Made once."""
+    return Runs(tmp_path_factory.mktemp("runs"))
+
+
+def _tables(capsys: Capture) -> list[dict[str, Any]]:
+    tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return tables
+
+
+def _rows(table: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["metric"], row["subset"]): row for row in table["rows"]}
+
+
+def test_a_table_says_which_differences_are_significant_and_what_decides(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "3", "--json") == 0
+    (table,) = _tables(capsys)
+    row = _rows(table)["acc_p", "all"]
+    assert row["difference value"] == pytest.approx(-100 * 12 / PAIRS)
+    assert 0 < row["holm"] <= 0.05
+    assert "for the 2 rows of this table together (Holm)" in " ".join(table["notes"])
+    assert runs.compare("1", "2", "--json") == 0
+    (table,) = _tables(capsys)
+    # One pair of one picture: it might as well have gone the other way.
+    assert _rows(table)["acc_p", "all"]["holm"] == 1
+
+
+def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "3", "--metric", "acc_p", "--by", "category", "--tests", "--json") == 0
+    short, full = _tables(capsys)
+    whole = _rows(full)["acc_p", "all"]
+    # 12 pairs lost and none won, every pair for itself: 2 of 2 ** 12.
+    assert whole["mcnemar"] == pytest.approx(2 / 2**12)
+    assert whole["t"] < 0.001
+    assert 5 < whole["detectable value"] < 30
+    assert [row["holm"] for row in short["rows"]] == [row["holm"] for row in full["rows"]]
+    assert all(row["p"] <= row["benjamini_hochberg"] <= row["holm"] for row in full["rows"])
+    assert any("take every group for an independent one" in note for note in full["notes"])
+    assert len(full["rows"]) > 3
+
+
+def test_every_form_prints(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "3", "--tests") == 0
+    said = capsys.readouterr().out
+    assert "<0.001" in said
+    assert "codis:default, tests" in said
+    assert runs.compare("1", "3", "--format", "csv") == 0
+    (first, *_) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert 0 < float(first["holm"]) < 0.05
+    assert runs.compare("1", "1", "--format", "markdown") == 0
+    assert "| 1.000 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("1", "3", "--fail-if", "worse"), 5, "--fail-if worse: acc_p differs by -30"),
+        (("3", "1", "--fail-if", "worse", "--fail-if", "acc_q: higher"), 5, "acc_q differs by +30"),
+        (("1", "2", "--fail-if", "worse"), 0, ""),
+        (("1", "3", "--fail-if", "acc_x: worse"), 2, "the metric is not in this table"),
+    ],
+)
+def test_a_comparison_fails_where_a_condition_holds(
+    runs: Runs, capsys: Capture, words: tuple[str, ...], status: int, told: str
+) -> None:
+    assert runs.compare(*words) == status
+    said = capsys.readouterr()
+    assert told in said.err
+    assert bool(said.err) == bool(status)
+    assert bool(said.out) == (status != 2)
+
+
+def test_a_loss_is_told_of_the_subset_that_lost(runs: Runs, capsys: Capture) -> None:
+    by_category = ("--metric", "acc_p", "--by", "category")
+    assert runs.compare("1", "3", *by_category, "--fail-if", "worse") == 5
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("--fail-if worse: acc_p differs by -30")
+    assert all(line.startswith("--fail-if worse: acc_p[category=") for line in told[1:])
+
+
+@pytest.mark.parametrize(
+    ("condition", "status", "told"),
+    [
+        ("acc_p<70", 0, ""),
+        ("acc_p<70.5", 5, "--fail-if acc_p<70.5: it is 70.00"),
+        ("output_variability<1", 5, "no number to hold against it (needs the answers of setting"),
+        ("acc_x<30", 2, "unknown metric in --fail-if 'acc_x', did you mean 'acc_"),
+    ],
+)
+def test_run_score_and_report_fail_where_a_condition_holds(
+    runs: Runs, capsys: Capture, condition: str, status: int, told: str
+) -> None:
+    answers = runs.answers(12)
+    wanted = ["--fail-if", condition]
+    capsys.readouterr()
+    run = ["run", "codis", "--model", f"replay/{answers}", "--data", str(runs.data), "--quiet", *runs.store]
+    for words in (
+        run,
+        ["score", "codis", answers, "--data", str(runs.data), "--quiet"],
+        ["report", str(runs.folder / "wrong-12")],
+        ["report", "3", *runs.store],
+    ):
+        assert main([*words, *wanted]) == status
+        assert told in capsys.readouterr().err
+
+
+def test_of_several_results_the_one_that_fails_is_named(runs: Runs, capsys: Capture) -> None:
+    folders = [str(runs.folder / name) for name in ("wrong-0", "wrong-12")]
+    assert main(["report", *folders, "--fail-if", "acc_p<80"]) == 5
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "answers-12.jsonl: acc_p<80: it is 70.00" in told
+
+
+def test_a_list_of_runs_has_nothing_to_look_at(runs: Runs, capsys: Capture) -> None:
+    assert main(["report", "--list", "--fail-if", "acc_p<80", *runs.store]) == 2
+    assert "--list shows no numbers" in capsys.readouterr().err
+
+
+def test_a_metric_that_is_not_there_is_found_before_anything_is_asked(runs: Runs, tmp_path: Path) -> None:
+    words = ["run", "codis", "--model", "baseline/chance", "--data", str(runs.data), "--quiet"]
+    assert main([*words, "--store", str(tmp_path / "s.db"), "--fail-if", "accuracy<3"]) == 2
+    assert not (tmp_path / "s.db").exists()
+
+
+def test_in_python_an_evaluation_says_what_failed(runs: Runs, tmp_path: Path) -> None:
+    run = sightline.run(
+        "codis",
+        model=f"replay/{runs.answers(12)}",
+        data=str(runs.data),
+        store=str(tmp_path / "s.db"),
+        fail_if=["acc_p<80", "acc_q<1"],
+    )
+    assert run.failed == ("acc_p<80: it is 70.00",)
+    assert run.exit_status == 5
+
+
+def test_a_sweep_ends_with_5_where_a_point_does(runs: Runs, tmp_path: Path, capsys: Capture) -> None:
+    words = ["sweep", "codis", "--data", str(runs.data), "--quiet", "--store", str(tmp_path / "s.db")]
+    for wrong in (0, 12):
+        words += ["--model", f"replay/{runs.answers(wrong)}"]
+    assert main([*words, "--out", str(tmp_path / "out"), "--fail-if", "acc_p<80"]) == 5
+    assert capsys.readouterr().err.count("--fail-if acc_p<80: it is 70.00") == 1
+    points = json.loads((tmp_path / "out/sweep.json").read_text())["points"]
+    assert [point["exit_status"] for point in points] == [0, 5]
+    assert points[1]["state"] == "done, but a condition of --fail-if holds"

@@ -1,0 +1,255 @@
+"""Nothing is fetched from inside the network of whoever fetches, by whatever name it goes."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.resolver import ThreadedResolver
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.data.hostile import Hostile, drawn, hostile, page, redirect
+from yarl import URL
+
+from sightline.data import addresses
+from sightline.data.addresses import NotPublic, onward, parse, refuse_private
+from sightline.data.collect import Collection, collect
+from sightline.data.fetch import Limits
+from sightline.data.missed import Missed
+from sightline.data.polite import Manners
+
+__all__ = ["hostile"]
+
+LIMITS = Limits(attempts=1, manners=Manners(rest=0.01))
+
+
+def refused(address: str) -> bool:
+    try:
+        refuse_private(address)
+    except NotPublic:
+        return True
+    return False
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_that_is_not_global_is_refused(address: IPv4Address) -> None:
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        assert refused(str(address))
+
+
+@given(st.ip_addresses(v=6))
+def test_an_ipv6_address_that_is_not_global_or_wraps_another_is_refused(address: IPv6Address) -> None:
+    wraps = address.ipv4_mapped or address.sixtofour or address.teredo
+    if wraps or not address.is_global or address.is_multicast or address.is_reserved:
+        assert refused(str(address))
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_is_refused_in_every_ipv6_form(address: IPv4Address) -> None:
+    value = int(address)
+    for prefix in ("::", "::ffff:0:0", "64:ff9b::", "64:ff9b:1::", "fe80::5efe:0:0"):
+        assert refused(str(IPv6Address(int(ip_address(prefix)) + value)))
+    assert refused(str(IPv6Address((0x2002 << 112) + (value << 80) + 1)))
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "52.219.112.1", "2606:4700::1111", "2a00:1450::5"])
+def test_an_address_of_the_public_internet_is_not_refused(address: str) -> None:
+    assert not refused(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "1.2.3.4.5", "fe80::1%lo"]
+)
+def test_what_only_a_socket_takes_for_an_address_is_refused(address: str) -> None:
+    assert refused(address)
+
+
+NO_URLS = (
+    "file:///etc/passwd",
+    "ftp://h/x.png",
+    "data:image/png;base64,AAAA",
+    "javascript:1",
+    "gopher://h/_x",
+    "unix:/run/x",
+    "//h/x.png",
+    "x.png",
+    "",
+    "http://",
+    "http:///x.png",
+    "http://h:99999/",
+    "http://[::1/x.png",
+)
+
+
+@pytest.mark.parametrize("url", NO_URLS)
+def test_what_is_no_url_of_http_is_refused(url: str) -> None:
+    with pytest.raises(Missed, match="address refused"):
+        parse(url)
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/c.png", "https://h/c.png"),
+        ("//other/c.png", "https://other/c.png"),
+        ("https://other/%2Fc+d%2B.png#top", "https://other/%2Fc+d%2B.png"),
+    ],
+)
+def test_a_redirect_is_followed_as_browsers_do(location: str, target: str) -> None:
+    assert str(onward(URL("https://h/a/b.png"), location)) == target
+
+
+@pytest.mark.parametrize("location", ["", "http://h/c.png", "file:///etc/passwd", "ftp://h/c", "http://[::1"])
+def test_a_redirect_to_nowhere_or_to_less_than_https_is_refused(location: str) -> None:
+    with pytest.raises(Missed, match="address refused"):
+        onward(URL("https://h/a/b.png"), location)
+
+
+def settled(urls: list[str], folder: Path) -> Collection:
+    """The urls fetched into a folder, from public addresses only."""
+    wanted = {url: f"images/{number}.png" for number, url in enumerate(urls)}
+    return collect(wanted, folder / "data", limits=LIMITS)
+
+
+HERE = (
+    "127.0.0.1",
+    "localhost",
+    "localhost.",
+    "LOCALHOST",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0",
+    "0.0.0.0",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "user:word@127.0.0.1",
+)
+
+
+@pytest.mark.parametrize("host", HERE)
+def test_this_machine_is_not_even_connected_to(hostile: Hostile, tmp_path: Path, host: str) -> None:
+    hostile.serve({"/a.png": page(drawn())})
+    found = settled([f"http://{host}:{hostile.port}/a.png"], tmp_path)
+    assert len(found.missing) == 1
+    assert hostile.connections == 0
+
+
+def test_a_refused_address_says_why(hostile: Hostile, tmp_path: Path) -> None:
+    hostile.serve({"/a.png": page(drawn())})
+    (lost,) = settled([hostile.url("/a.png")], tmp_path).missing.values()
+    assert (lost.reason, lost.detail) == (
+        "address refused",
+        "127.0.0.1 is no public address (loopback)",
+    )
+
+
+def test_private_addresses_are_fetched_from_where_that_is_allowed(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve({"/a.png": page(drawn())})
+    assert not collect(wanted, tmp_path, private=True, limits=LIMITS).missing
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Names and their addresses; a name that is looked up again and again goes through its list."""
+    names: dict[str, list[str]] = {}
+
+    async def resolve(_: object, host: str, port: int = 0, family: int = 0) -> list[dict[str, Any]]:
+        found = names[host]
+        stands = found.pop(0) if len(found) > 1 else found[0]
+        return [
+            {"hostname": host, "host": one, "port": port, "family": socket.AF_INET, "proto": 0, "flags": 0}
+            for one in stands.split()
+        ]
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    return names
+
+
+@pytest.mark.parametrize("found", ["127.0.0.1", "93.184.215.14 127.0.0.1", "10.0.0.1", "169.254.169.254"])
+def test_a_name_of_which_any_address_is_private_is_refused(
+    hostile: Hostile, tmp_path: Path, named: dict[str, list[str]], found: str
+) -> None:
+    named["pictures.test"] = [found]
+    (lost,) = settled([f"http://pictures.test:{hostile.port}/a.png"], tmp_path).missing.values()
+    assert lost.reason == "address refused"
+    assert lost.detail.startswith(found.split()[-1])
+    assert hostile.connections == 0
+
+
+def test_a_connection_goes_to_the_address_that_was_looked_at_and_the_name_is_not_asked_again(
+    tmp_path: Path, named: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named["rebinding.test"] = ["93.184.215.14", "127.0.0.1"]
+    reached: list[Any] = []
+
+    def unreachable(info: tuple[Any, ...]) -> socket.socket:
+        reached.append(info[4])
+        raise OSError("not in a test")
+
+    monkeypatch.setattr(addresses, "_public_socket", unreachable)
+    (lost,) = settled(["http://rebinding.test/a.png"], tmp_path).missing.values()
+    assert reached == [("93.184.215.14", 80)]
+    assert named["rebinding.test"] == ["127.0.0.1"]
+    assert (lost.reason, lost.detail) == ("no connection", "not in a test")
+
+
+def test_a_name_that_turns_private_between_two_pictures_is_refused_from_then_on(
+    hostile: Hostile, tmp_path: Path, named: dict[str, list[str]], public: None
+) -> None:
+    named["rebinding.test"] = ["127.0.0.1", "10.0.0.1"]
+    hostile.serve({path: page(drawn()) for path in ("/a.png", "/b.png")})
+    urls = [f"http://rebinding.test:{hostile.port}{path}" for path in ("/a.png", "/b.png")]
+    first, second = settled(urls[:1], tmp_path), settled(urls, tmp_path)
+    assert (first.fetched, list(second.missing)) == (1, urls[1:])
+    assert second.missing[urls[1]].detail == "10.0.0.1 is no public address (private)"
+
+
+@pytest.fixture
+def public(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's address counts as public, and no other of this machine."""
+    real = addresses.refuse_private
+    monkeypatch.setattr(
+        addresses, "refuse_private", lambda address: None if address == "127.0.0.1" else real(address)
+    )
+
+
+INSIDE = (
+    "http://127.0.0.2:{port}/b.png",
+    "http://127.1:{port}/b.png",
+    "http://[::1]:{port}/b.png",
+    "http://[fe80::1]/b.png",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://10.1.2.3/b.png",
+    "//192.168.0.1/b.png",
+    "file:///etc/passwd",
+    "FILE:///etc/passwd",
+    "gopher://127.0.0.1:{port}/b.png",
+)
+
+
+@pytest.mark.parametrize("location", INSIDE)
+def test_a_redirect_leads_nowhere_that_a_url_may_not(
+    hostile: Hostile, tmp_path: Path, public: None, location: str
+) -> None:
+    hostile.serve({"/a.png": redirect(location.format(port=hostile.port)), "/b.png": page(drawn())})
+    (lost,) = settled([hostile.url("/a.png")], tmp_path).missing.values()
+    assert lost.reason == "address refused"
+    assert hostile.asked == ["/a.png"]
+    assert hostile.connections == 1
+
+
+@pytest.mark.parametrize(
+    "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+)
+def test_a_redirect_within_the_public_internet_is_followed(
+    hostile: Hostile, tmp_path: Path, public: None, status: str
+) -> None:
+    hostile.serve({"/a/a.png": redirect("../b.png", status), "/b.png": page(drawn())})
+    assert not settled([hostile.url("/a/a.png")], tmp_path).missing
+    assert hostile.asked == ["/a/a.png", "/b.png"]

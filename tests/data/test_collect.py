@@ -1,0 +1,297 @@
+"""Pictures are fetched once and put where they belong; no end of the process loses any."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.data.hostile import LIMITS, Hostile, Page, counts, drawn, files, hostile, noise, page, settle
+
+from sightline.data.collect import collect
+from sightline.data.noted import MANIFEST
+from sightline.data.put import part_of
+from sightline.errors import SurroundingsError, UserError
+from sightline.formats.contextual import picture_path
+
+__all__ = ["hostile"]
+
+PICTURE = drawn()
+
+
+def manifest(folder: Path) -> Any:
+    return json.loads((folder / MANIFEST).read_text())
+
+
+def test_pictures_lie_under_their_names_and_are_listed_with_their_digests(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    wanted = hostile.serve({"/time/a.png": page(PICTURE), "/web/b.JPG": page(drawn(1, form="JPEG"))})
+    found = settle(wanted, tmp_path)
+    assert counts(found) == (0, 2, 0)
+    assert files(tmp_path) == ["images/time/a.png", "images/web/b.JPG", "pictures.json"]
+    assert (tmp_path / "images/time/a.png").read_bytes() == PICTURE
+    noted = manifest(tmp_path)["pictures"]
+    assert {url: entry["path"] for url, entry in noted.items()} == wanted
+
+
+TRICKS = (
+    "/../../escape.png",
+    "/..%2f..%2fescape.png",
+    "/%2e%2e/%2e%2e/escape.png",
+    "/a/..\\..\\escape.png",
+    "/a%00b.png",
+    "/a\0b.png",
+    "//etc/passwd.png",
+    "/" + "long" * 500 + ".png",
+    "/" + "deep/" * 400 + "x.png",
+    "/CON.png",
+    "/a/nul",
+    "/COM1.tar.gz/x.png",
+    "/dots.../x. ",
+    "/x.png:stream",
+    "/.journal.jsonl",
+    "/pictures.json",
+    "/ünï/🖼.png",
+    "/a?b=../../c.png",
+    "/%",
+    "/-rf",
+    "",
+)
+
+
+def test_no_trick_of_a_name_leads_out_of_the_folder_of_pictures(hostile: Hostile, tmp_path: Path) -> None:
+    urls = [hostile.url(path) for path in TRICKS]
+
+    class Every(dict[str, Page | list[Page]]):
+        def get(self, *_: object) -> Page:
+            return page(PICTURE)
+
+    hostile.pages = Every()
+    folder = tmp_path / "data"
+    found = settle({url: picture_path(url) for url in urls}, folder)
+    assert found.fetched + len(found.missing) == len(TRICKS)
+    assert found.fetched >= len(TRICKS) - 3
+    assert {name.split("/")[0] for name in files(tmp_path)} == {"data"}
+    assert {name.split("/")[0] for name in files(folder)} == {"images", "pictures.json"}
+    assert len(files(folder)) == found.fetched + 1
+    assert settle({url: picture_path(url) for url in urls}, folder).fetched == 0
+
+
+PATHS: dict[str, tuple[str, str]] = {
+    "up": ("images/../../x.png", "leads out of the folder of pictures"),
+    "absolute": ("/tmp/x.png", "leads out of the folder of pictures"),
+    "beside the records": ("contextual_test.csv", "leads out of the folder of pictures"),
+    "null": ("images/a\0.png", "leads out of the folder of pictures"),
+    "a link": ("link/x.png", "leads out of"),
+    "a folder": ("images/folder", "Is a directory"),
+    "below a file": ("images/file/x.png", ""),
+    "too long": ("images/" + "x" * 300, "File name too long"),
+    "too long a folder": ("images/" + "x" * 300 + "/x.png", "File name too long"),
+}
+
+
+@pytest.mark.parametrize("case", PATHS)
+def test_a_path_that_no_picture_can_have_is_one_recorded_error(
+    hostile: Hostile, tmp_path: Path, case: str
+) -> None:
+    path, detail = PATHS[case]
+    folder, outside = tmp_path / "data", tmp_path / "outside"
+    for made in (folder / "images/folder", outside):
+        made.mkdir(parents=True)
+    (folder / "link").symlink_to(outside)
+    (folder / "images/file").write_bytes(PICTURE)
+    hostile.serve({"/x.png": page(PICTURE)})
+    found = settle({hostile.url("/x.png"): path}, folder)
+    (lost,) = found.missing.values()
+    assert lost.reason == "name refused"
+    assert detail in lost.detail
+    assert files(tmp_path) == ["data/images/file", "data/pictures.json"]
+    assert list(outside.iterdir()) == []
+
+
+def test_two_urls_never_share_a_name_not_even_where_case_does_not_count(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    hostile.serve({"/a.png": page(PICTURE)})
+    wanted = {hostile.url("/a.png"): "images/a.png", hostile.url("/A.PNG"): "images/A.PNG"}
+    (lost,) = settle(wanted, tmp_path).missing.values()
+    assert (lost.reason, lost.detail) == ("name refused", f"is that of {hostile.url('/a.png')} already")
+    assert hostile.asked == ["/a.png"]
+
+
+@pytest.fixture
+def three(hostile: Hostile, tmp_path: Path) -> dict[str, str]:
+    """Three pictures, fetched."""
+    wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abc"})
+    settle(wanted, tmp_path)
+    hostile.asked.clear()
+    return wanted
+
+
+def test_the_second_time_nothing_is_fetched(hostile: Hostile, tmp_path: Path, three: dict[str, str]) -> None:
+    before = (tmp_path / MANIFEST).read_bytes()
+    assert counts(settle(three, tmp_path)) == (3, 0, 0)
+    assert hostile.connections == 3
+    assert (tmp_path / MANIFEST).read_bytes() == before
+
+
+def test_only_what_is_gone_or_has_changed_is_fetched_again(
+    hostile: Hostile, tmp_path: Path, three: dict[str, str]
+) -> None:
+    (tmp_path / "images/a.png").unlink()
+    (tmp_path / "images/b.png").write_bytes(drawn(5))
+    assert counts(settle(three, tmp_path)) == (1, 2, 0)
+    assert sorted(hostile.asked) == ["/a.png", "/b.png"]
+    assert (tmp_path / "images/b.png").read_bytes() == drawn(ord("b"))
+
+
+def test_one_that_changed_stays_where_it_cannot_be_fetched_again(
+    hostile: Hostile, tmp_path: Path, three: dict[str, str]
+) -> None:
+    (tmp_path / "images/b.png").write_bytes(drawn(5))
+    hostile.serve({})
+    assert counts(settle(three, tmp_path)) == (2, 0, 1)
+    assert (tmp_path / "images/b.png").read_bytes() == drawn(5)
+    assert list(manifest(tmp_path)["missing"]) == [hostile.url("/b.png")]
+
+
+def test_without_the_manifest_pictures_are_known_by_being_whole(
+    hostile: Hostile, tmp_path: Path, three: dict[str, str]
+) -> None:
+    (tmp_path / MANIFEST).unlink()
+    cut = tmp_path / "images/c.png"
+    cut.write_bytes(cut.read_bytes()[:60])
+    assert counts(settle(three, tmp_path)) == (2, 1, 0)
+    assert hostile.asked == ["/c.png"]
+
+
+def test_a_manifest_that_is_none_is_wrong_input(tmp_path: Path, three: dict[str, str]) -> None:
+    (tmp_path / MANIFEST).write_text('{"pictures": 3}')
+    with pytest.raises(UserError, match=r"pictures\.json: is no list of pictures"):
+        settle(three, tmp_path)
+
+
+def test_what_failed_is_asked_for_again_and_no_longer_missing_once_it_is_there(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    wanted = hostile.serve({"/a.png": [page(status="404 Not Found"), page(PICTURE)]})
+    assert counts(settle(wanted, tmp_path)) == (0, 0, 1)
+    assert counts(settle(wanted, tmp_path)) == (0, 1, 0)
+    assert manifest(tmp_path)["missing"] == {}
+
+
+def test_pictures_of_another_folder_are_taken_before_any_is_fetched(
+    hostile: Hostile, tmp_path: Path, three: dict[str, str]
+) -> None:
+    (tmp_path / "images/b.png").write_bytes(b"no picture")
+    (tmp_path / "images/c.png").unlink()
+    (tmp_path / "images/c.png").symlink_to("/etc/passwd")
+    fresh = tmp_path / "fresh"
+    found = collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)
+    assert counts(found) == (1, 2, 0)
+    assert sorted(hostile.asked) == ["/b.png", "/c.png"]
+    assert files(fresh) == ["images/a.png", "images/b.png", "images/c.png", "pictures.json"]
+    assert not (fresh / "images/c.png").is_symlink()
+
+
+def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hostile) -> None:
+    wanted = hostile.serve({"/a.png": page(PICTURE)})
+    inside: list[BaseException] = []
+
+    def again(connection: socket.socket) -> None:
+        try:
+            settle(wanted, tmp_path)
+        except UserError as error:
+            inside.append(error)
+        connection.sendall(page(PICTURE))
+
+    hostile.pages["/a.png"] = again
+    assert settle(wanted, tmp_path).fetched == 1
+    assert "another process builds there" in str(inside[0])
+    assert "another --to" in str(inside[0])
+
+
+PROGRAM = """
+import json, signal, sys
+from pathlib import Path
+from sightline.data.collect import collect
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+collect(json.loads(sys.argv[1]), Path(sys.argv[2]), private=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
+    hostile: Hostile, tmp_path: Path, number: signal.Signals
+) -> None:
+    wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abcd"})
+    killed: list[int] = []
+
+    def kill(connection: socket.socket) -> None:
+        whole = page(drawn(ord("d")))
+        connection.sendall(whole[:-30])
+        # The half of it has a file of its own by the time that the others are done.
+        while not (len(list((tmp_path / "images").glob("*.png"))) == 3 and list(tmp_path.rglob(".*.tmp"))):
+            if process.poll() is not None:
+                return
+        process.send_signal(number)
+        killed.append(process.wait())
+
+    hostile.pages["/d.png"] = kill
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(wanted), str(tmp_path)], stderr=-1)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert [name for name in files(tmp_path) if name.endswith(".png")] == [
+        f"images/{name}.png" for name in "abc"
+    ]
+    assert any(name.endswith(".tmp") for name in files(tmp_path)) == (number == signal.SIGKILL)
+
+    hostile.pages["/d.png"] = page(drawn(ord("d")))
+    hostile.asked.clear()
+    assert counts(settle(wanted, tmp_path)) == (3, 1, 0)
+    assert hostile.asked == ["/d.png"]
+    assert files(tmp_path) == [*(f"images/{name}.png" for name in "abcd"), "pictures.json"]
+
+
+def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
+    hostile: Hostile, tmp_path: Path, three: dict[str, str]
+) -> None:
+    part = part_of(tmp_path / "images/a.png", hostile.url("/a.png"))
+    part.write_bytes(b"half")
+    (tmp_path / f"images/.{part.name}.77.abcd.tmp").write_bytes(b"half")
+    (tmp_path / "images/mine.part").write_bytes(b"mine")
+    settle(three, tmp_path)
+    left = set(files(tmp_path)) - {f"images/{name}.png" for name in "abc"}
+    assert left == {"images/mine.part", "pictures.json"}
+
+
+def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve({"/a.png": page(PICTURE), "/b.png": page(noise(200))})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # No disk can be filled in a test; a limit on the size of files refuses in the same place.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
+    try:
+        with pytest.raises(SurroundingsError, match=os.strerror(errno.EFBIG)):
+            settle(wanted, tmp_path, at_once=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(tmp_path) == [".journal.jsonl", "images/a.png"]
+    hostile.asked.clear()
+    assert counts(settle(wanted, tmp_path)) == (1, 1, 0)
+    assert hostile.asked == ["/b.png"]
+
+
+def test_a_folder_that_cannot_be_written_is_the_surroundings_fault(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve({"/a.png": page(PICTURE)})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SurroundingsError, match="cannot be written"):
+        settle(wanted, tmp_path / "file/data")

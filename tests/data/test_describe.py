@@ -1,0 +1,138 @@
+"""What data sets are made of, against the tables of their papers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.main import main
+from sightline.data.describe import Description, describe
+from sightline.data.sources import SOURCES
+from sightline.errors import UserError
+
+Capture = pytest.CaptureFixture[str]
+
+TABLE_1 = {
+    "domain": {"Life": 516, "Art": 70, "Society": 408, "Psychology": 127, "Environment": 44, "Others": 57},
+    "emotion": {"Positive": 169, "Neutral": 702, "Negative": 351},
+    "difficulty": {"Easy": 708, "Middle": 385, "Hard": 129},
+    "image_type": {
+        "Illustration": 374,
+        "Meme": 269,
+        "Poster": 111,
+        "Multi-panel Comic": 311,
+        "Single-panel Comic": 90,
+        "Logo": 59,
+        "Painting": 89,
+    },
+}
+"""II-Bench, Table 1; of the rhetoric column the paper's text lacks two cells: RHETORIC has the others."""
+
+RHETORIC = {
+    "Symbolism": 236,
+    "Visual Dislocation": 71,
+    "Antithesis": 27,
+    "Analogy": 38,
+    "Personification": 108,
+    "Contrast": 226,
+    "Others": 47,
+}
+
+PERCENT = {"Life": 42.23, "Environment": 3.60, "Neutral": 57.45, "Illustration": 28.70, "Meme": 20.64}
+
+
+@pytest.fixture(autouse=True)
+def _no_data_folder_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SIGHTLINE_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def iibench(shared: Path) -> Description:
+    return describe(SOURCES["iibench"], shared / "data/iibench")
+
+
+def test_iibenchs_counts_are_those_of_its_table_1(iibench: Description) -> None:
+    assert (iibench.samples, iibench.pictures, iibench.by_name) == (1434, 1222, 0)
+    assert iibench.splits == {"test": 1399, "dev": 35}
+    counted = {
+        label: {value: share.pictures for value, share in values.items()}
+        for label, values in iibench.labels.items()
+    }
+    assert {label: counted[label] for label in TABLE_1} == TABLE_1
+    assert counted["rhetoric"].items() >= RHETORIC.items()
+    shares = {value: share.percent for values in iibench.labels.values() for value, share in values.items()}
+    for value, printed in PERCENT.items():
+        assert shares[value] == pytest.approx(printed, abs=0.0051)
+
+
+def test_iibenchs_texts_are_nearly_as_long_as_in_its_table_1(iibench: Description) -> None:
+    """16.91, 14.05 and 170.47 words are printed; docs/reproduction.md has what the released texts give."""
+    lengths = {kind: (length.texts, round(length.words, 2)) for kind, length in iibench.lengths.items()}
+    assert lengths == {
+        "question": (1434, 16.81),
+        "option": (8604, 14.01),
+        "explanation": (1433, 169.89),
+    }
+
+
+def test_contextuals_counts_and_lengths_are_those_of_its_table_2(shared: Path) -> None:
+    found = describe(SOURCES["contextual"], shared / "data/contextual")
+    # All of val stands in test too.
+    assert (found.samples, found.splits) == (506, {"test": 506, "val": 100})
+    counted = {value: share.samples for value, share in found.labels["category"].items()}
+    assert sorted(counted.values()) == [50] * 7 + [156]
+    assert counted["Miscellaneous Natural Scenes"] == 156
+    assert round(found.lengths["question"].characters) == 65
+    # 117 is printed of all 506; the release has 100 references.
+    assert found.lengths["reference"].texts == 100
+    assert found.lengths["reference"].characters == pytest.approx(107.8, abs=0.01)
+    assert found.verbs is not None
+    assert len(found.verbs.top) == 20
+
+
+def test_one_split_is_counted_by_itself(shared: Path) -> None:
+    found = describe(SOURCES["contextual"], shared / "data/contextual", "val")
+    assert (found.samples, found.splits) == (100, {"val": 100})
+    counted = {value: share.samples for value, share in found.labels["category"].items()}
+    assert sorted(counted.values()) == [10] * 7 + [30]  # Appendix C
+
+
+def test_every_form_is_printed(shared: Path, tmp_path: Path, capsys: Capture) -> None:
+    shutil.copy(shared / "data/contextual/contextual_val.csv", tmp_path)
+    words = ["data", "describe", "contextual", "--data", str(tmp_path), "--quiet"]
+    assert main(words) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "100 samples (val 100), 100 different pictures" in said
+    assert "100 pictures could not be read, and count by name" in said
+    assert "list 8" in said
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["labels"]["category"]["web"] == {"samples": 10, "pictures": 10, "percent": 10.0}
+    assert found["verbs"]["top"][0][:2] == ["list", 8]
+
+
+def test_other_questions_have_no_verbs(shared: Path) -> None:
+    found = describe(SOURCES["codis"], shared / "data/codis")
+    assert (found.samples, found.pictures, found.verbs) == (353, 216, None)
+    assert {value: share.pictures for value, share in found.labels["category"].items()} == {
+        "Temporal Information": 70,
+        "Location and Orientation": 53,
+        "Attributes": 39,
+        "Relationships": 36,
+        "Cultural Background": 44,
+    }
+
+
+def test_a_wrong_call_is_told(tmp_path: Path, capsys: Capture) -> None:
+    with pytest.raises(UserError, match="no data folder for codis"):
+        describe(SOURCES["codis"], None)
+    for words, message in (
+        (["codis", "--to", "x"], "--to belongs to `data pull`"),
+        (["codis", "--split", "val", "--data", "."], "unknown split of codis 'val'"),
+        (["styles"], "unknown data set 'styles'"),
+    ):
+        assert main(["data", "describe", *words]) == 2
+        assert message in capsys.readouterr().err

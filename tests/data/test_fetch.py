@@ -1,0 +1,224 @@
+"""A picture is fetched whole or not at all, whatever the other side sends, and no host is pressed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import struct
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+from tests.data.hostile import (
+    LIMITS,
+    Hostile,
+    Page,
+    counts,
+    drawn,
+    files,
+    hostile,
+    page,
+    redirect,
+    settle,
+    silence,
+    slowly,
+)
+
+from sightline.data.fetch import PIECE
+from sightline.data.noted import MANIFEST
+from sightline.data.polite import Manners
+
+__all__ = ["hostile"]
+
+PICTURE = drawn()
+
+
+def test_the_type_is_what_the_content_is_whatever_the_server_calls_it(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    wanted = hostile.serve({"/a.png": page(PICTURE, media="text/html"), "/b": page(drawn(form="WEBP"))})
+    assert counts(settle(wanted, tmp_path)) == (0, 2, 0)
+
+
+def png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
+    """A PNG that says it is so large, with these chunks and one line of pixels."""
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    whole = [(b"IHDR", head), *chunks, (b"IDAT", zlib.compress(bytes(100))), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in whole
+    )
+
+
+BOMB = zlib.compress(bytes(10_000_000))
+GZIPPED = gzip.compress(bytes(10_000_000))
+
+
+def two_in_one(connection: socket.socket) -> None:
+    """A length that is too small on a connection that stays open, with another answer behind it."""
+    whole = page(PICTURE, headers={"Content-Length": "60", "Connection": "keep-alive"})
+    connection.sendall(whole)
+    connection.sendall(page(drawn(3)))
+
+
+BAD: dict[str, tuple[Page, int, str, str]] = {
+    "not there": (page(status="404 Not Found"), 1, "HTTP 404", "Not Found"),
+    "gone": (page(status="410 Gone"), 1, "HTTP 410", "Gone"),
+    "forbidden": (page(PICTURE, status="403 Forbidden"), 1, "HTTP 403", "Forbidden"),
+    "a part": (page(PICTURE, status="206 Partial Content"), 1, "HTTP 206", "Partial Content"),
+    "broken": (page(status="500 Internal Server Error"), 2, "HTTP 500", "Internal Server Error"),
+    "busy": (page(status="429 Slow Down", headers={"Retry-After": "0"}), 2, "HTTP 429", "Slow Down"),
+    "no word": (b"HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", 1, "HTTP 404", "no word why"),
+    "a wicked word": (page(status="404 \x1b[2J\x07gone"), 1, "", "gone"),
+    "a loop": (redirect("/x.png"), 5, "too many redirects", "more than 4, the last to http://127"),
+    "nowhere": (page(status="302 Found"), 1, "address refused", "does not say where to"),
+    "html": (page(b"<html>x.png</html>", media="text/html"), 1, "no picture", "calls it text/html"),
+    "nothing": (page(b""), 1, "no picture", "the file is empty"),
+    "half": (page(PICTURE[: len(PICTURE) // 2]), 1, "no picture", ""),
+    "too few bytes": (page(PICTURE, headers={"Content-Length": "9999"}), 2, "connection broke", ""),
+    "too many bytes": (page(PICTURE, headers={"Content-Length": "60"}), 1, "no valid HTTP", "Data after"),
+    "two answers in one": (two_in_one, 1, "", ""),
+    "a wrong length": (page(PICTURE, headers={"Content-Length": "-1"}), 1, "no valid HTTP", ""),
+    "announced": (page(PICTURE, headers={"Content-Length": "10000000000"}), 1, "too large", "10,000,000,000"),
+    "too large": (page(bytes(300_001)), 1, "too large", "more than 300,000"),
+    "pixels": (page(png(50_000, 50_000)), 1, "no picture", "more than 120,000,000 pixels"),
+    "a few pixels too many": (page(png(12_000, 11_000)), 1, "no picture", "12000 x 11000 pixels, more than"),
+    "a long side": (page(png(40_000, 1)), 1, "no picture", "more than 30,000 a side"),
+    "a bomb of text": (page(png(4, 4, (b"zTXt", b"k\0\0" + BOMB))), 1, "no picture", ""),
+    "a bomb of colours": (page(png(4, 4, (b"iCCP", b"k\0\0" + BOMB), (b"zTXt", b"k\0\0" + BOMB))), 1, "", ""),
+    "gzip": (page(GZIPPED, headers={"Content-Encoding": "gzip"}), 1, "compressed", "sent as gzip"),
+    "gzip of a picture": (page(gzip.compress(PICTURE), headers={"Content-Encoding": "GZip"}), 1, "", ""),
+    "brotli": (page(PICTURE, headers={"Content-Encoding": "br"}), 1, "compressed", "sent as br"),
+    "no HTTP": (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", 1, "no valid HTTP", ""),
+    "hung up": (b"", 0, "connection broke", ""),
+    "endless words": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000, 1, "no valid HTTP", ""),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_picture_is_one_recorded_error_and_leaves_nothing(
+    hostile: Hostile, tmp_path: Path, case: str
+) -> None:
+    answer, asked, reason, detail = BAD[case]
+    wanted = hostile.serve({"/x.png": answer, "/good.png": page(PICTURE)})
+    found = settle(wanted, tmp_path / "data")
+    (lost,) = found.missing.values()
+    assert found.fetched == 1
+    assert reason in lost.reason
+    assert detail in lost.detail
+    assert (lost.reason + lost.detail).isprintable()
+    # Where a server hangs up without a word aiohttp may ask once more of itself.
+    assert hostile.asked.count("/x.png") == asked or not asked
+    assert files(tmp_path) == ["data/images/good.png", "data/pictures.json"]
+    (entry,) = json.loads((tmp_path / "data" / MANIFEST).read_text())["missing"].values()
+    assert entry == {"path": "images/x.png", "reason": lost.reason, "detail": lost.detail}
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit", "detail"),
+    [
+        (silence, {"silence": 0.2}, "nothing came for 0.2 s"),
+        # Each drop comes in time; they only never end.
+        (slowly(b"x", 0.05), {"total": 0.5}, "not whole within 0.5 s"),
+    ],
+)
+def test_a_server_that_takes_for_ever_is_not_waited_for(
+    hostile: Hostile, tmp_path: Path, answer: Page, limit: dict[str, float], detail: str
+) -> None:
+    wanted = hostile.serve({"/x.png": answer})
+    found = settle(wanted, tmp_path, **limit)
+    (lost,) = found.missing.values()
+    assert (lost.reason, lost.detail) == ("timed out", detail)
+    assert files(tmp_path) == ["pictures.json"]
+
+
+def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (lost,) = settle({f"http://127.0.0.1:{port}/x.png": "images/x.png"}, tmp_path).missing.values()
+    assert lost.reason == "no connection"
+    assert files(tmp_path) == ["pictures.json"]
+
+
+def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    limit = 24 * 1024 * 1024
+    wanted = hostile.serve({"/x.png": hostile.endless(bytes(PIECE))})
+    tracemalloc.start()
+    try:
+        found = settle(wanted, tmp_path, bytes=limit, total=60)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    (lost,) = found.missing.values()
+    assert (lost.reason, lost.detail) == ("too large", "more than 25,165,824 bytes")
+    # What the sockets of both sides hold comes on top of what was taken.
+    assert limit < hostile.sent < limit + 16 * 1024 * 1024
+    assert most < 4 * 1024 * 1024
+    assert files(tmp_path) == ["pictures.json"]
+
+
+def test_what_passes_is_asked_again_and_then_fetched(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve(
+        {
+            "/a.png": [page(status="429 Slow Down", headers={"Retry-After": "0.02"}), page(PICTURE)],
+            "/b.png": [page(status="503 Service Unavailable"), page(PICTURE)],
+            "/c.png": [b"", page(PICTURE)],
+            "/d.png": [page(PICTURE, headers={"Content-Length": "9999"}), page(PICTURE)],
+        }
+    )
+    assert counts(settle(wanted, tmp_path)) == (0, 4, 0)
+    assert sorted(hostile.asked) == sorted([path for path in hostile.pages for _ in range(2)])
+
+
+def test_a_host_that_wants_a_long_rest_is_left_alone_for_this_time(hostile: Hostile, tmp_path: Path) -> None:
+    busy = page(status="429 Too Many Requests", headers={"Retry-After": "3600"})
+    wanted = hostile.serve({f"/{number}.png": busy for number in range(30)})
+    found = settle(wanted, tmp_path)
+    assert len(hostile.asked) <= LIMITS.manners.per_host
+    assert len(found.missing) == 30
+    told = {lost.detail for lost in found.missing.values() if lost.reason == "host given up"}
+    assert told == {"127.0.0.1 asks for a rest of 3,600 s"}
+
+
+def test_a_host_that_fails_every_time_is_given_up(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve({f"/{number}.png": page(status="502 Bad Gateway") for number in range(60)})
+    found = settle(wanted, tmp_path)
+    reasons = [lost.reason for lost in found.missing.values()]
+    assert len(reasons) == 60
+    assert LIMITS.manners.patience <= len(hostile.asked) < LIMITS.manners.patience + LIMITS.manners.per_host
+    assert reasons.count("host given up") > 60 - len(hostile.asked)
+
+
+def test_dead_links_between_good_ones_do_not_give_the_host_up(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve({f"/{n}.png": page(status="404 Not Found") for n in range(40)})
+    found = settle(wanted, tmp_path)
+    assert {lost.reason for lost in found.missing.values()} == {"HTTP 404"}
+
+
+def test_a_host_is_asked_for_few_pictures_at_a_time(hostile: Hostile, tmp_path: Path) -> None:
+    wanted = hostile.serve({f"/{number}.png": page(drawn(number)) for number in range(16)})
+    hostile.hold = 0.03
+    assert counts(settle(wanted, tmp_path, manners=Manners(per_host=3))) == (0, 16, 0)
+    assert 2 <= hostile.most <= 3
+
+
+def test_a_request_says_who_asks_wants_nothing_compressed_and_sends_no_cookie(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    wanted = hostile.serve(
+        {
+            "/a.png": page(PICTURE, headers={"Set-Cookie": "who=you"}),
+            "/b%2B_%281%29.png?x=%2F": page(PICTURE),
+        }
+    )
+    settle(wanted, tmp_path, at_once=1)
+    assert hostile.asked == ["/a.png", "/b%2B_(1).png?x=%2F"] or hostile.asked[1].startswith("/b%2B_")
+    for head in hostile.heads:
+        assert "User-Agent: sightline/" in head
+        assert "Accept-Encoding: identity" in head
+        assert "Cookie" not in head

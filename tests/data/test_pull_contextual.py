@@ -1,0 +1,172 @@
+"""`data pull contextual`: the records at their pinned revision, then their pictures, as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.data.hostile import Hostile, drawn, files, hostile, page
+
+from sightline.cli.main import main
+from sightline.data import sources
+from sightline.data.pull import links, pull
+from sightline.data.sources import SOURCES, Source
+
+__all__ = ["hostile"]
+
+CONTEXTUAL = SOURCES["contextual"]
+NAMES = ("contextual_test.csv", "contextual_val.csv")
+Capture = pytest.CaptureFixture[str]
+
+
+def released(urls: list[str]) -> bytes:
+    """Records of these pictures as a csv file."""
+    out = io.StringIO(newline="")
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(["image_url", "instruction", "category"])
+    rows.writerows([url, "What is written there, and why?", "time"] for url in urls)
+    return out.getvalue().encode()
+
+
+@pytest.fixture
+def origin(hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the records of a small release, whose pictures the server has; known as contextual."""
+    hostile.serve({f"/time-images/{name}.png": page(drawn(ord(name))) for name in "abc"})
+    urls = [hostile.url(path) for path in hostile.pages]
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    records = []
+    for one, content in zip(CONTEXTUAL.records, (released(urls), released(urls[1:])), strict=True):
+        (folder / one.name).write_bytes(content)
+        records.append(replace(one, sha256=hashlib.sha256(content).hexdigest()))
+    source = replace(CONTEXTUAL, records=tuple(records))
+    monkeypatch.setattr(sources, "SOURCES", {**SOURCES, "contextual": source})
+    return folder
+
+
+@pytest.fixture
+def call(origin: Path, tmp_path: Path) -> Callable[..., int]:
+    """Runs the command, from the small release into a folder of its own."""
+
+    def run(*words: str) -> int:
+        return main(
+            ["data", "pull", "contextual", "--from", str(origin), "--to", str(tmp_path / "to"), *words]
+        )
+
+    return run
+
+
+def test_the_released_records_have_the_pinned_digests(shared: Path, tmp_path: Path) -> None:
+    origin = str(shared / "data/contextual")
+    assert pull(CONTEXTUAL, tmp_path, origin=origin) == (tmp_path / "contextual", True)
+    assert files(tmp_path) == [f"contextual/{name}" for name in NAMES]
+    assert pull(CONTEXTUAL, tmp_path) == (tmp_path / "contextual", False)
+
+
+def test_the_506_pictures_of_the_paper_are_named_once_each_though_val_is_in_test_too(shared: Path) -> None:
+    wanted = links(CONTEXTUAL, shared / "data/contextual")
+    assert len(wanted) == 506
+    assert len({path.casefold() for path in wanted.values()}) == 506
+    assert all(path.startswith("images/") for path in wanted.values())
+    assert {url.split("/")[2] for url in wanted} == {"textvision-data-quality.s3.us-west-1.amazonaws.com"}
+
+
+def test_records_and_pictures_are_pulled_and_the_second_time_nothing_is(
+    hostile: Hostile, call: Callable[..., int], tmp_path: Path, capsys: Capture
+) -> None:
+    assert call("--allow-private", "--quiet") == 0
+    said = capsys.readouterr().out
+    assert f"{tmp_path}/to/contextual: rohan598/ConTextual at {CONTEXTUAL.revision}\n" in said
+    assert "arXiv:2401.13311" in said
+    assert "licence: none is stated" in said
+    assert "pictures: 3, of which 0 were there, 3 were fetched, 0 are missing" in said
+    pictures = [f"images/time-images/{name}.png" for name in "abc"]
+    assert files(tmp_path / "to/contextual") == [*NAMES, *pictures, "pictures.json"]
+
+    assert call("--allow-private", "--quiet") == 0
+    said = capsys.readouterr().out
+    assert ", there already\n" in said
+    assert "pictures: 3, of which 3 were there, 0 were fetched, 0 are missing" in said
+    assert len(hostile.asked) == 3
+
+
+def test_missing_pictures_are_a_table_by_reason_and_exit_status_1(
+    hostile: Hostile, call: Callable[..., int], tmp_path: Path, capsys: Capture
+) -> None:
+    for name in "ab":
+        hostile.pages[f"/time-images/{name}.png"] = page(status="404 Not Found")
+    assert call("--allow-private", "--quiet") == 1
+    said = capsys.readouterr().out
+    assert "1 were fetched, 2 are missing" in said
+    assert "HTTP 404" in said
+    assert "the same command asks for them again" in " ".join(said.split())
+
+    assert call("--allow-private", "--quiet", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["repository"], told["fetched"]) == ("rohan598/ConTextual", False)
+    found = told["pictures"]
+    assert (found["wanted"], found["there"], found["fetched"]) == (3, 1, 0)
+    assert found["missing"][hostile.url("/time-images/a.png")] == {
+        "path": "images/time-images/a.png",
+        "reason": "HTTP 404",
+        "detail": "Not Found",
+    }
+
+
+def test_a_private_address_is_fetched_from_only_where_the_call_allows_it(
+    hostile: Hostile, call: Callable[..., int], capsys: Capture
+) -> None:
+    assert call("--quiet") == 1
+    assert "127.0.0.1 is no public address (loopback)" in " ".join(capsys.readouterr().out.split())
+    assert hostile.connections == 0
+
+
+def test_pictures_that_the_folder_has_already_need_no_network(
+    hostile: Hostile, call: Callable[..., int], origin: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (origin / "images/time-images").mkdir(parents=True)
+    for name in "abc":
+        (origin / f"images/time-images/{name}.png").write_bytes(drawn(ord(name)))
+    assert call("--quiet") == 0
+    assert "of which 3 were there, 0 were fetched" in capsys.readouterr().out
+    assert hostile.connections == 0
+    shutil.rmtree(origin)
+    assert call("--quiet") == 0
+
+
+def test_a_folder_of_other_records_is_wrong_input(
+    call: Callable[..., int], origin: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (origin / NAMES[0]).write_bytes(released([]))
+    assert call("--quiet") == 2
+    said = capsys.readouterr().err
+    assert "data/contextual_test.csv has the SHA-256" in said
+    assert "or a folder with contextual_test.csv, contextual_val.csv of it" in said
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["pull", "codis", "--allow-private"], "--allow-private is for pictures by url"),
+        (["check", "codis", "--allow-private"], "--allow-private belongs to `data pull`"),
+    ],
+)
+def test_private_addresses_are_allowed_only_where_there_are_urls(
+    words: list[str], message: str, capsys: Capture
+) -> None:
+    assert main(["data", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_source_by_url_has_no_folder_of_pictures() -> None:
+    for source in SOURCES.values():
+        assert isinstance(source, Source)
+        assert bool(source.pictures) != bool(source.links)

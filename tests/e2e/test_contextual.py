@@ -1,0 +1,103 @@
+"""ConTextual against a local server: what is asked at every number of shots, and of which judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.build.mini import draw_contextual
+from sightline.engine.store import Store
+from sightline.evaluation.rebuild import rebuild
+
+Servers = Callable[..., Any]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return draw_contextual(tmp_path / "contextual", questions=6, val=24)
+
+
+def run(
+    data: Path, server: Any, store: Path, setting: str = "default", **options: Any
+) -> sightline.Evaluation:
+    options = {"split": "val", **options}
+    return sightline.run(f"contextual:{setting}", model=server.model, data=data, store=str(store), **options)
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked"), [("default", 24), ("0-shot", 16), ("2-shot", 16), ("8-shot", 16)]
+)
+def test_every_instance_is_asked_once(
+    mock: Servers, data: Path, tmp_path: Path, setting: str, asked: int
+) -> None:
+    server = mock()
+    first = run(data, server, tmp_path / "s.db", setting)
+    stats = server.stats()
+    assert (first.result.probes, first.result.errors) == (asked, 0)
+    assert stats["requests"] == stats["with_image"] == asked
+    server.reset()
+    again = run(data, server, tmp_path / "s.db", setting)
+    assert server.stats()["requests"] == 0
+    assert again.metrics == first.metrics
+
+
+def test_zero_shots_ask_nothing_that_the_default_setting_asked(
+    mock: Servers, data: Path, tmp_path: Path
+) -> None:
+    server = mock()
+    run(data, server, tmp_path / "s.db")
+    server.reset()
+    held_out = run(data, server, tmp_path / "s.db", "0-shot")
+    assert held_out.result.samples == 16
+    assert server.stats()["requests"] == 0
+
+
+@pytest.mark.parametrize("sees", [False, True])
+def test_a_model_judges_with_the_picture_or_without(
+    mock: Servers, data: Path, tmp_path: Path, sees: bool
+) -> None:
+    server, judge = mock(), mock("--words", "Judgement: Yes|Judgement: No")
+    store, out = tmp_path / "s.db", tmp_path / "out"
+    options: dict[str, Any] = {"judge": judge.model, "set": {"judge_picture": sees}}
+    first = run(data, server, store, out=out, **options)
+    stats = judge.stats()
+    assert stats["requests"] == 24
+    assert stats["with_image"] == (24 if sees else 0)
+    verdicts = [json.loads(line) for line in (out / "verdicts.jsonl").read_text().splitlines()]
+    assert {verdict["verdict"] for verdict in verdicts} == {"right", "wrong"}
+    judge.reset()
+    assert run(data, server, store, **options).metrics == first.metrics
+    opened = Store.open(str(store))
+    try:
+        assert rebuild(opened).metrics == first.metrics
+    finally:
+        opened.close()
+    assert judge.stats()["requests"] == 0
+    scored = sightline.score(
+        "contextual", out / "answers.jsonl", data=data, split="val", store=str(store), **options
+    )
+    assert judge.stats()["requests"] == 0
+    assert scored.metrics == first.metrics
+
+
+def test_a_judge_that_says_nothing_is_asked_twice_and_then_listed(
+    mock: Servers, data: Path, tmp_path: Path
+) -> None:
+    judge = mock("--words", "I would say it depends")
+    evaluation = run(data, mock(), tmp_path / "s.db", judge=judge.model)
+    assert judge.stats()["requests"] == 48
+    assert evaluation.result.undecided == evaluation.result.unparsed == 24
+    assert any("judge replies that hold no verdict" in note for note in evaluation.result.notes)
+
+
+def test_a_broken_picture_is_one_error_and_ends_nothing(mock: Servers, data: Path, tmp_path: Path) -> None:
+    (data / "images/val-003.png").unlink()
+    evaluation = run(data, mock(), tmp_path / "s.db")
+    assert (evaluation.result.errors, evaluation.exit_status) == (1, 1)
+    (accepted,) = [m for m in evaluation.metrics if (m.metric, m.subset) == ("accepted", "all")]
+    assert accepted.n == 24

@@ -1,0 +1,317 @@
+"""Evaluations whose model is told of pictures in words: what is read, asked, refused and reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import sightline
+from sightline import registry
+from sightline.build.mini import draw_codis, draw_contextual
+from sightline.errors import UserError
+from sightline.evaluation.estimate import estimate
+from sightline.evaluation.run import Evaluation
+from sightline.evaluation.spec import Spec
+from sightline.evaluation.sweep import plan_sweep
+from sightline.models.base import Capabilities
+from sightline.models.offline import Offline
+from sightline.models.reader import Word
+from sightline.pictures import BadPicture
+from sightline.types import Answer, Failure, Picture, PictureFile, Request, Text
+
+PAIRS = 6
+
+
+class Signs:
+    """Reads the name of a picture's file, above the word 'sign', and cannot read what is named in `blank`."""
+
+    name = "signs"
+    identity = "signs 1"
+    reading: ClassVar[list[str]] = []
+    blank: str = "none"
+
+    def __init__(self, threads: int = 0) -> None:
+        self.threads = threads
+
+    def read(self, picture: PictureFile) -> tuple[Word, ...]:
+        name = Path(picture.path).stem
+        if name == self.blank:
+            raise BadPicture(f"{picture.path}: cannot be read")
+        self.reading.append(name)
+        return (Word(name, (10, 0, 10 + 10 * len(name), 10), 1.0), Word("sign", (50, 20, 90, 30), 1.0))
+
+
+class Asked(Offline):
+    """Answers yes, and keeps what it was asked; it takes no pictures."""
+
+    capabilities = Capabilities(pictures=False)
+    requests: ClassVar[list[Request]] = []
+
+    def __init__(self, name: str) -> None:
+        self.name = self.identity = self.host = name
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        for index, request in enumerate(requests):
+            self.requests.append(request)
+            yield index, Answer("yes", finish_reason="stop")
+
+
+class Captions(Asked):
+    """Says of each picture the same, in two lines."""
+
+    capabilities = Capabilities()
+    requests: ClassVar[list[Request]] = []
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        async for index, _ in super().answer(requests):
+            yield index, Answer("a wall\nand a tree", finish_reason="stop")
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sightline.models.rapid_ocr.RapidOcr", Signs)
+    for kind in (Asked, Captions):
+        monkeypatch.setattr(kind, "requests", [])
+    monkeypatch.setattr(Signs, "reading", [])
+    models = {"blind": lambda *_: [Asked("blind")], "sees": lambda *_: [Captions("sees")]}
+    monkeypatch.setattr(registry, "_plugged", {**registry._plugged, "models": models})
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def codis(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=PAIRS)
+
+
+def names(codis: Path) -> list[str]:
+    return [path.stem for path in sorted((codis / "images").iterdir())]
+
+
+def run(codis: Path, augment: str | None = "layout", model: str = "blind", **options: Any) -> Evaluation:
+    task = options.pop("task", "codis")
+    return sightline.run(task, model=model, data=codis, augment=augment, store="s.db", **options)
+
+
+def asked() -> list[str]:
+    """The texts of all requests, in which there is no picture."""
+    assert not any(request.pictures for request in Asked.requests)
+    parts = [part for request in Asked.requests for message in request.messages for part in message.parts]
+    assert not any(isinstance(part, Picture) for part in parts)
+    return [part.text for part in parts if isinstance(part, Text)]
+
+
+def test_a_model_without_eyes_is_told_what_stands_in_each_picture_and_shown_none(codis: Path) -> None:
+    done = run(codis)
+    assert (done.result.probes, done.result.errors, done.exit_status) == (2 * PAIRS, 0, 0)
+    texts = asked()
+    assert len(texts) == 2 * PAIRS
+    records = json.loads((codis / "data.json").read_text())
+    for record in records:
+        name = record["image_id"].removesuffix(".png")
+        own = [text for text in texts if f"\nQuestion: {record['question']}\nOCR TEXT:\n{name}\n" in text]
+        assert len(own) >= 2
+    # Ten pixels a character: 'sign' begins four characters behind the name.
+    assert all("    sign\nAnswer:" in text for text in texts)
+    assert sorted(Signs.reading) == names(codis)
+
+
+def test_the_same_again_reads_and_asks_nothing(codis: Path) -> None:
+    first = run(codis)
+    read, sent = len(Signs.reading), len(Asked.requests)
+    again = run(codis)
+    assert (len(Signs.reading), len(Asked.requests)) == (read, sent)
+    assert again.result.metrics == first.result.metrics
+    run(codis, "ocr")
+    assert len(Signs.reading) == read
+    assert len(Asked.requests) == 2 * sent
+
+
+def test_a_reader_that_reads_the_same_changes_no_question(
+    codis: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(codis)
+    sent = len(Asked.requests)
+    monkeypatch.setattr(Signs, "identity", "signs 2")
+    second = run(codis)
+    assert len(Signs.reading) == 2 * len(names(codis))
+    assert len(Asked.requests) == sent
+    assert first.result.model_identity != second.result.model_identity
+
+
+def test_a_result_says_how_its_pictures_were_told(codis: Path) -> None:
+    done = run(codis, "layout+caption", captioner="sees", out="results").result
+    options = json.loads(Path("results/metrics.json").read_text())["options"]
+    assert options == json.loads(json.dumps(done.options))
+    assert (options["augment"], options["reader"]) == ("layout+caption", "signs 1")
+    assert options["captioned_by"]["model"] == "sees"
+    assert options["captioned_by"]["prompt"].startswith("Describe this picture")
+    assert done.model_identity == "blind with layout+caption by signs 1, captions by sees"
+    plain = run(codis, None, "baseline/chance").result
+    assert plain.options["augment"] is None
+    assert "reader" not in plain.options
+    assert plain.model_identity == "baseline/chance seed 0"
+
+
+def test_a_caption_is_asked_of_each_picture_once(codis: Path) -> None:
+    done = run(codis, "layout+caption", captioner="sees")
+    assert len(Captions.requests) == len(names(codis)) == done.caption_counts.asked
+    assert all("\nImage Caption: a wall and a tree\nAnswer:" in text for text in asked())
+    assert run(codis, "layout+caption", captioner="sees").caption_counts.asked == 0
+    assert len(Captions.requests) == len(names(codis))
+
+
+def test_captions_and_answers_share_one_budget(codis: Path) -> None:
+    pictures = len(names(codis))
+    done = run(codis, "layout+caption", captioner="sees", max_requests=pictures + 3)
+    assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (pictures, 3, 4)
+    fewer = run(codis, "layout+caption", captioner="sees", max_requests=2, fresh="anew")
+    assert (len(Captions.requests), fewer.counts.asked, fewer.exit_status) == (pictures, 2, 4)
+
+
+def test_a_budget_that_ends_captioning_leaves_no_probe_without_its_caption_asked(codis: Path) -> None:
+    done = run(codis, "layout+caption", captioner="sees", max_requests=1)
+    assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (1, 0, 4)
+    assert any("has no caption: the budget is spent" in why for _, _, why in done.unanswered)
+
+
+def test_a_picture_that_cannot_be_read_costs_its_own_probes_alone(
+    codis: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = names(codis)[0]
+    monkeypatch.setattr(Signs, "blank", first)
+    done = run(codis)
+    records = json.loads((codis / "data.json").read_text())
+    lost = [record["id"] for record in records if record["image_id"] == f"{first}.png"]
+    assert (done.result.errors, done.exit_status) == (2 * len(lost), 1)
+    assert {sample for sample, _, _ in done.unanswered} == set(lost)
+    assert all(why.endswith(f"{first}.png: cannot be read") for _, _, why in done.unanswered)
+    monkeypatch.setattr(Signs, "blank", "none")
+    assert run(codis).exit_status == 0
+
+
+def test_captions_of_a_file_are_told_by_the_names_that_build_caption_writes(codis: Path) -> None:
+    first, *rest = names(codis)
+    lines = [{"image_id": f"{name}.png", "caption": f"a caption\nof {name}"} for name in rest]
+    Path("captions.json").write_text(json.dumps(lines))
+    done = run(codis, "layout+caption", captions="captions.json")
+    texts = asked()
+    assert all(any(f"\nImage Caption: a caption of {name}\n" in text for text in texts) for name in rest)
+    assert done.result.errors > 0
+    assert all(f"{first}.png: has no caption in captions.json" in why for _, _, why in done.unanswered)
+    assert set(done.result.options["captioned_by"]) == {"file", "digest"}
+
+
+def test_a_dry_run_reads_asks_and_writes_nothing_and_is_right(codis: Path) -> None:
+    spec = Spec(
+        task="codis",
+        model="blind",
+        data=str(codis),
+        augment="layout+caption",
+        captioner="sees",
+        store="s.db",
+    )
+    before = estimate(spec)
+    pictures = len(names(codis))
+    assert (before.to_ask, before.pictures_to_read, before.captions_to_ask) == (2 * PAIRS, pictures, pictures)
+    assert before.picture_bytes == 0
+    assert [*Signs.reading, *Asked.requests, *Captions.requests, *Path().iterdir()] == []
+    run(codis, "layout+caption", captioner="sees")
+    after = estimate(spec)
+    assert (after.to_ask, after.pictures_to_read, after.captions_to_ask) == (0, 0, 0)
+    assert estimate(Spec(task="codis", model="baseline/chance", data=str(codis))).pictures_to_read is None
+
+
+def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
+    data = draw_contextual(tmp_path / "contextual", questions=20, val=20)
+    done = run(data, "layout", task="contextual:2-shot", limit=3)
+    assert (done.result.errors, len(Asked.requests)) == (0, 3)
+    asked()
+    for request in Asked.requests:
+        texts = [
+            part.text for message in request.messages for part in message.parts if isinstance(part, Text)
+        ]
+        assert [message.role for message in request.messages] == ["user", "assistant"] * 2 + ["user"]
+        assert [text.startswith("You are OCRGPT") for text in texts[::2]] == [True, False, False]
+        assert [text.startswith("NOW YOUR TURN:\n") for text in texts[::2]] == [False, False, True]
+        assert all("    sign\nAnswer:" in text for text in texts[::2])
+        assert not any("Answer:" in text for text in texts[1::2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"captioner": "sees"}, "--captioner goes with --augment layout.caption alone"),
+        ({"augment": None, "captions": "c.json"}, "--captions goes with --augment layout.caption alone"),
+        ({"augment": "layout+caption"}, "from one place, not none"),
+        (
+            {"augment": "layout+caption", "captioner": "sees", "captions": "c.json"},
+            "from one place, not captioner and captions",
+        ),
+        ({"augment": "layout+caption", "captioner": "blind"}, "--captioner blind takes no pictures"),
+        ({"augment": "layout+caption", "captions": "gone.json"}, "gone.json"),
+        ({"augment": "layout+caption", "captions": "other.json"}, "holds no caption of any picture"),
+        ({"augment": "letters"}, "letters"),
+        ({"task": "codis:text-only"}, "this setting shows none"),
+        ({"model": "replay/answers.jsonl"}, "its answers were given before"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_read_or_asked(
+    codis: Path, options: dict[str, Any], message: str
+) -> None:
+    Path("other.json").write_text('[{"image_id": "somewhere.png", "caption": "else"}]')
+    Path("answers.jsonl").write_text('{"sample": "000", "variant": "context_1", "response": "yes"}\n')
+    with pytest.raises(UserError, match=message):
+        run(codis, **options)
+    assert [*Signs.reading, *Asked.requests, *Captions.requests, *Path().glob("*.db")] == []
+
+
+def test_a_caption_that_could_be_of_two_pictures_is_refused(tmp_path: Path, codis: Path) -> None:
+    lines = []
+    for folder in ("one", "two"):
+        (tmp_path / "own" / folder).mkdir(parents=True)
+        (tmp_path / "own" / folder / "a.png").write_bytes((codis / "images" / "scene-000.png").read_bytes())
+        lines.append({"group": folder, "variant": "seen", "images": [f"{folder}/a.png"], "prompt": "?"})
+    Path("own/groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = {"task": "groups:own/groups.jsonl", "augment": "layout+caption", "captions": "captions.json"}
+    Path("captions.json").write_text('{"a.png": "a wall"}')
+    with pytest.raises(UserError, match="stands for two pictures"):
+        run(codis, set={"embedder": "none"}, **words)
+    Path("captions.json").write_text('{"one/a.png": "a wall", "two/a.png": "a tree"}')
+    assert run(codis, set={"embedder": "none"}, **words).result.errors == 0
+    assert [text.rpartition("Image Caption: ")[2] for text in asked()] == [
+        "a wall\nAnswer:",
+        "a tree\nAnswer:",
+    ]
+
+
+def test_a_sweep_varies_how_pictures_are_told_and_gives_captions_to_those_that_take_them() -> None:
+    base = Spec(task="codis", captions="c.json", out="results")
+    points = plan_sweep(base, ["m"], {}, {}, ["ocr", "layout", "layout+caption"])
+    assert [(one.spec.augment, one.spec.captions) for one in points] == [
+        ("ocr", None),
+        ("layout", None),
+        ("layout+caption", "c.json"),
+    ]
+    assert [one.name for one in points] == [
+        "m, augment=ocr",
+        "m, augment=layout",
+        "m, augment=layout+caption",
+    ]
+    assert len({one.spec.out for one in points}) == 3
+    (only,) = plan_sweep(base, ["m"], {}, {}, ["ocr"])
+    assert (only.at, only.spec.captions) == ({}, "c.json")
+    with pytest.raises(UserError, match="did you mean 'layout'"):
+        plan_sweep(base, ["m"], {}, {}, ["layuot"])
+    with pytest.raises(UserError, match="twice"):
+        plan_sweep(base, ["m"], {}, {}, ["ocr", "ocr"])
+
+
+def test_a_swept_table_has_a_column_for_each_way(codis: Path) -> None:
+    sweep = sightline.sweep("codis", models="blind", data=codis, augment=["ocr", "layout"], store="s.db")
+    assert [dict(one.at) for one in sweep.results] == [{"augment": "ocr"}, {"augment": "layout"}]
+    assert sweep.exit_status == 0
+    assert sorted(Signs.reading) == names(codis)

@@ -1,0 +1,244 @@
+"""Judges against people: whose verdicts count, what undecided ones do, and what cannot be said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sightline.errors import UserError
+from sightline.evaluation.judge_report import JudgeReport, Row, judge_report
+from sightline.evaluation.spec import Spec
+from sightline.evaluation.testimony import read_testimony
+from sightline.formats.jsonl import write_answers
+from sightline.formats.verdicts import write_verdicts
+from sightline.types import Outcome, Usage, Verdict, VerdictName
+
+SAID: dict[str, VerdictName] = {"r": "right", "w": "wrong", "u": "undecided", "e": "error", "m": "miss"}
+
+
+def verdicts(judge: str, kind: str, letters: str, prefix: str = "a", **more: str) -> list[Verdict]:
+    """One verdict a letter, on a0, a1, ...; '-' is none."""
+    assert kind in ("rules", "model", "person")
+    return [
+        Verdict(
+            (f"{prefix}{place}",),
+            "correct",
+            more.get("scorer", "s"),
+            judge,
+            "rules" if kind == "rules" else "model" if kind == "model" else "person",
+            SAID[letter],
+            variant=more.get("variant", ""),
+        )
+        for place, letter in enumerate(letters)
+        if letter != "-"
+    ]
+
+
+def answers(count: int, prefix: str = "a", scores: Sequence[float] = (), version: str = "") -> list[Outcome]:
+    return [
+        Outcome(
+            sample=str(place // 2),
+            variant="v",
+            draw=0,
+            group=str(place // 2),
+            key=f"{prefix}{place}",
+            labels={"category": "time" if place % 2 else "web", "tags": ("x", "y")},
+            response="said",
+            status="ok",
+            finish_reason="",
+            usage=Usage(),
+            verdict="unscored",
+            scores={"rouge_l": scores[place], "refused": 1.0} if scores else {},
+            cluster=f"picture {place // 2}",
+            version=version,
+        )
+        for place in range(count)
+    ]
+
+
+def folder(place: Path, given: Sequence[Verdict], said: Sequence[Outcome] = (), model: str = "") -> str:
+    """A results folder."""
+    place.mkdir()
+    write_verdicts(given, place / "verdicts.jsonl")
+    if said:
+        write_answers(said, place / "answers.jsonl")
+    if model:
+        metrics = {"benchmark": "contextual", "model": model, "versions": {"rouge_l": "rouge-score 9"}}
+        (place / "metrics.json").write_text(json.dumps(metrics))
+    return str(place)
+
+
+def report(*sources: str, human: Sequence[str] = (), labels: Sequence[str] = ()) -> JudgeReport:
+    return judge_report(read_testimony(sources, human, Spec(task="")), labels)
+
+
+def row(found: JudgeReport, judge: str, subset: str = "all") -> Row:
+    (one,) = [row for row in found.rows if (row.judge, row.subset) == (judge, subset)]
+    return one
+
+
+def test_the_majority_of_people_is_the_truth_and_a_tie_is_left_out(tmp_path: Path) -> None:
+    given = [
+        *verdicts("ann", "person", "rrww"),
+        *verdicts("bob", "person", "rwwr"),
+        *verdicts("cid", "person", "rrr-"),
+        *verdicts("gpt", "model", "rrwr"),
+    ]
+    found = report(folder(tmp_path / "a", given))
+    assert (found.people.raters, found.people.answers, found.people.tied) == (3, 4, 1)
+    gpt = row(found, "gpt")
+    assert (gpt.answers, gpt.decided) == (3, 3)
+    assert (gpt.roc_auc.value, gpt.agreement.value, gpt.kappa.value, gpt.alpha.value) == (100, 100, 1, 1)
+
+
+def test_an_undecided_verdict_ranks_between_and_agrees_with_nobody(tmp_path: Path) -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="needs the extra 'dev'")
+    stats = pytest.importorskip("scipy.stats", reason="needs the extra 'dev'")
+    given = [*verdicts("ann", "person", "rrrrwwww"), *verdicts("rules", "rules", "ruurwuwe")]
+    rules = row(report(folder(tmp_path / "a", given)), "rules")
+    truth, levels = [1, 1, 1, 1, 0, 0, 0], [1, 0.5, 0.5, 1, 0, 0.5, 0]
+    assert (rules.answers, rules.decided) == (7, 4)
+    assert rules.roc_auc.value == pytest.approx(100 * metrics.roc_auc_score(truth, levels))
+    assert rules.spearman.value == pytest.approx(stats.spearmanr(truth, levels).statistic)
+    assert (rules.agreement.value, rules.agreement.n) == (100, 4)
+
+
+def test_a_miss_is_not_right_and_of_several_verdicts_the_first_that_decides_counts(tmp_path: Path) -> None:
+    given = [*verdicts("ann", "person", "wrr"), *verdicts("gpt", "model", "mur")]
+    given += [Verdict(("a1",), "correct", "s", "gpt", "model", "right", draw=1)]
+    found = row(report(folder(tmp_path / "a", given)), "gpt")
+    assert (found.decided, found.agreement.value) == (3, 100)
+
+
+def test_numbers_of_answers_are_ranked_and_decide_nothing(tmp_path: Path) -> None:
+    people = verdicts("ann", "person", "rrww")
+    found = report(folder(tmp_path / "a", people, answers(4, scores=[50, 30, 40, 10]), "llava"))
+    rouge = row(found, "rouge_l")
+    assert rouge.roc_auc.value == pytest.approx(75)
+    assert (rouge.decided, rouge.agreement.value, rouge.kappa.value) == (0, None, None)
+    assert found.versions == {"rouge_l": "rouge-score 9"}
+    assert {one.judge for one in found.rows} == {"rouge_l"}, "a flag such as refused is no metric"
+    assert (rouge.roc_auc.clusters, rouge.roc_auc.n) == (2, 4)
+
+
+def test_people_may_come_in_a_file_of_their_own_and_count_once(tmp_path: Path) -> None:
+    people = verdicts("ann", "person", "rrww")
+    results = folder(tmp_path / "a", [*people, *verdicts("gpt", "model", "rwww")], answers(4), "llava")
+    write_verdicts(verdicts("ann", "model", "rrww"), tmp_path / "people.jsonl")
+    once = report(results)
+    again = report(results, f"{results}/verdicts.jsonl", human=[str(tmp_path / "people.jsonl")])
+    assert row(once, "gpt") == row(again, "gpt")
+    assert again.people.raters == 1
+
+
+def test_responders_and_labels_have_rows_of_their_own(tmp_path: Path) -> None:
+    one = folder(
+        tmp_path / "a",
+        [*verdicts("ann", "person", "rrww"), *verdicts("gpt", "model", "rrww")],
+        answers(4),
+        "llava",
+    )
+    other = folder(
+        tmp_path / "b",
+        [*verdicts("ann", "person", "rwrw", "b"), *verdicts("gpt", "model", "wrwr", "b")],
+        answers(4, "b"),
+        "qwen",
+    )
+    found = report(one, other, labels=["category", "tags"])
+    subsets = ["all", "responder=llava", "responder=qwen", "category=web", "category=time"]
+    assert [row.subset for row in found.rows] == [*subsets, "tags=x", "tags=y"]
+    assert row(found, "gpt", "responder=llava").agreement.value == 100
+    assert row(found, "gpt", "responder=qwen").agreement.value == 0
+    assert row(found, "gpt").agreement.value == 50
+    assert row(found, "gpt").agreement.clusters == 2, "both answered the same pictures"
+    assert found.benchmarks == ("contextual",)
+
+
+def test_imported_answers_say_themselves_whose_they_are(tmp_path: Path) -> None:
+    said = [*answers(2, version="llava"), *answers(2, "b", version="qwen")]
+    given = [
+        *verdicts("ann", "person", "rw"),
+        *verdicts("ann", "person", "rw", "b"),
+        *verdicts("g", "model", "rw"),
+    ]
+    found = report(folder(tmp_path / "a", given, said))
+    assert [one.subset for one in found.rows] == ["all", "responder=llava", "responder=qwen"]
+    assert row(found, "g", "responder=qwen").answers == 0
+
+
+def test_one_judge_with_two_prompts_is_two(tmp_path: Path) -> None:
+    given = [
+        *verdicts("ann", "person", "rw"),
+        *verdicts("gpt", "model", "rw", scorer="text"),
+        *verdicts("gpt", "model", "wr", scorer="picture"),
+    ]
+    found = report(folder(tmp_path / "a", given))
+    assert [(one.judge, one.roc_auc.value) for one in found.rows] == [
+        ("gpt (text)", 100),
+        ("gpt (picture)", 0),
+    ]
+
+
+def test_a_verdict_is_on_the_variant_that_it_names(tmp_path: Path) -> None:
+    given = [
+        *verdicts("ann", "person", "rw", variant="v"),
+        *verdicts("gpt", "model", "rw", variant="other"),
+        *verdicts("any", "model", "rw"),
+    ]
+    found = report(folder(tmp_path / "a", given, answers(2), "llava"))
+    assert {one.judge for one in found.rows} == {"any"}
+
+
+def test_the_best_judge_is_named_and_the_others_held_against_it(tmp_path: Path) -> None:
+    given = [
+        *verdicts("ann", "person", "rw" * 20),
+        *verdicts("good", "model", "rw" * 19 + "wr"),
+        *verdicts("bad", "model", "rrww" * 10),
+    ]
+    found = report(folder(tmp_path / "a", given))
+    assert found.best == "good"
+    ((name, contrast),) = found.contrasts
+    assert (name, contrast.told_apart) == ("bad", True)
+    assert contrast.difference.value == pytest.approx(-45)
+    assert contrast.needed is not None
+    assert contrast.needed < 40
+
+
+def test_people_among_themselves(tmp_path: Path) -> None:
+    krippendorff = pytest.importorskip("krippendorff", reason="needs the extra 'dev'")
+    votes = ["rrwwrw", "rrwrr-", "-rwwrw"]
+    given = [
+        one for name, letters in zip("abc", votes, strict=True) for one in verdicts(name, "person", letters)
+    ]
+    found = report(folder(tmp_path / "a", [*given, *verdicts("gpt", "model", "rrwwrw")])).people
+    numbers = [[{"r": 1.0, "w": 0.0, "-": float("nan")}[letter] for letter in letters] for letters in votes]
+    wanted = krippendorff.alpha(numbers, level_of_measurement="nominal")
+    assert found.alpha.value == pytest.approx(wanted, abs=1e-9)
+    assert [pair.subset for pair in found.pairs] == ["people=a and b", "people=a and c", "people=b and c"]
+    assert [pair.n for pair in found.pairs] == [5, 5, 4]
+
+
+def test_verdicts_on_other_answers_are_refused(tmp_path: Path) -> None:
+    results = folder(tmp_path / "a", verdicts("gpt", "model", "rw"), answers(2), "llava")
+    write_verdicts(verdicts("ann", "person", "--"), tmp_path / "none.jsonl")
+    with pytest.raises(UserError, match=r"people decided on none of the 2 answers.*--human FILE"):
+        report(results)
+
+
+def test_people_alone_are_no_judge_report(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="neither judge nor metric"):
+        report(folder(tmp_path / "a", verdicts("ann", "person", "rw")))
+
+
+def test_a_file_that_holds_no_verdicts_needs_a_task(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_text('{"id": "1", "response": "yes"}\n')
+    with pytest.raises(UserError, match=r"holds no verdicts.*--task"):
+        report(str(tmp_path / "answers.jsonl"))
+
+
+def test_a_folder_without_verdicts_is_no_results_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no verdicts\.jsonl"):
+        report(str(tmp_path))

@@ -1,0 +1,211 @@
+"""ConTextual's released files are read whole, its leaderboards' files written; pictures stay inside."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import UserError
+from sightline.formats import Prediction, read_predictions
+from sightline.formats.contextual import (
+    picture_path,
+    with_judgements,
+    write_judgements,
+    write_predictions,
+)
+from sightline.formats.contextual_cases import contradicted, reading
+from sightline.formats.read import of_model
+from sightline.types import Outcome, Usage, Verdict, VerdictName
+
+CLOCK = "https://textvision-data-quality.s3.us-west-1.amazonaws.com/time-images/thb_8411.jpg"
+
+
+def outcome(sample: str, verdict: VerdictName, response: str = "It is ten.", draw: int = 0) -> Outcome:
+    failed = verdict == "error"
+    return Outcome(
+        sample=sample,
+        variant="0-shot",
+        draw=draw,
+        group=sample,
+        key=sample,
+        labels={},
+        response="" if failed else response,
+        status="error" if failed else "ok",
+        finish_reason="stop",
+        usage=Usage(),
+        verdict=verdict,
+        references=() if verdict == "unscored" else ("ten",),
+    )
+
+
+def read(path: Path, content: object = None) -> list[Prediction]:
+    if content is not None:
+        path.write_text(json.dumps(content))
+    return read_predictions(path, benchmark="contextual", setting="0-shot")
+
+
+def verdicts(predictions: list[Prediction]) -> list[Verdict]:
+    return [verdict for prediction in predictions for verdict in prediction.verdicts]
+
+
+def _said(one: Prediction) -> tuple[object, ...]:
+    return one.model, one.sample, one.response, one.verdicts
+
+
+def test_the_released_urls_have_paths_of_their_own_that_any_file_system_takes(shared: Path) -> None:
+    for split in ("test", "val"):
+        with (shared / f"data/contextual/contextual_{split}.csv").open(newline="") as stream:
+            urls = [row["image_url"] for row in csv.DictReader(stream)]
+        paths = [picture_path(url) for url in urls]
+        assert len({path.casefold() for path in paths}) == len(urls)
+        # Below the host, letter for letter: nothing of the released urls needs an escape that it has not.
+        assert paths == [f"images/{url.split('/', 3)[3]}" for url in urls]
+
+
+@given(st.one_of(st.text(), st.text().map("https://host/".__add__), st.text().map("http://h/a/".__add__)))
+def test_no_url_leads_out_of_the_folder(url: str) -> None:
+    path = picture_path(url)
+    steps = path.split("/")
+    assert not os.path.isabs(path)
+    assert not {"", ".", ".."} & set(steps)
+    assert "\0" not in path
+    assert os.path.normpath(os.path.join("/data", path)).startswith("/data/")
+
+
+@given(st.lists(st.text(max_size=300), max_size=8))
+def test_the_names_of_urls_are_plain_and_short(parts: list[str]) -> None:
+    path = picture_path("https://host/" + "/".join(parts))
+    assert path.isascii()
+    assert path.startswith("images/")
+    assert all(0 < len(step) <= 255 and not step.startswith(".") for step in path.split("/"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://h/a/x.jpg", "https://h/b/x.jpg"),
+        ("https://h/a%2Fx.jpg", "https://h/a/x.jpg"),
+        ("https://h/x.jpg?w=1", "https://h/x.jpg?w=2"),
+        ("https://h/a//x.jpg", "https://h/a/x.jpg"),
+        ("https://h/%2e%2e/x", "https://h/../x"),
+        (f"https://h/{'a' * 300}b", f"https://h/{'a' * 300}c"),
+        ("https://h/x y", "https://h/x%y"),
+    ],
+)
+def test_urls_that_differ_have_paths_that_differ(one: str, other: str) -> None:
+    assert picture_path(one) != picture_path(other)
+
+
+def test_a_fragment_is_no_part_of_the_path_and_drawn_data_have_paths_already() -> None:
+    assert picture_path(f"{CLOCK}#2") == picture_path(CLOCK) == "images/time-images/thb_8411.jpg"
+    assert picture_path("images/val-001.png#3") == picture_path("images/val-001.png") == "images/val-001.png"
+    assert picture_path("images/my picture.png") == "images/my picture.png"
+
+
+def test_the_released_answers_and_judgements_are_read_whole(shared: Path) -> None:
+    folder = shared / "data/contextual"
+    predictions = with_judgements(read(folder / "master.json"), folder / "gpt4_judgments.json")
+    assert Counter(one.model for one in predictions) == {"gemini-pro-vision": 42, "gpt-4-vision-preview": 6}
+    assert Counter(one.verdict for one in verdicts(predictions)) == {"right": 5, "wrong": 8}
+    assert {(one.judge, one.kind) for one in verdicts(predictions)} == {("gpt-4", "model")}
+    assert predictions[1].response.startswith(' The clock reads: "IT IS HALF TEN')
+
+    joined = read(folder / "repo_predictions.jsonl")
+    assert [_said(one) for one in joined] == [_said(one) for one in predictions]
+
+
+def test_twelve_of_the_released_answers_have_a_reference(shared: Path) -> None:
+    with (shared / "data/contextual/contextual_val.csv").open(newline="") as stream:
+        solved = {row["image_url"] for row in csv.DictReader(stream)}
+    answers = read(shared / "data/contextual/master.json")
+    assert sum(one.sample in solved for one in answers) == 12
+
+
+def test_the_appendix_states_161_verdicts_of_which_its_own_marks_contradict_five(shared: Path) -> None:
+    predictions = read(shared / "data/contextual/appendix_cases.jsonl")
+    assert set(Counter(one.model for one in predictions).values()) == {30}
+    assert len({one.model for one in predictions}) == 7
+    said = verdicts(predictions)
+    assert Counter(one.verdict for one in said) == {"right": 26, "wrong": 135}
+    assert len(reading(said, "wrong")) == 161
+    assert Counter(one.verdict for one in reading(said, "left-out")) == {"right": 26, "wrong": 121}
+    assert contradicted(said) == [
+        "Figure 42, LLaVA-Next-34B: partially correct (the mark beside it: wrong)",
+        "Figure 42, GPT-4 w/ Layout-aware OCR + Caption: partially correct (the mark beside it: wrong)",
+        "Figure 45, GPT-4 w/ Layout-aware OCR + Caption: wrong "
+        "(the mark beside it: correct with hallucination)",
+        "Figure 47, Gemini-Pro-Vision: wrong (the mark beside it: partially correct)",
+        "Figure 47, ShareGPT-4V-7B: wrong (the mark beside it: correct with hallucination)",
+    ]
+
+
+def test_of_a_file_of_several_models_one_must_be_named(tmp_path: Path) -> None:
+    file = tmp_path / "master.json"
+    predictions = read(file, {"a": {CLOCK: "Ten."}, "b": {CLOCK: "Two."}})
+    assert [one.response for one in of_model(predictions, "b", file)] == ["Two."]
+    with pytest.raises(UserError, match="2 models; expected --model with one of a, b"):
+        of_model(predictions, "", file)
+    with pytest.raises(UserError, match="none of them 'A', did you mean 'a'"):
+        of_model(predictions, "A", file)
+    alone = read(tmp_path / "one.json", {"a": {CLOCK: "Ten."}})
+    assert of_model(alone, "whatever it is called here", tmp_path / "one.json") == alone
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        ({"a": {CLOCK: 7}}, f"field a.{CLOCK}"),
+        ([{"image_url": CLOCK, "response": "x"}] * 2, "answered twice"),
+        ([{"image_url": CLOCK, "response": "x", "judgment": 2}], "is no judgement"),
+        ([{"image_url": CLOCK}], "has no answer"),
+        ([{"image_url": [], "responses": []}], "names not one picture"),
+        (
+            [{"image_url": [CLOCK], "responses": [{"model": "a", "response": "x", "verdict": "good"}]}],
+            "is no verdict",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_place(tmp_path: Path, content: object, where: str) -> None:
+    with pytest.raises(UserError, match=where) as error:
+        read(tmp_path / "f.json", content)
+    assert str(tmp_path / "f.json") in str(error.value)
+
+
+def test_a_judgement_of_an_answer_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    answers = read(tmp_path / "master.json", {"a": {CLOCK: "Ten."}})
+    (tmp_path / "j.json").write_text(json.dumps({"b": {CLOCK: 1}}))
+    with pytest.raises(UserError, match="a judgement of an answer by 'b' that is not there"):
+        with_judgements(answers, tmp_path / "j.json")
+
+
+def test_answers_are_written_as_the_test_leaderboard_takes_them_and_read_again(tmp_path: Path) -> None:
+    given_ = [outcome("u1", "right", "Zehn Uhr, ø"), outcome("u2", "error"), outcome("u1", "wrong", draw=1)]
+    write_predictions(given_, "llava", tmp_path / "p.json")
+    assert json.loads((tmp_path / "p.json").read_text()) == {"llava": {"u1": "Zehn Uhr, ø", "u2": ""}}
+    again = [(one.model, one.sample, one.response) for one in read(tmp_path / "p.json")]
+    assert again == [("llava", "u1", "Zehn Uhr, ø"), ("llava", "u2", "")]
+
+
+def test_judgements_are_written_as_the_val_leaderboard_takes_them(tmp_path: Path) -> None:
+    """What is not accepted is 0, whatever the reason; what has no reference is left out."""
+    names: dict[str, VerdictName] = {
+        "u1": "right",
+        "u2": "wrong",
+        "u3": "undecided",
+        "u4": "error",
+        "u5": "unscored",
+    }
+    written = write_judgements(
+        [outcome(name, verdict) for name, verdict in names.items()], "llava", tmp_path / "j.json"
+    )
+    held: dict[str, Any] = json.loads((tmp_path / "j.json").read_text())
+    assert held == {"llava": {"u1": 1, "u2": 0, "u3": 0, "u4": 0}}
+    assert written == 4

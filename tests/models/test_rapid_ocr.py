@@ -1,0 +1,181 @@
+"""RapidOCR itself, on drawn pictures: its words, where they stand, and that nothing is fetched."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from sightline.build.gallery import look_at
+from sightline.build.read import pictures_at, read_all
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.models import rapid_ocr
+from sightline.models.layout import layout_text, plain_text
+from sightline.models.rapid_ocr import RapidOcr
+from sightline.models.reader import Reader
+from sightline.pictures import look
+from sightline.types import Picture, PictureFile
+
+installed = pytest.mark.skipif(
+    find_spec("rapidocr") is None or find_spec("onnxruntime") is None, reason="needs the extra ocr"
+)
+
+TABLE = [
+    [("BREAKFAST", 40), ("LUNCH", 460)],
+    [("Coffee 3.50", 40), ("Soup 6.00", 460)],
+    [("Toast 4.20", 40), ("Salad 8.50", 460)],
+]
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise AssertionError("something is fetched")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A menu in two columns, a word on a dark sign, and the menu on its side with EXIF to turn it upright."""
+    folder = tmp_path_factory.mktemp("pictures")
+    font = ImageFont.load_default(36)
+    menu = Image.new("RGB", (840, 300), "white")
+    for number, line in enumerate(TABLE):
+        for text, x in line:
+            ImageDraw.Draw(menu).text((x, 40 + 80 * number), text, fill="black", font=font)
+    menu.save(folder / "menu.png")
+    sign = Image.new("RGB", (400, 160), "navy")
+    ImageDraw.Draw(sign).text((80, 40), "HOTEL", fill="white", font=ImageFont.load_default(64))
+    sign.save(folder / "sign.jpg")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    menu.rotate(90, expand=True).save(folder / "turned.png", exif=exif)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(str(tmp_path / "s.db"))
+    yield opened
+    opened.close()
+
+
+def file_of(path: Path) -> PictureFile:
+    return look(Picture(str(path)), {})
+
+
+@installed
+@pytest.mark.slow
+def test_words_and_their_places_are_found(pictures: Path) -> None:
+    reader: Reader = RapidOcr(threads=1)
+    words = reader.read(file_of(pictures / "menu.png"))
+    assert plain_text(words) == " ".join(text for line in TABLE for text, _ in line)
+    for word in words:
+        ((row, x),) = [(row, x) for row, line in enumerate(TABLE) for text, x in line if text == word.text]
+        x0, y0, x1, y1 = word.box
+        assert abs(x0 - x) < 20
+        assert 0 <= x0 < x1 <= 840
+        assert y0 < 60 + 80 * row < y1
+        assert 0.5 < word.confidence <= 1
+    lines = layout_text(words).split("\n")
+    assert [line.split() for line in lines] == [" ".join(text for text, _ in line).split() for line in TABLE]
+    assert len({line.index(right) for line, (_, (right, _)) in zip(lines, TABLE, strict=True)}) == 1
+
+
+@installed
+@pytest.mark.slow
+def test_light_words_on_a_dark_sign_are_read_and_an_empty_picture_is_empty(
+    pictures: Path, tmp_path: Path
+) -> None:
+    reader = RapidOcr(threads=1)
+    (word,) = reader.read(file_of(pictures / "sign.jpg"))
+    assert word.text == "HOTEL"
+    Image.new("RGB", (200, 100), "white").save(tmp_path / "empty.png")
+    assert reader.read(file_of(tmp_path / "empty.png")) == ()
+
+
+@installed
+@pytest.mark.slow
+def test_a_picture_is_read_as_its_exif_turns_it(pictures: Path) -> None:
+    reader = RapidOcr(threads=1)
+    upright, turned = (reader.read(file_of(pictures / f"{name}.png")) for name in ("menu", "turned"))
+    assert [word.text for word in turned] == [word.text for word in upright]
+    assert all(
+        abs(a - b) < 3
+        for one, other in zip(upright, turned, strict=True)
+        for a, b in zip(one.box, other.box, strict=True)
+    )
+
+
+@installed
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(1, 1), (3, 900), (900, 3)])
+def test_strips_and_dots_are_read_without_ado(tmp_path: Path, size: tuple[int, int]) -> None:
+    Image.new("RGB", size, "white").save(tmp_path / "strip.png")
+    assert RapidOcr(threads=1).read(file_of(tmp_path / "strip.png")) == ()
+
+
+@installed
+@pytest.mark.slow
+def test_two_processes_read_the_same_and_a_second_pass_reads_nothing(
+    pictures: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery = look_at(pictures_at([pictures]))
+    reader = RapidOcr(threads=1)
+    both = read_all(gallery, reader, store, processes=2)
+    alone = Store.open(f"{store.name}.other")
+    assert read_all(gallery, reader, alone) == both
+    alone.close()
+    monkeypatch.setattr(RapidOcr, "read", None)
+    assert read_all(gallery, RapidOcr(threads=2), store) == both
+
+
+@installed
+def test_the_identity_is_of_engine_version_and_weights_and_costs_no_engine() -> None:
+    reader = RapidOcr(threads=2)
+    name, version, digest = reader.identity.split()
+    assert (name, len(digest)) == ("rapidocr", 64)
+    assert version[0].isdigit()
+    assert RapidOcr().identity == reader.identity
+    again = pickle.loads(pickle.dumps(reader))
+    assert again.identity == reader.identity
+    assert len(pickle.dumps(reader)) < 2_000
+
+
+def test_what_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("rapidocr", "onnxruntime"):
+        monkeypatch.setattr(rapid_ocr, "find_spec", lambda name, absent=package: name != absent or None)
+        with pytest.raises(UserError, match=rf"needs {package}; expected pip install 'sightline\[ocr\]'"):
+            RapidOcr()
+
+
+def test_a_package_without_its_models_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Empty:
+        version = "9.9"
+        files = ()
+
+    monkeypatch.setattr(rapid_ocr, "find_spec", lambda name: name)
+    monkeypatch.setattr(rapid_ocr, "distribution", lambda name: Empty)
+    with pytest.raises(UserError, match=r"rapidocr 9.9 has no 'det' model"):
+        RapidOcr()
+
+    def absent(name: str) -> NoReturn:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(rapid_ocr, "distribution", absent)
+    with pytest.raises(UserError, match="was not installed by pip"):
+        RapidOcr()
+
+
+def test_threads_are_counted_from_none() -> None:
+    with pytest.raises(UserError, match="-1 threads"):
+        RapidOcr(-1)

@@ -1,0 +1,85 @@
+"""ConTextual's rules: right by whole words of a short reference, wrong where nothing is answered."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from sightline.formats import read_predictions
+from sightline.scoring.acceptance import accept_by_rules
+
+
+@pytest.mark.parametrize(
+    ("reference", "response"),
+    [
+        ("Cuba", 'The portrait with people on the road is of "Cuba".'),
+        ("16", "He wears number 16."),
+        ("SOHO", "soho"),
+        ("WA and MS", "Mississippi (MS) and Washington (WA)."),
+        ("6 fl. oz", "The tube holds 6 fl oz, or 177 ml."),
+        ("The time shown is 11:00:26.", "The time shown on it is 11:00:26"),
+        ("$1,250", "It costs 1250 dollars."),
+    ],
+)
+def test_every_number_and_content_word_in_the_response_is_right(reference: str, response: str) -> None:
+    assert accept_by_rules(reference, response) == "right"
+
+
+@pytest.mark.parametrize(
+    ("reference", "response"),
+    [
+        ("16", "He wears number 161."),
+        ("10", "It is 10:10."),
+        ("Cuba", "A Cuban one."),
+        ("WA and MS", "Only WA."),
+        ("B: Green, D: Blue", "Both are green."),
+        ("one two three four five six", "one two three four five six"),
+        ("DO NOT", "They do not move."),
+        ("It is on", "It is on."),
+    ],
+)
+def test_what_rules_cannot_tell_is_undecided(reference: str, response: str) -> None:
+    assert accept_by_rules(reference, response) == "undecided"
+
+
+@pytest.mark.parametrize("reference", ["16", "A reference of many more words than rules compare."])
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        " \n",
+        "I'm sorry, but I can't identify real people.",
+        "The image does not provide enough information to determine the number.",
+    ],
+)
+def test_an_empty_response_and_one_that_declines_are_wrong(reference: str, response: str) -> None:
+    assert accept_by_rules(reference, response) == "wrong"
+
+
+def test_a_refusal_that_names_the_answer_is_in_doubt() -> None:
+    assert accept_by_rules("16", "I can't read it for sure, but it may be 16.") == "undecided"
+
+
+def test_an_answer_that_leaves_a_detail_open_in_parentheses_does_not_decline() -> None:
+    assert accept_by_rules("It costs 4500 rupees in all.", "It costs 4500 (currency not specified).") == (
+        "undecided"
+    )
+
+
+def test_what_rules_decide_of_the_appendix_is_what_its_captions_say(shared: Path) -> None:
+    """161 verdicts are stated; rules decide few of them, and none the other way."""
+    folder = shared / "data/contextual"
+    with (folder / "contextual_val.csv").open(newline="") as stream:
+        references = {row["image_url"]: row["response"] for row in csv.DictReader(stream)}
+    predictions = read_predictions(folder / "appendix_cases.jsonl", benchmark="contextual", setting="0-shot")
+    decided = [
+        (by_rules, verdict.verdict)
+        for one in predictions
+        for verdict in one.verdicts
+        for by_rules in [accept_by_rules(references[one.sample], one.response)]
+        if by_rules != "undecided"
+    ]
+    assert len(decided) == 15
+    assert all(by_rules == said for by_rules, said in decided)

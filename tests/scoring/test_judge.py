@@ -1,0 +1,98 @@
+"""ConTextual's judge: the prompt of Figure 20, and which 'Judgement:' of a reply counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sightline.prompts import load
+from sightline.scoring.judge import accepted
+from sightline.scoring.scorer import ModelScorer
+from sightline.types import Case, Picture, PictureFile, Text
+
+PROMPT = load("contextual")["judge"]["text"]
+CASE = Case(
+    ("k",),
+    "correct",
+    "Give the number {x}.",
+    ("It is {prediction} 16.",),
+    ("16",),
+    pictures=(PictureFile("/data/x.jpg", "d", "JPEG", 1, 1, (1, 1)),),
+)
+
+
+def verdict(reply: str, *, released: bool = False) -> str:
+    return accepted(PROMPT, released=released).read(reply).verdict
+
+
+def prompt_of(scorer: ModelScorer) -> tuple[list[str], str]:
+    """The paths of the pictures that are asked about, and the words."""
+    (message,) = scorer.ask(CASE)
+    pictures = [part.path for part in message.parts if isinstance(part, Picture)]
+    (words,) = [part.text for part in message.parts if isinstance(part, Text)]
+    return pictures, words
+
+
+def test_the_prompt_is_that_of_figure_20(shared: Path) -> None:
+    paper = (shared / "papers/contextual.txt").read_text()
+    start = paper.index("You are ImageTaskEvaluatorGPT")
+    figure = paper[start : paper.index("Figure 20. Example prompt", start)]
+    words, _, example = PROMPT.partition("\nInstruction: ")
+    assert " ".join(figure.split()).startswith(" ".join(words.split()))
+    printed = [line.partition(":")[0] for line in figure.splitlines() if ":" in line][-4:]
+    ours = [line.partition(":")[0] for line in f"Instruction: {example}".splitlines()]
+    assert [*ours, "Response"] == printed
+
+
+def test_the_prompt_ends_behind_the_prediction_and_braces_in_answers_stay() -> None:
+    pictures, words = prompt_of(accepted(PROMPT))
+    assert pictures == []
+    assert words.endswith(
+        "Instruction: Give the number {x}.\nGround-truth Response: 16\n"
+        "Predicted Response: It is {prediction} 16."
+    )
+
+
+def test_a_judge_who_sees_is_shown_the_picture_before_the_same_words() -> None:
+    pictures, words = prompt_of(accepted(PROMPT, sees=True))
+    assert pictures == ["/data/x.jpg"]
+    assert words == prompt_of(accepted(PROMPT))[1]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("The reference says so. Judgement: Yes", "right"),
+        ("Judgement: No", "wrong"),
+        ("judgement: yes.", "right"),
+        ("**Judgment:** __No__, it differs.", "wrong"),
+        ('Judgement: Yes at first sight.\nOn reflection:\nJudgement: "No"', "wrong"),
+        ("Yes", "right"),
+        ("no.", "wrong"),
+        ("Judgement: not sure", "undecided"),
+        ("Judgement: Yes\nMy judgement: unclear", "undecided"),
+        ("Yes, the response is correct.", "undecided"),
+        ("Nothing", "undecided"),
+        ("", "undecided"),
+    ],
+)
+def test_the_last_judgement_counts_or_a_bare_yes_or_no(reply: str, expected: str) -> None:
+    assert verdict(reply) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Judgement: No\nJudgement: Yes", "right"),
+        ("Judgement: No, as Yesterday is meant", "right"),
+        ("Judgement: No", "wrong"),
+        ("Judgement: Neither", "undecided"),
+        ("judgement: Yes", "undecided"),
+        ("Yes", "right"),
+        ("Yes.", "undecided"),
+    ],
+)
+def test_as_released_the_first_judgement_counts_and_yes_wins(reply: str, expected: str) -> None:
+    """eval/response_eval_gpt4.py: what follows 'Judgement: ', in which 'Yes' is looked for before 'No'."""
+    assert verdict(reply, released=True) == expected
