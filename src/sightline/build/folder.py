@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,19 @@ def sweep(out: Path, kept: Collection[str]) -> None:
                 path.unlink()
     except OSError as error:
         raise _unwritable(out, error) from None
+
+
+@contextmanager
+def nothing_half_written(out: Path) -> Iterator[None]:
+    """Where this ends early, remove what processes that were ended in the middle of their work leave."""
+    try:
+        yield
+    except BaseException:
+        for path in (out / IMAGES).rglob(".*.tmp"):
+            # What ended the work is what is to be told.
+            with suppress(OSError):
+                path.unlink()
+        raise
 
 
 def finish(out: Path, manifest: Manifest, journal: Journal) -> None:
