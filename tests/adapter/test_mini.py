@@ -15,6 +15,7 @@ from sightline.build.mini import draw_mmr3
 from sightline.cli.main import main
 
 
+@pytest.mark.slow
 def test_a_short_training_raises_con_and_loses_no_accuracy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -25,7 +26,7 @@ def test_a_short_training_raises_con_and_loses_no_accuracy(
     )
     words = ["adapter", "train", "--model", "mini", "--data", str(learned / "restyling"), "--quiet"]
     words += ["--test", str(tested / "restyling"), "--out", str(tmp_path / "adapter"), "--held-out", "0"]
-    assert main([*words, "--rate", "1e-3", "--steps", "30", "--batch", "8", "--seed", "3"]) == 0
+    assert main([*words, "--rate", "3e-3", "--steps", "60", "--batch", "8", "--seed", "3"]) == 0
     run = ["run", "mmr3:restyling", "--model", "mini", "--data", str(tested), "--quiet"]
     run += ["--store", str(tmp_path / "s.db")]
     assert main(run) == main([*run, "--adapter", str(tmp_path / "adapter")]) == 0
@@ -34,7 +35,7 @@ def test_a_short_training_raises_con_and_loses_no_accuracy(
     assert main([*report, "--format", "json"]) == 0
     effects, costs = json.loads(capsys.readouterr().out)
     changes = {row["metric"]: row for row in effects["rows"]}
-    assert changes["con"]["difference low"] > 0
+    assert changes["con"]["difference value"] > 4
     assert changes["agree"]["difference low"] > 0
     assert changes["acc"]["difference value"] > -3
     # Table 6, BLIP-2.

@@ -168,6 +168,24 @@ def test_what_killed_processes_left_half_written_is_removed(photos: Path, tmp_pa
     assert content(out) == content(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("error", [SurroundingsError("the disk is full"), KeyboardInterrupt()])
+def test_what_processes_leave_half_written_at_an_early_end_is_removed(
+    error: BaseException, photos: Path, tmp_path: Path
+) -> None:
+    half = tmp_path / "out" / "images" / ".p5_copy.png.1.ab.tmp"
+
+    def trouble(source: Source) -> None:
+        if source.id == "p3":
+            # As another process does that is ended because this one failed.
+            half.write_bytes(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        copies(photos, tmp_path / "out", trouble)
+    assert not half.exists()
+    assert copies(photos, tmp_path / "out") == ["p3", "p4", "p5"]
+
+
 def test_a_kill_between_the_manifest_and_the_end_leaves_a_finished_folder(
     photos: Path, tmp_path: Path
 ) -> None:

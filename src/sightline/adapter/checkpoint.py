@@ -72,8 +72,7 @@ class Checkpoint:
         entries = msgspec.to_builtins(self.entries)
         torch.save({"training": self.training, "state": dict(state), "entries": entries}, buffer)
         write_atomically(self._folder / STATE, [buffer.getvalue()])
-        encode = msgspec.json.Encoder().encode
-        write_atomically(self._folder / LOG, [encode(entry) + b"\n" for entry in self.entries])
+        self._write_log()
 
     def begin(self) -> None:
         """Note that nothing is done yet: step 0 is the model without the adapter."""
@@ -93,10 +92,15 @@ class Checkpoint:
         last = self.entries[-1]
         return last.step > 0 and last.step % every == 0 and last.validation is None
 
-    def remove(self) -> None:
-        """The training is over: what is left is its log."""
+    def end(self) -> None:
+        """The training is over: what is left is its log, with the last validation."""
+        self._write_log()
         (self._folder / STATE).unlink(missing_ok=True)
 
     def validations(self) -> Sequence[Validation]:
         """All validations so far, the model without the adapter first."""
         return [entry.validation for entry in self.entries if entry.validation is not None]
+
+    def _write_log(self) -> None:
+        encode = msgspec.json.Encoder().encode
+        write_atomically(self._folder / LOG, [encode(entry) + b"\n" for entry in self.entries])

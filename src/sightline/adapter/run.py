@@ -128,7 +128,7 @@ def train_adapter(
         pictures=tuple(sorted(shown)),
     )
     save_adapter(folder, settings, attached.weights)
-    checkpoint.remove()
+    checkpoint.end()
     parameters = sum(weight.numel() for weight in attached.weights.values())
     return Trained(str(folder), parameters, len(learned), checkpoint.validations())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,19 @@ def copy_pictures(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, s
             raise SurroundingsError(f"{error}; the same command goes on") from None
         write_atomically(out / name, [content])
     return made
+
+
+@contextmanager
+def nothing_half_written(out: Path) -> Iterator[None]:
+    """Where this ends early, remove what processes that were ended in the middle of their work leave."""
+    try:
+        yield
+    except BaseException:
+        for path in (out / IMAGES).rglob(".*.tmp"):
+            # What ended the work is what is to be told.
+            with suppress(OSError):
+                path.unlink()
+        raise
 
 
 def finish(out: Path, manifest: Manifest, journal: Journal) -> None:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ Task = TypeVar("Task")
 Found = TypeVar("Found")
 
 
-def spread(do: Callable[[Task], Found], tasks: Sequence[Task], processes: int) -> Iterator[Found]:
+def spread(do: Callable[[Task], Found], tasks: Sequence[Task], processes: int) -> Generator[Found]:
     """What `do` makes of each task, as it comes: in this process for one, else in fresh (spawned) ones.
 
     `do`, tasks and results must be picklable. SurroundingsError where a process dies. Where this ends early,

@@ -14,7 +14,17 @@ import msgspec
 from msgspec import Struct, structs
 
 from sightline.build.decode import ENDINGS
-from sightline.build.folder import GROUPS, IMAGES, Build, begin, finish, held, nothing_left, sweep
+from sightline.build.folder import (
+    GROUPS,
+    IMAGES,
+    Build,
+    begin,
+    finish,
+    held,
+    nothing_half_written,
+    nothing_left,
+    sweep,
+)
 from sightline.build.journal import Done, Journal
 from sightline.build.manifest import (
     MANIFEST,
@@ -144,8 +154,12 @@ def build(
         tasks, done = _outstanding(plan, work, out, journal)
         if shown:
             _estimate(plan, len(done), each)
-        with progress("building", len(plan.sources), "pictures", done=len(done), shown=shown) as advance:
-            for entry in spread(_do, tasks, processes):
+        with (
+            nothing_half_written(out),
+            contextlib.closing(spread(_do, tasks, processes)) as entries,
+            progress("building", len(plan.sources), "pictures", done=len(done), shown=shown) as advance,
+        ):
+            for entry in entries:
                 journal.add([entry])
                 advance(1)
         return _conclude(plan, [source.id for source in sources], out, journal)
