@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from sightline.build.equivalence import (
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.metrics.statistics import wilson
+from sightline.models.offline import Offline
+from sightline.types import Answer, Failure, Request
 
 
 def rephrased(folder: Path, groups: int, *, pictures: int | None = None) -> Path:
@@ -204,14 +206,26 @@ def judged(folder: Path, pairs: Any) -> Any:
         return asyncio.run(by_judge(pairs, asker, store, "baseline/chance"))
 
 
-def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(tmp_path: Path) -> None:
-    # Chance takes '"same"' and '"different" and nothing else' for what it may choose from.
+class Wavering(Offline):
+    """A judge that finds first variants the same, second ones different, and of third ones cannot tell."""
+
+    name = identity = "wavering"
+    host = "tests"
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        replies = {"r1 of": "same", "r2 of": '"Different".', "r3 of": "the same, or different"}
+        for place, request in enumerate(requests):
+            yield place, Answer(next(said for mark, said in replies.items() if mark in str(request.messages)))
+
+
+def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.build.asking.resolve", lambda *_: [Wavering()])
     found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
     (metric,) = found.metrics
-    assert (metric.value, metric.judge) == (100, "baseline/chance")
-    assert 0 < metric.n < 30
-    left_out = "pairs left out: the judge's reply is neither 'same' nor 'different'"
-    assert found.notes == [f"{left_out}: {30 - metric.n:.0f}"]
+    assert (metric.value, metric.n) == (50, 20)
+    assert found.notes == ["pairs left out: the judge's reply is neither 'same' nor 'different': 10"]
 
 
 def test_what_was_not_asked_for_is_null_and_says_how_to_ask() -> None:
