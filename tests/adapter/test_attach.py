@@ -17,7 +17,7 @@ import torch
 
 from sightline.adapter.attach import attach
 from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
-from sightline.adapter.saved import SavedAdapter, Settings, read_weights, save_adapter
+from sightline.adapter.saved import SavedAdapter, Settings, fill, read_weights, save_adapter
 from sightline.errors import UserError
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
@@ -149,12 +149,25 @@ def test_an_adapter_is_read_as_it_was_written_bit_for_bit(kind: str, folder: Fol
     made = attach(load(plain.checkpoint, plain.args), KINDS[kind])
     weights = read_weights(tmp_path / "one")
     assert weights.keys() == made.weights.keys()
-    from sightline.adapter.saved import fill
-
     fill(made.weights, weights, tmp_path)
     save_adapter(tmp_path / "two", saved.settings, made.weights)
     for file in ("adapter.json", "adapter.safetensors"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_lora_answers_from_the_weights_that_it_changed(folder: Folder, tmp_path: Path) -> None:
+    """Merged, the model is one of the base's own modules, and its logits are those of LoRA beside it."""
+    saved = _saved(folder("llava"), KINDS["lora"], tmp_path, scale=0.3)
+    plain = LocalModel(folder("llava"), name="hf/tiny")
+    beside = attach(load(plain.checkpoint, plain.args), KINDS["lora"])
+    fill(beside.weights, read_weights(tmp_path), tmp_path)
+    merged, base = saved.attach(load(plain.checkpoint, plain.args)), load(plain.checkpoint, plain.args)
+    assert [*dict(merged.model.named_modules())] == [*dict(base.model.named_modules())]
+    ids = torch.arange(4, 20)[None]
+    with torch.no_grad():
+        one, other, without = (each.model(input_ids=ids).logits for each in (merged, beside.loaded, base))
+    assert torch.allclose(one, other, atol=1e-4)
+    assert not torch.allclose(one, without, atol=1e-2)
 
 
 def test_the_adapter_is_a_part_of_whose_answers_these_are(folder: Folder, tmp_path: Path) -> None:

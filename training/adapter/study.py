@@ -50,7 +50,7 @@ RATES = {
     "bilstm": (3e-4, 1e-3, 3e-3),
     "bilstm-32": (3e-4, 1e-3, 3e-3),
     "prefix": (1e-2, 3e-2, 1e-1),
-    "lora": (3e-4, 1e-3, 3e-3),
+    "lora": (3e-4, 1e-3, 3e-3, 1e-2),
 }
 SEARCH = 100
 """The seed of the adapters that the rate is chosen by, which are not tested."""

@@ -76,6 +76,18 @@ def attach(loaded: Loaded, kind: Kind) -> Attached:
     return Attached(replace(loaded, before=PromptPrefix(module, reads)), dict(module.named_parameters()))
 
 
+def merge(loaded: Loaded) -> None:
+    """Put LoRA's changes into the weights that they change: answers then cost nothing more (Hu et al. 2021,
+    4.1), and nothing is left to be trained."""
+    from peft.tuners.lora import LoraLayer
+
+    for parent in list(loaded.model.modules()):
+        for name, layer in list(parent.named_children()):
+            if isinstance(layer, LoraLayer):
+                layer.merge()
+                setattr(parent, name, layer.get_base_layer())
+
+
 def width_of(loaded: Loaded) -> int:
     """How wide the language model's input embeddings are."""
     return int(loaded.model.get_input_embeddings().weight.shape[1])

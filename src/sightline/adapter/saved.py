@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
-from sightline.adapter.attach import attach
-from sightline.adapter.kinds import Kind
+from sightline.adapter.attach import attach, merge
+from sightline.adapter.kinds import Kind, Lora
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.models.local.headers import parameters
@@ -76,6 +76,8 @@ class SavedAdapter:
         """The model with it. Raises UserError where its weights do not fit its settings."""
         made = attach(loaded, self.settings.adapter)
         fill(made.weights, read_weights(self.folder), self.folder / WEIGHTS)
+        if isinstance(self.settings.adapter, Lora):
+            merge(made.loaded)
         return made.loaded
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import Context
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -144,8 +145,11 @@ class InspectModel:
         messages = chat_messages(request.messages, pictures)
         config = generate_config(request.sampling, request.draw)
         began = time.perf_counter()
-        # A task has a context of its own: inspect keeps all that was sent while its context lives.
-        call = asyncio.create_task(self._provider.generate(messages, config=config, cache=False))
+        # In an empty context, not a copy of this one: inspect keeps all that was sent while a context lives,
+        # and an evaluation of its own that ran here before has left one behind.
+        call = asyncio.create_task(
+            self._provider.generate(messages, config=config, cache=False), context=Context()
+        )
         try:
             output = await call
         except Exception as error:  # as in __aenter__
