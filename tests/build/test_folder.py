@@ -8,10 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build.folder import GROUPS, IMAGES, Build, begin, finish, held, refuse_other_contents, sweep
+from PIL import Image
+
+from sightline.build.folder import (
+    GROUPS,
+    IMAGES,
+    Build,
+    begin,
+    copy_pictures,
+    finish,
+    held,
+    refuse_other_contents,
+    sweep,
+)
 from sightline.build.journal import JOURNAL, Journal
 from sightline.build.manifest import MANIFEST, Manifest
 from sightline.errors import SurroundingsError, UserError
+from sightline.pictures import look
+from sightline.types import Picture
 
 
 def of(seed: int, print_: str = "") -> Build:
@@ -172,3 +186,13 @@ def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Pa
     make(out, of(2), force=True)
     assert sorted(content(out)) == [GROUPS, f"{IMAGES}/print 2.png", MANIFEST]
     assert (tmp_path / "outside.txt").read_text() == "somebody's"
+
+
+def test_pictures_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
+    """ConTextual's lie two deep: images/stvqa-images/1.jpg."""
+    Image.new("RGB", (9, 7), "red").save(tmp_path / "red.png")
+    file = look(Picture(str(tmp_path / "red.png"), str(tmp_path)), {})
+    (tmp_path / "out").mkdir()
+    made = copy_pictures({"images/signs/red.png": file}, tmp_path / "out")
+    assert made == {"images/signs/red.png": file.digest}
+    assert (tmp_path / "out/images/signs/red.png").read_bytes() == (tmp_path / "red.png").read_bytes()

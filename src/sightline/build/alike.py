@@ -52,7 +52,7 @@ class Copy(Struct, frozen=True):
 def hashes(
     files: Iterable[PictureFile], store: Store, *, processes: int = 1, shown: bool = False
 ) -> dict[str, bytes | BadPicture]:
-    """The two hashes of each picture, 32 bytes each, by its digest; or why it has none.
+    """Two hashes of each picture, of 32 bytes each, one behind the other, by its digest; or why it has none.
 
     Of a picture that shows nothing they are empty: it is like no other. What the store holds is not computed
     again. SurroundingsError where the store fails or a process dies.

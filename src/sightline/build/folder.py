@@ -111,6 +111,10 @@ def copy_pictures(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, s
             _, content = read_bytes(file)
         except BadPicture as error:
             raise SurroundingsError(f"{error}; the same command goes on") from None
+        try:
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(out, error) from None
         write_atomically(out / name, [content])
     return made
 

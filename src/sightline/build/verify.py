@@ -2,7 +2,7 @@
 
 ConTextual (section 2.3): people who neither responded nor rated marked every triplet of picture, instruction
 and response, and found 96 % right; the rest was dropped, and what passed was reviewed by the other authors.
-II-Bench (section 3.2, Appendix B.4): a question is accepted by 4 of 5 reviewers, and else goes back for
+II-Bench (section 3.2): a question is accepted by 4 of 5 reviewers, and else goes back for
 revision and is reviewed again.
 """
 
