@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from PIL import Image
 
 from sightline.build.folder import (
