@@ -281,7 +281,7 @@ def main() -> int:
     options = parser.parse_args()
     import_module("transformers").logging.set_verbosity_error()
     import_module("transformers").logging.disable_progress_bar()
-    probes = 100 if options.short else 1000
+    device, probes = "cuda" if options.gpu else "cpu", 100 if options.short else 1000
     if not options.gpu:
         torch.set_num_threads(2)
     cases = [
@@ -299,15 +299,15 @@ def main() -> int:
         warm = folder / "warm"
         warm.mkdir()
         first = write(Case("warm", 8, 1), warm, 96)
-        loop(model, first, "cuda" if options.gpu else "cpu", PHRASE)
+        loop(model, first, device, PHRASE)
         ours(model, first, warm, PHRASE)
         for case in cases:
-            measure(case, model, folder, "cuda" if options.gpu else "cpu", 672 if options.gpu else 96)
+            measure(case, model, folder, device, 672 if options.gpu else 96)
         if options.gpu:
             from sightline.models.local.args import BATCH
 
-            most = bound(model, BATCH, PHRASE)
-            print(f"bound by memory bandwidth: {most:.0f} probes/s in batches of {BATCH}")
+            fastest = bound(model, BATCH, PHRASE)
+            print(f"bound by memory bandwidth: {fastest:.0f} probes/s in batches of {BATCH}")
     return 0
 
 

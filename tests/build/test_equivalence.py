@@ -224,7 +224,7 @@ def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
     monkeypatch.setattr("sightline.build.asking.resolve", lambda *_: [Wavering()])
     found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
     (metric,) = found.metrics
-    assert (metric.value, metric.n) == (50, 20)
+    assert (metric.value, metric.n, metric.judge) == (50, 20, "baseline/chance")
     assert found.notes == ["pairs left out: the judge's reply is neither 'same' nor 'different': 10"]
 
 

@@ -127,11 +127,11 @@ class Study(NamedTuple):
             )
         return folder
 
-    def rate_of(self, arm: Arm) -> float:
-        """The rate whose adapter, of a seed of its own, is best on groups held out of its training."""
-        worths = {rate: worth(last(self.train(arm, rate, SEARCH))) for rate in RATES[arm.kind]}
+    def rate_of(self, kind: str) -> float:
+        """The rate at which an adapter of a seed of its own, trained with ce, is best on held-out groups."""
+        worths = {rate: worth(last(self.train(Arm(kind, "ce"), rate, SEARCH))) for rate in RATES[kind]}
         best = max(worths, key=worths.__getitem__)
-        print(f"{arm.name}: rate {best:g} of {worths}", file=sys.stderr)
+        print(f"{kind}: rate {best:g} of {worths}", file=sys.stderr)
         return best
 
     def run(self, task: str, adapter: Path | None) -> int:
@@ -217,7 +217,7 @@ def main() -> None:
     study.draw()
     trained: dict[Arm, list[Path]] = {}
     for arm in ARMS:
-        rate = study.rate_of(arm._replace(whole=False))
+        rate = study.rate_of(arm.kind)
         trained[arm] = [study.train(arm, rate, seed) for seed in range(study.seeds)]
     for task in TASKS:
         for folder in (None, *(folder for folders in trained.values() for folder in folders)):
