@@ -186,7 +186,8 @@ class Verdict(Struct, frozen=True):
     two probes may share an answer ('' where that is not said). `question` is what was decided: `correct`
     (verdict right/wrong/...) or `same_meaning` (verdict `right` = same, `wrong` = different). `judge` is
     who decided: `rules`, a model's name or a person's, `version` the model's name for itself, `raw` the
-    words of the reply that was read. A judge that could not be asked is `error`.
+    words of the reply that was read. A judge that could not be asked is `error`. `labels` name the errors
+    that a person sees in the answer.
     """
 
     targets: tuple[str, ...]
@@ -202,6 +203,7 @@ class Verdict(Struct, frozen=True):
     variant: str = ""
     version: str = ""
     scores: Mapping[str, float] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 class Outcome(Struct, frozen=True):

@@ -121,6 +121,17 @@ def test_a_query_is_the_picture_and_the_instruction_as_released_and_nothing_else
     )
 
 
+def test_the_instruction_stands_before_the_picture_where_that_is_chosen(data: Path) -> None:
+    """The released eval_gpt4v.py sends the text, then the picture; eval_gemini.py the picture first."""
+    sample = samples_of(data, "val", "2-shot")[0]
+    for setting in ("default", "2-shot"):
+        by_default, chosen = (
+            turns(sample, setting=setting, **first) for first in ({}, {"first": "instruction"})
+        )
+        assert by_default[-1][1][0].startswith("images/")
+        assert [(role, parts[::-1]) for role, parts in by_default] == chosen
+
+
 def test_the_examples_of_fewer_shots_are_among_those_of_more(data: Path) -> None:
     shown = {}
     for shots in (2, 4, 8):

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from PIL import Image
 
 from sightline.benchmarks.captions import read_captions
-from sightline.build.asking import Asker, Asking
 from sightline.build.caption import EMPTY, SAMPLING, Caption, Captioner, refuse_other_captions, write
 from sightline.build.gallery import Gallery, look_at, pictures_in
+from sightline.engine.asking import Asker, Asking
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
@@ -49,7 +49,7 @@ class Painter(Offline):
 @pytest.fixture
 def painter(monkeypatch: pytest.MonkeyPatch) -> Painter:
     model = Painter()
-    monkeypatch.setattr("sightline.build.asking.resolve", lambda *_: [model])
+    monkeypatch.setattr("sightline.engine.asking.resolve", lambda *_: [model])
     return model
 
 

@@ -16,8 +16,8 @@ from PIL import Image
 
 from sightline.build.alike import DISTANCE
 from sightline.build.curate import Curation, count_words, curate, text_share, writing
-from sightline.build.funnel import Funnel
-from sightline.build.gallery import look_at, pictures_in
+from sightline.build.funnel import Fate, Funnel, alike_lines, funnel_of
+from sightline.build.gallery import Gallery, look_at, pictures_in
 from sightline.build.manifest import read_manifest
 from sightline.build.marks import Mark
 from sightline.cli.main import main
@@ -25,6 +25,8 @@ from sightline.engine.store import Store
 from sightline.models.reader import Word
 from sightline.pictures import BadPicture
 from sightline.types import PictureFile
+
+pytest.importorskip("imagehash", reason="curating needs the extra `build`")
 
 Capture = pytest.CaptureFixture[str]
 
@@ -221,7 +223,9 @@ def test_what_is_left_is_copied_and_every_picture_is_accounted_for(raw: Path, ca
         "distance": DISTANCE, "max_text": 0.5, "top": None, "reader": "signs 1", "people": None
     }  # fmt: skip
     manifest = read_manifest(Path("out"))
-    assert (manifest.pictures, len(manifest.dropped)) == (4, 5)
+    assert manifest.pictures == 4
+    assert manifest.dropped.keys() == {"broken", "menu", "more-wide", "odd", "wide"}
+    assert manifest.versions.keys() == {"sightline", "imagehash"}
     assert manifest.made.keys() == {"curation.json", *(f"images/{name}" for name in kept)}
 
 
@@ -275,6 +279,35 @@ def test_pictures_that_look_alike_are_drawn_side_by_side(raw: Path, capsys: Capt
     assert not Path("none.png").exists()
 
 
+def test_doubtful_pictures_come_first_from_above_and_from_the_left(tmp_path: Path) -> None:
+    digest = "0" * 64
+    names = {"near": 2, "far": 40, "middle": 20, "alone": 30}
+    files = {
+        name: PictureFile(str(tmp_path / name), digest, "PNG", 9, 9, (1, 1))
+        for name in [*names, "kept", "other"]
+    }
+    funnel = funnel_of(Gallery(files, {}), {})
+    like = {name: "other" if name == "alone" else "kept" for name in names}
+    funnel = funnel.after(
+        "alike", [(name, Fate(like=like[name], distance=apart)) for name, apart in names.items()]
+    )
+    lines = [(line.group, line.variant) for line in alike_lines(funnel, 8)]
+    assert lines == [
+        ("kept", "original"), ("kept", "far"), ("kept", "middle"), ("kept", "near"),
+        ("other", "original"), ("other", "alone"),
+    ]  # fmt: skip
+    assert {line.group for line in alike_lines(funnel, 1)} == {"kept"}
+
+
+def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--out", "out") == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    for source in ("out/images", "out", "out/images/photo.png"):
+        assert command(source, "--out", "out", "--force", "--distance", 9) == 2
+        assert "out: " in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -282,7 +315,7 @@ def test_pictures_that_look_alike_are_drawn_side_by_side(raw: Path, capsys: Capt
         (["raw", "--max-text", "30"], "--max-text 30.0 is no share"),
         (["raw", "--top", "0"], "--top leaves nothing"),
         (["raw", "--limit", "0"], "--limit leaves nothing"),
-        (["raw", "--out", "raw/out"], "lies in a folder of the pictures"),
+        (["raw", "--out", "raw/out"], "lies in the folder of the pictures"),
         (["raw", "--write", "gone/list.csv"], "no such folder"),
         (["raw", "--people", "gone.csv"], "cannot be read"),
         (["raw", "--preview", "sheet.jpg"], "ends in .png"),

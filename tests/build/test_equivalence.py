@@ -14,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from sightline.build.asking import Asker, Asking
 from sightline.build.equivalence import (
     by_judge,
     by_people,
@@ -24,6 +23,7 @@ from sightline.build.equivalence import (
     read_pairs,
     write_pairs,
 )
+from sightline.engine.asking import Asker, Asking
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.metrics.statistics import wilson
@@ -221,7 +221,7 @@ class Wavering(Offline):
 def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.build.asking.resolve", lambda *_: [Wavering()])
+    monkeypatch.setattr("sightline.engine.asking.resolve", lambda *_: [Wavering()])
     found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.judge) == (50, 20, "baseline/chance")

@@ -18,11 +18,12 @@ from sightline.build.folder import (
     finish,
     held,
     refuse_other_contents,
+    refuse_out_among,
     sweep,
 )
-from sightline.build.journal import JOURNAL, Journal
 from sightline.build.manifest import MANIFEST, Manifest
 from sightline.errors import SurroundingsError, UserError
+from sightline.formats.journal import JOURNAL, Journal
 from sightline.pictures import look
 from sightline.types import Picture
 
@@ -195,3 +196,28 @@ def test_pictures_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
     made = copy_pictures({"images/signs/red.png": file}, tmp_path / "out")
     assert made == {"images/signs/red.png": file.digest}
     assert (tmp_path / "out/images/signs/red.png").read_bytes() == (tmp_path / "red.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("out", "source", "told"),
+    [
+        ("photos", "photos", "lies in the folder of the pictures"),
+        ("photos/out", "photos", "lies in the folder of the pictures"),
+        ("link/out", "photos", "lies in the folder of the pictures"),
+        ("photos", "photos/a", "holds .*photos/a, which is read"),
+        ("photos", "photos/table.csv", "holds .*table.csv, which is read"),
+        ("photos", "link/table.csv", "holds .*table.csv, which is read"),
+        ("photos/a", "photos/table.csv", None),
+        ("out", "photos", None),
+        ("photos-2", "photos", None),
+    ],
+)
+def test_what_is_read_and_what_is_built_never_meet(
+    tmp_path: Path, out: str, source: str, told: str | None
+) -> None:
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    (tmp_path / "photos" / "table.csv").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "photos")
+    expected = pytest.raises(UserError, match=told) if told else contextlib.nullcontext()
+    with expected:
+        refuse_out_among(tmp_path / out, [tmp_path / "photos-3", tmp_path / source])

@@ -8,15 +8,14 @@ import pytest
 
 from sightline.build.manifest import (
     Manifest,
-    changed,
     difference,
-    digest_of,
     fingerprint,
     held_against,
     read_manifest,
     write_manifest,
 )
 from sightline.errors import UserError
+from sightline.formats.digests import digest_of
 
 MANIFEST = Manifest(
     kind="mask",
@@ -53,15 +52,6 @@ def test_a_picture_that_several_sources_show_is_held_against_once(tmp_path: Path
     assert (apart.folder, apart.pictures) == ("train", 2)
     assert apart.manifest == digest_of(folder / "manifest.json")
     assert held == {"d1": "train", "d2": "train"}
-
-
-def test_files_that_are_gone_or_changed_are_named(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        (tmp_path / name).write_text(name)
-    files = {name: digest_of(tmp_path / name) for name in ("a", "b", "c")}
-    (tmp_path / "b").write_text("other")
-    (tmp_path / "c").unlink()
-    assert changed(tmp_path, files) == ["b", "c"]
 
 
 def test_a_fingerprint_does_not_depend_on_the_order_of_keys() -> None:

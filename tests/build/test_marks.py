@@ -71,6 +71,19 @@ def test_what_is_no_mark_and_what_contradicts_itself_is_told_with_its_line(
         read_marks([tmp_path / "other.csv"], RIGHT)
 
 
+def test_two_nameless_lists_of_one_name_are_not_taken_for_one_person(listed: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    one, two = (fill(listed, {"k1": "right"}, tmp_path / name / "list.csv") for name in ("first", "second"))
+    with pytest.raises(UserError, match=r"second/list\.csv, record line 2, field by: .*first/list\.csv has"):
+        read_marks([one, two], RIGHT)
+    assert read_marks([one, one], RIGHT) == {"k1": [Mark(True, "list")]}
+    named = fill(listed, {"k1": "right"}, tmp_path / "second" / "list.csv", by="Ben")
+    assert len(read_marks([one, named], RIGHT)["k1"]) == 2
+    fill(listed, {}, tmp_path / "second" / "list.csv")
+    assert len(read_marks([one, named], RIGHT)["k1"]) == 1
+
+
 @pytest.mark.parametrize(
     ("rule", "yes", "no", "decided"),
     [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from sightline.build.preview import CELL, LONGEST, sheet
+from sightline.build.preview import CELL, LONGEST, draw_lines, sheet
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.groups import GroupLine, write_groups
 
@@ -68,6 +68,18 @@ def test_the_seed_chooses_the_groups(tmp_path: Path) -> None:
         sheets.append((tmp_path / "s.png").read_bytes())
     assert sheets[0] == sheets[1]
     assert sheets[0] != sheets[2]
+
+
+def test_without_a_seed_the_first_groups_are_drawn_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, place, text, **_: written.append(text))
+    lines = [GroupLine(f"g{number}", "v", (), "What?") for number in range(40)]
+    draw_lines(lines, tmp_path, tmp_path / "s.png", rows=3)
+    assert [text for text in written if text.startswith("g")] == [
+        f"g{number}, reference: none" for number in range(3)
+    ]
 
 
 @pytest.mark.parametrize(("groups", "variants"), [(40, 3), (2, 60)])

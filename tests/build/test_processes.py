@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.build.journal import JOURNAL
 from sightline.build.processes import spread
+from sightline.formats.journal import JOURNAL
 
 
 def draw(path: Path, seed: int, side: int = 24) -> None:

@@ -16,7 +16,7 @@ from sightline.build.gallery import look_at
 from sightline.build.processes import spread
 from sightline.build.read import pictures_at, read_all
 from sightline.cli.main import main
-from sightline.engine.readings import readings_of
+from sightline.engine.readings import readings
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.reader import Word
@@ -172,7 +172,7 @@ def test_what_is_read_in_other_processes_is_remembered_here(photos: Path, tmp_pa
     again = pickle.loads(pickle.dumps(BadPicture("a.png: broken")))
     assert (type(again), str(again)) == (BadPicture, "a.png: broken")
     over = partial(spread, processes=1)
-    one = readings_of(gallery.files.values(), Signs(), store, over)
+    one = dict(readings(gallery.files.values(), Signs(), store, over))
     assert len(one) == len(Signs.reading) == 2
     assert list(read_all(gallery, Signs(), store)) == ["a/sign.png", "b/twin.png", "empty.png"]
     assert len(Signs.reading) == 2

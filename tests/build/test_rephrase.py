@@ -12,10 +12,8 @@ from typing import Any, ClassVar, Self
 import pytest
 from PIL import Image
 
-from sightline.build.asking import Asker, Asking
 from sightline.build.chances import ASKS
 from sightline.build.folder import refuse_other_contents
-from sightline.build.journal import JOURNAL
 from sightline.build.manifest import read_manifest
 from sightline.build.rephrase import (
     SAMPLING,
@@ -27,8 +25,10 @@ from sightline.build.rephrase import (
     write,
 )
 from sightline.build.sources import Source
+from sightline.engine.asking import Asker, Asking
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.groups import read_groups
+from sightline.formats.journal import JOURNAL
 from sightline.models.baseline import Chance
 from sightline.types import Answer, Failure, Request, Text
 

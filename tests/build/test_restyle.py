@@ -13,13 +13,13 @@ import pytest
 from PIL import Image
 
 from sightline.build import stylenet
-from sightline.build.journal import JOURNAL
 from sightline.build.restyle import STYLES, Restyle, find_styles, refuse_clashes, resized
 from sightline.build.sources import Source, folder_sources
 from sightline.build.stylenet import paint, read_weights, shapes
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, read_groups
+from sightline.formats.journal import JOURNAL
 
 PROMPT = "Please describe the place in the image in two sentences."
 Capture = pytest.CaptureFixture[str]

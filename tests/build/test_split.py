@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from sightline.build.split import proportional, split_table, write_split
 from sightline.cli.main import main
@@ -85,7 +87,7 @@ def test_the_same_seed_draws_the_same_rows_and_another_one_others(tmp_path: Path
 
 def test_the_files_are_as_the_release_has_them(tmp_path: Path) -> None:
     split = split_table(_table(tmp_path, {"web": 6, "stvqa": 2, "estvqa": 4}), 4, seed=3)
-    val, test = write_split(split, tmp_path / "mine")
+    val, test = write_split(split, {}, tmp_path / "mine")
     assert (val.name, test.name) == ("contextual_val.csv", "contextual_test.csv")
     whole, drawn, shown = _read(tmp_path / "all.csv"), _read(val), _read(test)
     assert Counter(row["category"] == "web" for row in drawn) == {True: 2, False: 2}
@@ -107,6 +109,53 @@ def test_the_command_tells_what_was_drawn_and_replaces_nothing(
     assert main(words) == 2
     assert "exists already; expected another --out, or --force" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0
+
+
+def with_pictures(folder: Path) -> Path:
+    """A table of four rows about three pictures; one has a folder of its own, one is not there."""
+    names = ("images/a.png", "images/deep/b.png", "images/a.png", "images/gone.png")
+    (folder / "images" / "deep").mkdir(parents=True)
+    for name, colour in (("images/a.png", "red"), ("images/deep/b.png", "blue")):
+        Image.new("RGB", (9, 7), colour).save(folder / name)
+    with (folder / "all.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["image_url", "instruction", "response", "category"])
+        writer.writerows([name, f"Name {number}.", "it", "web"] for number, name in enumerate(names))
+    return folder / "all.csv"
+
+
+def test_pictures_beside_the_table_come_along_and_the_printed_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = with_pictures(tmp_path / "whole")
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", "split", str(table), "--out", "data/mine", "--count", "3"]) == 0
+    told = capsys.readouterr()
+    assert "pictures: 2 in data/mine" in told.out
+    assert "missing or broken: 1\n  no such picture: images/gone.png" in told.err
+    for name in ("images/a.png", "images/deep/b.png"):
+        assert Path("data/mine", name).read_bytes() == (table.parent / name).read_bytes()
+    words = ["run", "contextual", "--data", "data/mine", "--split", "test", "--model", "baseline/chance"]
+    assert main([*words, "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert (result["samples"], result["errors"]) == (4, 1)
+
+
+def test_pictures_are_added_to_what_is_there_and_replace_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = with_pictures(tmp_path / "whole"), tmp_path / "mine"
+    (out / "images").mkdir(parents=True)
+    (out / "images" / "own.png").write_text("somebody's")
+    (out / "images" / "a.png").write_text("another")
+    words = ["build", "split", str(table), "--count", "2", "--out"]
+    assert main([*words, str(out)]) == 2
+    assert "a.png: exists already" in capsys.readouterr().err
+    assert not (out / "contextual_val.csv").exists()
+    assert main([*words, str(out), "--force"]) == 0
+    assert (out / "images" / "own.png").read_text() == "somebody's"
+    assert (out / "images" / "a.png").read_bytes() == (table.parent / "images" / "a.png").read_bytes()
+    assert main([*words, str(table.parent)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from PIL import Image
 
 from sightline.build.chances import ASKS
 from sightline.build.manifest import read_manifest
-from sightline.build.synthesize import CATEGORY, HEADER
+from sightline.build.synthesize import CATEGORY
 from sightline.cli.main import main
+from sightline.formats.contextual import COLUMNS
 from sightline.models.base import Capabilities
 from sightline.models.offline import Offline
 from sightline.prompts import load
@@ -54,7 +55,7 @@ def shown(request: Request) -> list[str]:
 @pytest.fixture
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     model = Writer()
-    monkeypatch.setattr("sightline.build.asking.resolve", lambda *_: [model])
+    monkeypatch.setattr("sightline.engine.asking.resolve", lambda *_: [model])
     return model
 
 
@@ -77,7 +78,7 @@ def build(*words: object, examples: str = "contextual") -> int:
     return main(["build", "synthesize", *given, *map(str, words)])
 
 
-def table(file: str = "out/contextual_val.csv") -> list[dict[str, str]]:
+def table(file: str = "out/contextual_synthetic.csv") -> list[dict[str, str]]:
     with open(file, newline="", encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
 
@@ -123,19 +124,21 @@ def test_the_examples_are_those_of_the_released_table(shared: Path) -> None:
 
 def test_the_folder_is_in_contextuals_layout_and_runs(photos: Path, writer: Writer, capsys: Capture) -> None:
     assert build("--preview", "sheet.png") == 0
-    assert [tuple(row) for row in table()] == 3 * [HEADER]
+    assert [tuple(row) for row in table()] == 3 * [COLUMNS]
     assert [row["image_url"] for row in table()] == [f"images/{name}.png" for name in ("blue", "grey", "red")]
     assert {row["category"] for row in table()} == {CATEGORY}
     assert Path("out/images/red.png").read_bytes() == (photos / "red.png").read_bytes()
     with Image.open("sheet.png") as sheet:
         assert sheet.height > 3 * 240
     capsys.readouterr()
-    words = ["run", "contextual", "--split", "val", "--data", "out", "--model", "baseline/chance", "--json"]
-    assert main(words) == 0
+    words = ["run", "contextual", "--split", "synthetic", "--data", "out", "--model", "baseline/chance"]
+    assert main([*words, "--json", "--against", "GPT-4V"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["samples"], result["errors"]) == (3, 0)
     subsets = {one["subset"] for one in result["metrics"]}
     assert {f"category={CATEGORY}", "scene=natural"} <= subsets
+    (overall,) = [one for one in result["metrics"] if (one["metric"], one["subset"]) == ("accepted", "all")]
+    assert [(one["value"], one["table"]) for one in overall["published"]] == [(68.6, "Table 7")]
 
 
 def test_copies_and_the_examples_themselves_are_not_asked_about(photos: Path, writer: Writer) -> None:
@@ -144,9 +147,18 @@ def test_copies_and_the_examples_themselves_are_not_asked_about(photos: Path, wr
     assert build() == 0
     assert len(writer.asked) == 3
     dropped = read_manifest(Path("out")).dropped
-    assert dropped["twin.png"] == "the same file as red.png"
-    assert dropped["one.jpg"] == "it is an example of the prompt"
-    assert dropped["broken.png"].startswith("not a picture")
+    assert dropped["twin"] == "the same file as red"
+    assert dropped["one"] == "it is an example of the prompt"
+    assert dropped["broken"].startswith("not a picture")
+
+
+def test_what_is_dropped_before_and_after_asking_goes_by_the_same_names(photos: Path, writer: Writer) -> None:
+    (photos / "broken.png").write_text("no picture")
+    writer.replies = {"blue": ASKS * ["nothing"]}
+    assert build() == 0
+    manifest = read_manifest(Path("out"))
+    assert manifest.dropped.keys() == {"broken", "twin", "blue"}
+    assert manifest.sources.keys() == {"red", "grey"}
 
 
 def test_a_reply_that_breaks_a_rule_is_asked_for_again_twice_and_then_dropped(
@@ -252,6 +264,8 @@ def test_a_model_that_takes_one_picture_is_refused(photos: Path, writer: Writer,
         (["--limit", "0"], "--limit leaves nothing"),
         (["--images", "gone"], "no such folder or file"),
         (["--preview", "sheet.jpg"], "ends in .png"),
+        (["--out", "photos/out"], "lies in the folder of the pictures"),
+        (["--out", "contextual", "--force"], "2342209.jpg, which is read"),
         (["--max-cost", "1"], "without a price"),
     ],
 )

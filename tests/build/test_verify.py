@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from sightline.build.marks import Mark, Rule
-from sightline.build.verify import PUBLISHED, Verified, read_lines, share_right, verify
+from sightline.build.verify import Verified, read_lines, share_right, verify
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.metrics.statistics import wilson
@@ -73,7 +73,7 @@ def test_accepted_lines_are_a_data_folder_and_the_others_go_back_with_votes_and_
     assert run(table, "--people", anna, "--people", ben, "--out", "out") == 0
     assert [row["response"] for row in rows("out/contextual_val.csv")] == ["R0", "R4"]
     assert tuple(rows("out/contextual_val.csv")[0]) == HEADER
-    assert [path.name for path in Path("out/images").iterdir()] == ["a.png"]
+    assert sorted(path.name for path in Path("out/images").iterdir()) == ["a.png", "b.png"]
     (rejected,) = rows("out/rejected.csv")
     assert rejected["response"] == "R2"
     assert [rejected[name] for name in ("round", "right", "wrong", "remarks")] == [
@@ -99,7 +99,7 @@ def test_later_marks_join_the_folder_and_other_lines_are_refused(table: Path, ca
     assert run(fewer, "--people", anna, "--out", "out") == 2
     assert "was built from something else" in capsys.readouterr().err
     assert run(fewer, "--people", anna, "--out", str(table.parent)) == 2
-    assert "holds something else" in capsys.readouterr().err
+    assert "fewer.csv, which is read" in capsys.readouterr().err
     assert len(rows(table)) == 5
 
 
@@ -161,10 +161,92 @@ def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> Non
     assert (metric.value, metric.n, metric.clusters) == (75.0, 4, 4)
     assert (metric.low, metric.high) == pytest.approx([100 * bound for bound in wilson(3, 4)])
     assert metric.published is not None
-    assert metric.published[0].value == PUBLISHED == 96.0
+    assert [(one.value, one.comparable) for one in metric.published] == [(96.0, False)]
     nothing = share_right([Verified(lines[0], (), None)])
     assert (nothing.value, nothing.n) == (None, 0)
     assert nothing.reason
+
+
+def test_beside_other_data_than_contextuals_stands_no_figure_of_its_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = put(Path("questions.csv"), [{"id": "1", "question": "What does it mean?", "answer": "A"}])
+    (line,) = read_lines([table])
+    assert share_right([Verified(line, (Mark(True, "a"),), True)]).published is None
+    assert run(table, "--write", "list.csv") == 0
+    lines = [{**rows("list.csv")[0], "mark": "right", "by": "anna"}]
+    assert run(table, "--people", put(Path("anna.csv"), lines), "--out", "out") == 0
+    told = capsys.readouterr()
+    assert "100.0" in told.out
+    assert "96" not in told.out
+    assert "ConTextual" not in told.out + told.err
+
+
+def test_columns_called_as_the_lists_own_are_shown_and_cost_no_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = {"key": "q1", "by": "the author", "mark": "7", "remark": "old", "picture": "a.jpg"}
+    table = put(Path("questions.csv"), [{**content, "question": "What?"}])
+    assert run(table, "--write", "list.csv") == 0
+    (shown,) = rows("list.csv")
+    assert {name: shown[f"{name} (table)"] for name in content} == content
+    assert (shown["mark"], shown["by"], shown["remark"], shown["picture"]) == ("", "", "", "")
+    filled = put(Path("ben.csv"), [{**shown, "mark": "wrong", "by": "ben"}])
+    assert run(table, "--people", filled, "--out", "out") == 0
+    (rejected,) = rows("out/rejected.csv")
+    assert {name: rejected[name] for name in content} == content
+    (decided,) = json.loads(Path("out/verification.json").read_text())["decided"]
+    assert decided["marks"] == [{"yes": False, "by": "ben", "remark": ""}]
+
+
+@pytest.mark.parametrize("revised", ["round1/rejected.csv", "revised.csv"])
+def test_a_revised_line_keeps_its_picture(table: Path, revised: str, capsys: Capture) -> None:
+    run(table, "--write", "list.csv")
+    anna = marked("list.csv", {"R2": "wrong", "R0": "right"}, "anna")
+    assert run(table, "--people", anna, "--out", "round1") == 0
+    line = {**rows("round1/rejected.csv")[0], "response": "R2, said better"}
+    put(Path(revised), [line])
+    if revised.startswith("round1"):
+        assert run(revised, "--write", "list2.csv") == 0
+        assert rows("list2.csv")[0]["picture"] == "round1/images/b.png"
+    assert run(table, revised, "--write", "list3.csv") == 0
+    assert rows("list3.csv")[-1]["picture"].endswith("images/b.png")
+    ben = marked("list3.csv", {"R2, said better": "right"}, "ben")
+    assert run(table, revised, "--people", anna, "--people", ben, "--out", "round2") == 0
+    assert [row["response"] for row in rows("round2/contextual_val.csv")] == ["R0", "R2, said better"]
+    picture = table.parent / "images" / "b.png"
+    assert Path("round2/images/b.png").read_bytes() == picture.read_bytes()
+    assert "missing or broken" not in capsys.readouterr().err
+
+
+def test_a_picture_that_is_not_there_or_broken_is_told_and_stands_in_the_manifest(
+    table: Path, capsys: Capture
+) -> None:
+    (table.parent / "images" / "c.png").write_text("no picture")
+    run(table, "--write", "list.csv")
+    anna = marked("list.csv", dict.fromkeys(("R0", "R3", "R4"), "right"), "anna")
+    assert run(table, "--people", anna, "--out", "out") == 0
+    told = capsys.readouterr().err
+    assert "pictures missing or broken: 2" in told
+    assert "no such picture: images/d.png" in told
+    assert "not a picture in a format that is known" in told
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    assert manifest["missing"].keys() == {"images/c.png", "images/d.png"}
+    assert [path.name for path in Path("out/images").iterdir()] == ["a.png"]
+
+
+def test_the_folder_of_a_table_that_is_read_is_not_replaced(table: Path, capsys: Capture) -> None:
+    run(table, "--write", "list.csv")
+    anna = marked("list.csv", {"R0": "right", "R1": "wrong"}, "anna")
+    assert run(table, "--people", anna, "--out", "round1") == 0
+    before = {path: path.read_bytes() for path in Path("round1").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    for tables in ([table, "round1/rejected.csv"], ["round1/contextual_val.csv"]):
+        assert run(*tables, "--people", anna, "--out", "round1", "--force") == 2
+        assert "round1: holds round1/" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path("round1").rglob("*") if path.is_file()} == before
 
 
 def test_more_marks_than_the_rule_knows_are_told(table: Path) -> None:

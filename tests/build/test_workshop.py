@@ -13,13 +13,13 @@ from msgspec import Struct
 from PIL import Image
 
 from sightline.build.decode import open_upright, save
-from sightline.build.journal import JOURNAL
 from sightline.build.manifest import Manifest, read_manifest
 from sightline.build.perturb import Perturb
 from sightline.build.sources import Source, folder_sources
 from sightline.build.workshop import Made, build, picture_name
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.groups import GroupLine, read_groups
+from sightline.formats.journal import JOURNAL
 from sightline.pictures import BadPicture
 
 Called = list[str]

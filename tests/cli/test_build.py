@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.build.journal import JOURNAL
 from sightline.build.manifest import read_manifest
 from sightline.cli.build_command import KINDS
 from sightline.cli.main import main
 from sightline.formats.groups import read_groups
+from sightline.formats.journal import JOURNAL
 
 Capture = pytest.CaptureFixture[str]
 
@@ -128,6 +128,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "lies in the folder of the pictures",
     ),
     "out is the pictures' folder": ([*JPEG, "--out", "{photos}"], "lies in"),
+    "out holds the pictures": (
+        [*JPEG, "--out", "{photos}/.."],
+        "which is read",
+    ),
     "no plugin": (
         ["build", "perturb", "{photos}", "--kind", "own", "--out", "{out}", "--plugin", "{out}.py"],
         "cannot be loaded",
@@ -338,6 +342,6 @@ def test_a_second_process_in_the_same_folder_is_refused(many: Path, tmp_path: Pa
         second = subprocess.run(words, capture_output=True, text=True)
         os.kill(process.pid, signal.SIGCONT)
     assert second.returncode == 2
-    assert "another process builds there" in second.stderr
+    assert "another process works there" in second.stderr
     assert process.returncode == 0
     assert content(out) == content(many / "whole")

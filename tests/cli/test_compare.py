@@ -92,6 +92,32 @@ def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
     assert len(full["rows"]) > 3
 
 
+def test_runs_that_were_judged_or_asked_differently_say_so(runs: Runs, capsys: Capture) -> None:
+    verdicts = (runs.folder / "wrong-1/verdicts.jsonl").read_text()
+    people = runs.folder / "people.jsonl"
+    people.write_text(verdicts.replace('"judge":"rules"', '"judge":"ann"'))
+    assert runs.run(runs.answers(1), "--judge", f"people:{people}", "--seed", "1") == 0
+    capsys.readouterr()
+    assert main(["report", "--list", "--json", *runs.store]) == 0
+    last = max(run["run"] for run in _tables(capsys))
+    assert runs.compare("2", str(last), "--json") == 0
+    ((told, *_),) = [table["notes"] for table in _tables(capsys)]
+    assert told == f"not alike in these runs: judge rules, then people:{people}; seed 0, then 1"
+    assert runs.compare("1", "2", "--json") == 0
+    ((first, *_),) = [table["notes"] for table in _tables(capsys)]
+    assert first.startswith("difference: "), "other answers are what is compared"
+
+
+def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "2", "--metric", "acc_p", "--metric", "bias_first", "--json") == 0
+    (table,) = _tables(capsys)
+    rows = _rows(table)
+    nulls = [" ".join(place) for place in rows if rows[place]["difference value"] is None]
+    for place in nulls:
+        assert any("no value, no group counts in both runs" in note for note in table["notes"]), place
+    assert nulls
+
+
 def test_every_form_prints(runs: Runs, capsys: Capture) -> None:
     assert runs.compare("1", "3", "--tests") == 0
     said = capsys.readouterr().out

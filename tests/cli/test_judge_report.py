@@ -56,9 +56,33 @@ def test_the_cases_are_161_verdicts_of_which_five_are_contradicted(words: list[s
     assert any("Table 4" in note and "GPT-4 85.9 and 0.71" in note for note in whole["notes"])
 
 
+def test_the_errors_of_a_responder_are_those_that_the_marks_beside_its_responses_name(
+    words: list[str], cases: list[dict[str, Any]], capsys: Capture
+) -> None:
+    errors = next(one for one in tables(capsys, *words) if one["title"].startswith("Errors that people see"))
+    found = {(row["responder"], row["error"]): (row["value"], row["n"]) for row in errors["rows"]}
+    told = [one for one in cases if one["annotation_verdict"] == one["verdict"]]
+    for responder in {responder for responder, _ in found}:
+        marks = [one["annotation"].casefold() for one in told if one["model"] == responder]
+        marks = [mark for mark in marks if mark != "wrong response"]
+        for part, error in (("hallucination", "hallucination"), ("fine-grained", "fine-grained perception")):
+            share = 100 * sum(part in mark for mark in marks) / len(marks)
+            assert found[responder, error] == (pytest.approx(share), len(marks))
+    assert {error for _, error in found} == {
+        "context-sensitive reasoning",
+        "fine-grained perception",
+        "hallucination",
+        "not grounded",
+        "incorrect reasoning",
+        "partially correct",
+    }
+
+
 def test_partly_right_answers_may_be_left_out(words: list[str], capsys: Capture) -> None:
-    (rules,) = tables(capsys, *words, "--partly", "left-out")[0]["rows"]
+    whole = tables(capsys, *words, "--partly", "left-out")[0]
+    (rules,) = whole["rows"]
     assert rules["n"] == 161 - 14
+    assert any(note.startswith("5 verdicts are contradicted") for note in whole["notes"])
 
 
 def test_the_rules_never_contradict_a_caption_where_they_decide(words: list[str], capsys: Capture) -> None:
@@ -92,10 +116,12 @@ def test_there_is_a_table_by_responder_and_one_by_category(words: list[str], cap
         "Judges and metrics against people's majority",
         "Against people's majority, by responder",
         "Against people's majority, by category",
+        "Answers that people accept, by responder",
+        "Errors that people see, by responder",
     ]
     assert len(found[1]["rows"]) == 6, "the captions decide on no answer of a person"
     assert sum(row["n"] for row in found[1]["rows"]) == 161
-    scenes = tables(capsys, *words, "--by", "scene")[-1]["rows"]
+    scenes = tables(capsys, *words, "--by", "scene")[2]["rows"]
     assert {row["scene"] for row in scenes} == {"natural", "digital"}
 
 
@@ -138,9 +164,10 @@ def test_what_was_imported_is_reported_like_the_file_itself(
     (tmp_path / "verdicts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in judged))
     capsys.readouterr()
     call = ["judge-report", str(tmp_path / "verdicts.jsonl"), "--human", str(people)]
-    whole, by_responder, by_category = tables(capsys, *call)
+    whole, by_responder, by_category, accepted, errors = tables(capsys, *call)
     (copy,) = whole["rows"]
     assert (copy["n"], copy["roc_auc value"], copy["kappa value"]) == (161, 100, 1)
     direct = tables(capsys, *words)
     for ours, theirs in ((by_responder, direct[1]), (by_category, direct[2])):
         assert [row["n"] for row in ours["rows"]] == [row["n"] for row in theirs["rows"]]
+    assert [accepted["rows"], errors["rows"]] == [table["rows"] for table in direct[3:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import resource
@@ -10,12 +11,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.data.hostile import LIMITS, Hostile, Page, counts, drawn, files, hostile, noise, page, settle
 
+from sightline.data import put
 from sightline.data.collect import collect
 from sightline.data.noted import MANIFEST
 from sightline.data.put import part_of
@@ -216,13 +219,48 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hos
 
     hostile.pages["/a.png"] = again
     assert settle(wanted, tmp_path).fetched == 1
-    assert "another process builds there" in str(inside[0])
+    assert "another process works there" in str(inside[0])
     assert "another --to" in str(inside[0])
+
+
+def test_a_copy_that_is_not_whole_is_not_taken_for_the_picture(
+    hostile: Hostile, tmp_path: Path, three: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may write to a picture while it is copied: what counts is what was copied."""
+
+    def half(origin: Path, part: Path) -> None:
+        content = origin.read_bytes()
+        part.write_bytes(content[: len(content) // 2])
+
+    monkeypatch.setattr(put, "copy", half)
+    fresh = tmp_path / "fresh"
+    assert counts(collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)) == (0, 3, 0)
+    for entry in manifest(fresh)["pictures"].values():
+        content = (fresh / entry["path"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == entry["sha256"]
+        assert content == (tmp_path / entry["path"]).read_bytes()
+
+
+def test_other_pictures_come_while_the_disk_is_slow(
+    hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def sync(_: int) -> None:
+        threads.append(threading.get_ident())
+
+    monkeypatch.setattr(os, "fsync", sync)
+    wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abc"})
+    assert counts(settle(wanted, tmp_path)) == (0, 3, 0)
+    # That of the manifest comes when all is done.
+    assert len(threads) >= 3
+    assert threading.get_ident() not in threads[:3]
 
 
 PROGRAM = """
 import json, signal, sys
 from pathlib import Path
+from sightline.data import put
 from sightline.data.collect import collect
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 collect(json.loads(sys.argv[1]), Path(sys.argv[2]), private=True)

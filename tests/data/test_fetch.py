@@ -192,6 +192,8 @@ def test_a_host_that_fails_every_time_is_given_up(hostile: Hostile, tmp_path: Pa
     assert len(reasons) == 60
     assert LIMITS.manners.patience <= len(hostile.asked) < LIMITS.manners.patience + LIMITS.manners.per_host
     assert reasons.count("host given up") > 60 - len(hostile.asked)
+    told = {lost.detail for lost in found.missing.values() if lost.reason == "host given up"}
+    assert told == {"127.0.0.1 failed 12 times in a row, the last time: HTTP 502: Bad Gateway"}
 
 
 def test_dead_links_between_good_ones_do_not_give_the_host_up(hostile: Hostile, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,22 @@ def test_the_layout_of_the_docs_is_what_it_prints(capsys: pytest.CaptureFixture[
     exec(python_blocks("reading.md")[-1], {})
     printed = re.findall(r"```text\n(.*?)```", (DOCS / "reading.md").read_text(), re.DOTALL)
     assert capsys.readouterr().out == printed[0]
+
+
+def test_the_pictures_of_the_docs_read_as_the_docs_say(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("rapidocr", reason="needs the extra 'ocr'")
+    if not version("rapidocr").startswith("3.10."):
+        pytest.skip("the docs say what RapidOCR 3.10 reads")
+    page = (DOCS / "reading.md").read_text()
+    told = re.findall(r"\*\*`(.+?)`\*\*.*?```text\n(.*?)```", page, re.DOTALL)
+    assert len(told) == 10
+    pictures = [str(shared / "data" / name) for name, _ in told]
+    words = ["build", "read", *pictures, "--text", "layout", "--store", str(tmp_path / "s.db"), "--quiet"]
+    assert main([*words, "--processes", "1", "--threads", "1"]) == 0
+    blocks = [f"== {path}\n{text}" for path, (_, text) in zip(pictures, told, strict=True)]
+    assert capsys.readouterr().out.split("\n\n") == [*(block.rstrip("\n") for block in blocks), ""]
 
 
 def test_the_groups_file_of_the_docs_runs(

@@ -95,6 +95,27 @@ def test_a_judge_that_says_nothing_is_asked_twice_and_then_listed(
     assert any("judge replies that hold no verdict" in note for note in evaluation.result.notes)
 
 
+def test_a_judge_whose_host_is_gone_takes_no_second_chance_from_the_next(
+    mock: Servers, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.engine.limiter.TRIAL_PAUSES", (0.01, 0.01, 0.01))
+    gone = mock("--fail-rate", 1, "--fail-codes", 500)
+    unsure = mock("--words", "I would say it depends")
+    evaluation = run(data, mock(), tmp_path / "s.db", judge=[gone.model, unsure.model])
+    assert evaluation.judge_counts.stopped == "host"
+    assert evaluation.result.judge_errors == 24
+    assert unsure.stats()["requests"] == 48
+
+
+def test_several_judges_share_one_budget(mock: Servers, data: Path, tmp_path: Path) -> None:
+    server, *judges = mock(), mock("--words", "Judgement: Yes"), mock("--words", "Judgement: No")
+    options: dict[str, Any] = {"judge": [judge.model for judge in judges], "max_requests": 60}
+    evaluation = run(data, server, tmp_path / "s.db", **options)
+    assert [one.stats()["requests"] for one in (server, *judges)] == [24, 24, 12]
+    assert (evaluation.judge_counts.asked, evaluation.judge_counts.stopped) == (36, "budget")
+    assert evaluation.exit_status == 4
+
+
 def test_a_broken_picture_is_one_error_and_ends_nothing(mock: Servers, data: Path, tmp_path: Path) -> None:
     (data / "images/val-003.png").unlink()
     evaluation = run(data, mock(), tmp_path / "s.db")

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.evaluation.judge_report import JudgeReport, Row, judge_report
+from sightline.evaluation.judge_report import judge_report
 from sightline.evaluation.spec import Spec
 from sightline.evaluation.testimony import read_testimony
 from sightline.formats.jsonl import write_answers
 from sightline.formats.verdicts import write_verdicts
+from sightline.metrics.judging import JudgeReport, Row
+from sightline.report.judges import judge_tables
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 
 SAID: dict[str, VerdictName] = {"r": "right", "w": "wrong", "u": "undecided", "e": "error", "m": "miss"}
@@ -66,8 +69,9 @@ def folder(place: Path, given: Sequence[Verdict], said: Sequence[Outcome] = (), 
     if said:
         write_answers(said, place / "answers.jsonl")
     if model:
-        metrics = {"benchmark": "contextual", "model": model, "versions": {"rouge_l": "rouge-score 9"}}
-        (place / "metrics.json").write_text(json.dumps(metrics))
+        metrics = {"benchmark": "contextual", "setting": "default", "model": model}
+        versions = {"rouge_l": "rouge-score 9"}
+        (place / "metrics.json").write_text(json.dumps({**metrics, "versions": versions}))
     return str(place)
 
 
@@ -118,7 +122,7 @@ def test_numbers_of_answers_are_ranked_and_decide_nothing(tmp_path: Path) -> Non
     found = report(folder(tmp_path / "a", people, answers(4, scores=[50, 30, 40, 10]), "llava"))
     rouge = row(found, "rouge_l")
     assert rouge.roc_auc.value == pytest.approx(75)
-    assert (rouge.decided, rouge.agreement.value, rouge.kappa.value) == (0, None, None)
+    assert (rouge.decided, rouge.agreement.value, rouge.kappa.value) == (None, None, None)
     assert found.versions == {"rouge_l": "rouge-score 9"}
     assert {one.judge for one in found.rows} == {"rouge_l"}, "a flag such as refused is no metric"
     assert (rouge.roc_auc.clusters, rouge.roc_auc.n) == (2, 4)
@@ -190,6 +194,46 @@ def test_a_verdict_is_on_the_variant_that_it_names(tmp_path: Path) -> None:
     ]
     found = report(folder(tmp_path / "a", given, answers(2), "llava"))
     assert {one.judge for one in found.rows} == {"any"}
+    assert found.notes == ["2 of 2 verdicts by gpt are on none of these answers"]
+
+
+def test_a_verdict_without_a_variant_is_on_the_answer_that_others_name_with_one(tmp_path: Path) -> None:
+    given = [*verdicts("ann", "person", "rw"), *verdicts("gpt", "model", "rw", variant="v")]
+    found = report(folder(tmp_path / "a", given))
+    assert (found.people.answers, row(found, "gpt").answers, found.notes) == (2, 2, [])
+
+
+def test_an_answer_that_two_files_hold_under_two_names_counts_once_and_for_both(tmp_path: Path) -> None:
+    given = [*verdicts("ann", "person", "rrww"), *verdicts("gpt", "model", "rwww")]
+    one, again = (
+        folder(tmp_path / name, given, answers(4, scores=scores), model)
+        for name, scores, model in (("a", [4, 3, 2, 1], "llava"), ("b", [], "file:llava.jsonl"))
+    )
+    found = report(one, again)
+    assert row(found, "gpt") == row(report(one), "gpt")
+    assert (found.people.answers, row(found, "gpt").answers, row(found, "rouge_l").answers) == (4, 4, 4)
+    for model in ("llava", "file:llava.jsonl"):
+        assert row(found, "gpt", f"responder={model}").answers == 4
+
+
+def test_one_picture_under_two_names_is_one_cluster(tmp_path: Path) -> None:
+    """A run knows the digest of a picture, answers that were imported without it its path."""
+    seen = answers(4)
+    by_path = [replace(one, cluster=f"file images/{one.sample}.jpg") for one in answers(4, "b")]
+    # Of the second file, one more sample shows the first one's picture.
+    shared = replace(by_path[0], sample="9", key="b9")
+    given = [
+        *verdicts("ann", "person", "rrww"),
+        *verdicts("ann", "person", "rwrw", "b"),
+        Verdict(("b9",), "correct", "s", "ann", "person", "right"),
+        *verdicts("gpt", "model", "rrwr"),
+        *verdicts("gpt", "model", "rwrr", "b"),
+    ]
+    one = folder(tmp_path / "a", given, seen, "llava")
+    other = folder(tmp_path / "b", given, [*by_path, shared], "qwen")
+    assert row(report(one, other), "gpt").agreement.clusters == 2
+    assert row(report(one), "gpt").agreement.clusters == 2
+    assert report(one, other).people.answers == 9
 
 
 def test_the_best_judge_is_named_and_the_others_held_against_it(tmp_path: Path) -> None:
@@ -205,6 +249,22 @@ def test_the_best_judge_is_named_and_the_others_held_against_it(tmp_path: Path) 
     assert contrast.difference.value == pytest.approx(-45)
     assert contrast.needed is not None
     assert contrast.needed < 40
+
+
+def test_the_best_judge_is_chosen_by_what_all_who_come_into_question_have_read(tmp_path: Path) -> None:
+    """An area of 100 over four easy answers says little beside one of 97.5 over all forty."""
+    given = [
+        *verdicts("ann", "person", "rw" * 20),
+        *verdicts("good", "model", "rw" * 19 + "ww"),
+        *verdicts("bad", "model", "rrww" * 10),
+        *verdicts("brief", "model", "rwrw"),
+    ]
+    found = report(folder(tmp_path / "a", given))
+    assert row(found, "brief").roc_auc.value == 100
+    assert found.best == "good"
+    assert [(name, one.difference.n) for name, one in found.contrasts] == [("brief", 4), ("bad", 40)]
+    (note, *_) = judge_tables(found)[1].notes
+    assert note.startswith("the highest ROC-AUC of those that read 40 answers, which brief (4) did not: good")
 
 
 def test_people_among_themselves(tmp_path: Path) -> None:
@@ -223,9 +283,23 @@ def test_people_among_themselves(tmp_path: Path) -> None:
 
 def test_verdicts_on_other_answers_are_refused(tmp_path: Path) -> None:
     results = folder(tmp_path / "a", verdicts("gpt", "model", "rw"), answers(2), "llava")
-    write_verdicts(verdicts("ann", "person", "--"), tmp_path / "none.jsonl")
-    with pytest.raises(UserError, match=r"people decided on none of the 2 answers.*--human FILE"):
-        report(results)
+    write_verdicts(verdicts("ann", "person", "rw", "z"), tmp_path / "others.jsonl")
+    told = r"people decided on none of the 2 answers.*2 of 2 verdicts by ann.*--human FILE"
+    with pytest.raises(UserError, match=told):
+        report(results, human=[str(tmp_path / "others.jsonl")])
+
+
+def test_verdicts_that_match_no_answer_are_left_out_and_told(tmp_path: Path) -> None:
+    own = [*verdicts("ann", "person", "rrww"), *verdicts("gpt", "model", "rwww")]
+    results = folder(tmp_path / "a", own, answers(4), "llava")
+    write_verdicts([*verdicts("bob", "person", "rw"), *verdicts("bob", "person", "rwr", "z")], tmp_path / "v")
+    folder(tmp_path / "b", verdicts("gpt", "model", "r", "z"))
+    found = report(results, str(tmp_path / "b"), human=[str(tmp_path / "v")])
+    assert found.notes == [
+        "3 of 5 verdicts by bob are on none of these answers",
+        "1 of 5 verdicts by gpt are on none of these answers",
+    ]
+    assert (found.people.raters, found.people.answers, row(found, "gpt").answers) == (2, 4, 3)
 
 
 def test_people_alone_are_no_judge_report(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,33 @@ def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path:
     own = run().result
     assert own.options["drawn"] is None
     assert any(metric.published for metric in own.metrics)
+
+
+@pytest.mark.parametrize("split", ["test", "val"])
+def test_only_the_released_tables_are_set_beside_the_paper(split: str, shared: Path, tmp_path: Path) -> None:
+    """A table of as many lines as the released one, such as `build split` writes of other data."""
+    table = f"contextual_{split}.csv"
+    copies = {name: tmp_path / name / table for name in ("released", "own")}
+    for copy in copies.values():
+        copy.parent.mkdir()
+        shutil.copy(shared / "data/contextual" / table, copy)
+    copies["own"].write_text(copies["own"].read_text().replace("What", "Which", 1))
+    found = {
+        name: sightline.run(
+            "contextual",
+            model="baseline/chance",
+            data=copy.parent,
+            split=split,
+            store=str(tmp_path / "s.db"),
+            against="GPT-4V",
+        ).result
+        for name, copy in copies.items()
+    }
+    assert found["released"].options["own"] is None
+    assert any(metric.published for metric in found["released"].metrics)
+    assert found["own"].options["own"] is True
+    assert not any(metric.published for metric in found["own"].metrics)
+    assert "other data than the paper released: no published figures beside them" in found["own"].notes
 
 
 def test_a_judge_that_takes_no_pictures_is_refused_where_it_is_to_see_them(

@@ -21,8 +21,8 @@ from sightline.formats.contextual import (
     write_judgements,
     write_predictions,
 )
-from sightline.formats.contextual_cases import contradicted, reading
-from sightline.formats.read import of_model
+from sightline.formats.contextual_cases import PARTLY, contradicted, reading
+from sightline.formats.read import of_model, only_of_model
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 
 CLOCK = "https://textvision-data-quality.s3.us-west-1.amazonaws.com/time-images/thb_8411.jpg"
@@ -157,6 +157,9 @@ def test_of_a_file_of_several_models_one_must_be_named(tmp_path: Path) -> None:
         of_model(predictions, "A", file)
     alone = read(tmp_path / "one.json", {"a": {CLOCK: "Ten."}})
     assert of_model(alone, "whatever it is called here", tmp_path / "one.json") == alone
+    assert only_of_model(alone, "a", tmp_path / "one.json") == alone
+    with pytest.raises(UserError, match="1 model, none of them 'gemini'; expected --model with one of a"):
+        only_of_model(alone, "gemini", tmp_path / "one.json")
 
 
 @pytest.mark.parametrize(
@@ -177,6 +180,22 @@ def test_what_is_wrong_in_a_file_is_told_with_its_place(tmp_path: Path, content:
     with pytest.raises(UserError, match=where) as error:
         read(tmp_path / "f.json", content)
     assert str(tmp_path / "f.json") in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"a": {}}\n{"b": {}}', '[{"a": {}}, {"b": {}}]'])
+def test_judgements_are_one_object(tmp_path: Path, content: str) -> None:
+    answers = read(tmp_path / "master.json", {"a": {CLOCK: "Ten."}})
+    (tmp_path / "j.json").write_text(content)
+    with pytest.raises(UserError, match="is not one object"):
+        with_judgements(answers, tmp_path / "j.json")
+
+
+def test_a_number_beside_a_verdict_does_not_make_it_partly_right(shared: Path) -> None:
+    """Of people's verdicts only those of the appendix say 'partially correct'; a 0.5 may mean anything."""
+    half = Verdict((), "correct", "s", "anna", "person", "right", value=0.5)
+    assert reading([half], "left-out") == [half]
+    said = verdicts(read(shared / "data/contextual/appendix_cases.jsonl"))
+    assert sum(PARTLY in one.scores for one in said) == 14
 
 
 def test_a_judgement_of_an_answer_that_is_not_there_is_refused(tmp_path: Path) -> None:

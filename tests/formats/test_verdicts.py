@@ -22,6 +22,7 @@ VERDICTS = st.builds(
     value=st.none() | st.floats(allow_nan=False, allow_infinity=False),
     raw=st.text(),
     extracted=st.none() | st.text(),
+    labels=st.lists(st.text()).map(tuple),
 )
 
 

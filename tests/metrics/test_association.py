@@ -21,7 +21,7 @@ from sightline.metrics.association import (
     Statistic,
     value_of,
 )
-from sightline.metrics.statistics import Floats, rank_correlation
+from sightline.metrics.statistics import Floats
 
 pytest.importorskip("sklearn", reason="needs the extra 'dev'")
 pytest.importorskip("krippendorff", reason="needs the extra 'dev'")
@@ -166,12 +166,22 @@ def test_a_weight_stands_for_so_many_copies(statistic: Statistic, data: st.DataO
         assert weighed == pytest.approx([copied, copied], abs=1e-9)
 
 
-@given(SCORED)
-def test_spearman_is_the_rank_correlation_of_the_tables(pairs: Pairs) -> None:
-    first, second = columns(pairs)
-    ours, known = value_of(SPEARMAN, first, second), rank_correlation(first.tolist(), second.tolist())
-    assert (ours is None) == (known is None)
-    assert ours == pytest.approx(known, abs=1e-9) if known is not None else True
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=30))
+def test_spearman_of_two_series_with_ties_is_scipys(points: list[tuple[int, int]]) -> None:
+    first, second = np.array(points, dtype=np.float64).T
+    found = value_of(SPEARMAN, first, second)
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        assert found is None
+    else:
+        assert found == pytest.approx(scipy_spearman(first, second), abs=1e-9)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=40, unique=True))
+def test_spearman_reads_the_order_alone(series: list[float]) -> None:
+    values = np.array(series)
+    ranks = values.argsort().argsort().astype(np.float64)
+    assert value_of(SPEARMAN, values, ranks) == 1
+    assert value_of(SPEARMAN, values, -ranks) == -1
 
 
 @given(SCORED.filter(bool))

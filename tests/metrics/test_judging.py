@@ -72,7 +72,8 @@ def test_what_people_all_call_right_has_no_value_and_a_reason(statistic: Statist
 def test_nothing_judged_is_no_value_and_not_zero(statistic: Statistic) -> None:
     nothing = np.array([])
     found = measured(statistic, nothing, nothing, [])
-    assert (found.value, found.n, found.clusters, found.reason) == (None, 0, 0, NOTHING)
+    reason = statistic.absent if statistic.share else NOTHING
+    assert (found.value, found.n, found.clusters, found.reason) == (None, 0, 0, reason)
 
 
 def test_a_perfect_judge_has_no_interval_rather_than_one_without_width() -> None:

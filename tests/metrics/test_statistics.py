@@ -21,7 +21,6 @@ from sightline.metrics.statistics import (
     correlation,
     intervals,
     percentile_interval,
-    rank_correlation,
     resampled_ratios,
     wilson,
 )
@@ -67,22 +66,6 @@ def test_correlation_of_fewer_than_two_points_is_undefined() -> None:
 def test_correlation_refuses_series_of_different_lengths() -> None:
     with pytest.raises(ValueError, match="3 and 2"):
         correlation([1, 2, 3], [1, 2])
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=30))
-def test_rank_correlation_equals_scipys_with_ties_too(points: list[tuple[int, int]]) -> None:
-    x, y = zip(*points, strict=True)
-    found = rank_correlation(x, y)
-    if len(set(x)) == 1 or len(set(y)) == 1:
-        assert found is None
-    else:
-        assert found == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
-
-
-def test_rank_correlation_reads_the_order_alone() -> None:
-    assert rank_correlation([1, 2, 3, 4], [1, 10, 100, 1e200]) == 1
-    assert rank_correlation([1, 2, 3, 4], [0, -1, -2, -1e200]) == -1
-    assert rank_correlation([], []) is None
 
 
 def test_context_awareness_goes_with_acc_p_and_hardly_with_acc_q_as_printed(shared: Path) -> None:

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from sightline.build.gallery import look_at
@@ -21,7 +23,7 @@ from sightline.models import rapid_ocr
 from sightline.models.layout import layout_text, plain_text
 from sightline.models.rapid_ocr import RapidOcr
 from sightline.models.reader import Reader
-from sightline.pictures import look
+from sightline.pictures import BadPicture, look
 from sightline.types import Picture, PictureFile
 
 installed = pytest.mark.skipif(
@@ -149,6 +151,43 @@ def test_the_identity_is_of_engine_version_and_weights_and_costs_no_engine() -> 
     again = pickle.loads(pickle.dumps(reader))
     assert again.identity == reader.identity
     assert len(pickle.dumps(reader)) < 2_000
+
+
+@installed
+def test_an_engine_that_cannot_be_loaded_is_one_message(
+    pictures: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rapidocr
+
+    def broken(**_: object) -> NoReturn:
+        raise RuntimeError("libonnxruntime.so\nundefined symbol: OrtGetApiBase")
+
+    monkeypatch.setattr(rapidocr, "RapidOCR", broken)
+    with pytest.raises(UserError, match=r"cannot be loaded: undefined symbol.*; expected pip install"):
+        read_all(look_at(pictures_at([pictures])), RapidOcr(threads=61), store)
+
+
+@installed
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_engine_that_reads_nothing_is_one_message_and_a_picture_that_it_cannot_read_one_of_its_own(
+    pictures: Path, store: Store, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    class Found:
+        txts = None
+
+    def engine(pixels: NDArray[np.uint8]) -> Found:
+        if whole or pixels.shape[:2] == (160, 400):
+            raise RuntimeError("onnxruntime: no such operator")
+        return Found()
+
+    monkeypatch.setattr(rapid_ocr, "_engine", lambda *_: engine)
+    gallery, reader = look_at(pictures_at([pictures])), RapidOcr()
+    if whole:
+        with pytest.raises(UserError, match="reads no picture: onnxruntime: no such operator"):
+            read_all(gallery, reader, store)
+    else:
+        read = read_all(gallery, reader, store)
+        assert [name for name, words in read.items() if isinstance(words, BadPicture)] == ["sign.jpg"]
 
 
 def test_what_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from PIL import Image
 from sqlalchemy import create_engine, text
 
-from sightline.engine.readings import readings_of
+from sightline.engine.readings import readings
 from sightline.engine.store import Store
 from sightline.models.reader import Reader, Word
 from sightline.pictures import BadPicture, PictureLimits, look, read_picture, transform_for
@@ -57,20 +57,20 @@ def test_each_picture_is_read_once_and_found_again_as_it_was(
     reader: Reader = (signs := Signs())
     wide, tall, square, _ = pictures
     for _ in range(2):
-        found = readings_of(pictures, reader, store)
+        found = dict(readings(pictures, reader, store))
         assert (found[wide.digest, ""], found[tall.digest, ""]) == ((STOP,), ())
         assert str(found[square.digest, ""]).endswith("it is square")
         assert len(found) == 3
     assert sorted(signs.read_so_far) == ["tall.png", "twin.png"]
     other = Store.open(str(tmp_path / "s.db"))
-    assert readings_of([wide], Signs(), other)[wide.digest, ""] == (STOP,)
+    assert dict(readings([wide], Signs(), other))[wide.digest, ""] == (STOP,)
     other.close()
 
 
 def test_another_reader_reads_anew(pictures: list[PictureFile], store: Store) -> None:
     for identity in ("signs 1", "signs 2"):
         signs = Signs(identity)
-        readings_of(pictures[:2], signs, store)
+        dict(readings(pictures[:2], signs, store))
         assert signs.read_so_far == ["wide.png", "tall.png"]
 
 
@@ -82,10 +82,10 @@ def test_a_picture_is_read_as_it_is_shown(pictures: list[PictureFile], store: St
     wide = pictures[0]
     small = replace(wide, transform=transform_for(wide, PictureLimits(max_side=5)))
     for _ in range(2):
-        found = readings_of([small, wide], Measures(), store)
+        found = dict(readings([small, wide], Measures(), store))
         boxes = [word.box for words in found.values() if isinstance(words, tuple) for word in words]
         assert [right for _, _, right, _ in boxes] == [5, 9]
-        assert readings_of([wide], Measures(), store) == {(wide.digest, ""): found[wide.digest, ""]}
+        assert dict(readings([wide], Measures(), store)) == {(wide.digest, ""): found[wide.digest, ""]}
 
 
 def test_what_was_read_before_an_interruption_is_kept(pictures: list[PictureFile], store: Store) -> None:
@@ -96,16 +96,16 @@ def test_what_was_read_before_an_interruption_is_kept(pictures: list[PictureFile
             return super().read(picture)
 
     with pytest.raises(KeyboardInterrupt):
-        readings_of(pictures[:2], Interrupted(), store)
+        dict(readings(pictures[:2], Interrupted(), store))
     signs = Signs()
-    readings_of(pictures[:2], signs, store)
+    dict(readings(pictures[:2], signs, store))
     assert signs.read_so_far == ["tall.png"]
 
 
 def test_readings_may_be_dropped_and_come_back(
     tmp_path: Path, pictures: list[PictureFile], store: Store
 ) -> None:
-    readings_of(pictures, Signs(), store)
+    dict(readings(pictures, Signs(), store))
     store.close()
     engine = create_engine(f"sqlite:///{tmp_path / 's.db'}")
     with engine.begin() as connection:
@@ -113,7 +113,7 @@ def test_readings_may_be_dropped_and_come_back(
     engine.dispose()
     again = Store.open(str(tmp_path / "s.db"))
     signs = Signs()
-    found = readings_of(pictures[:1], signs, again)
+    found = dict(readings(pictures[:1], signs, again))
     assert (found[pictures[0].digest, ""], signs.read_so_far) == ((STOP,), ["wide.png"])
     assert again.readings([]) == {}
     again.close()

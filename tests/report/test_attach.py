@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.report.published import attach, published, rows
@@ -162,9 +163,38 @@ def test_a_setting_beyond_the_paper_has_no_figures(codis: Make) -> None:
     assert all(metric.published is None for metric in attach(codis(setting="text-only")).metrics)
 
 
-def test_nothing_published_stands_beside_drawn_scenes_and_a_note_says_why(codis: Make) -> None:
-    result = attach(attach(codis(options={"drawn": True}), "GPT-4V"))
+def test_a_subset_of_fewer_samples_than_the_papers_is_not_comparable(iibench: Make) -> None:
+    """A key for a tenth of the questions leaves a tenth of every label."""
+    whole = iibench()
+    part = replace(whole, metrics=[replace(metric, n=metric.n // 10) for metric in whole.metrics])
+    for result, comparable in ((whole, True), (part, False)):
+        attached = attach(result, "GPT-4V")
+        for subset in ("all", "domain=Life", "domain=Environment"):
+            (value, *_) = figures(attached, "accuracy", subset)
+            assert value.comparable == comparable, subset
+    (life, *_) = figures(attach(part, "GPT-4V"), "accuracy", "domain=Life")
+    assert life.note == "over 58 here, 585 in the paper"
+
+
+def test_draws_do_not_stand_for_samples(iibench: Make) -> None:
+    """A tenth of the questions, asked ten times, is no whole split."""
+    drawn = iibench(options={"repeats": 10})
+    (value, *_) = figures(attach(drawn, "GPT-4V"), "accuracy")
+    assert value.note == "over 1,399 here, 13,990 in the paper"
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("drawn", "drawn scenes, not the data of the paper: no published figures beside them"),
+        ("own", "other data than the paper released: no published figures beside them"),
+    ],
+)
+def test_nothing_published_stands_beside_other_data_and_a_note_says_why(
+    codis: Make, option: str, why: str
+) -> None:
+    result = attach(attach(codis(options={option: True}), "GPT-4V"))
     assert all(metric.published is None for metric in result.metrics)
-    assert result.notes == ["drawn scenes, not the data of the paper: no published figures beside them"]
+    assert result.notes == [why]
     with pytest.raises(UserError, match="did you mean 'GPT-4V'"):
-        attach(codis(options={"drawn": True}), "GPT-4W")
+        attach(codis(options={option: True}), "GPT-4W")

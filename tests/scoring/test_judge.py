@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_the_prompt_is_that_of_figure_20(shared: Path) -> None:
     printed = [line.partition(":")[0] for line in figure.splitlines() if ":" in line][-4:]
     ours = [line.partition(":")[0] for line in f"Instruction: {example}".splitlines()]
     assert [*ours, "Response"] == printed
+
+
+def test_the_prompt_is_that_of_the_released_script_byte_for_byte() -> None:
+    """PROMPT of eval/response_eval_gpt4.py at 6e199b8, which calls the reference 'groundtruth'."""
+    released = PROMPT.replace("{reference}", "{groundtruth}").encode()
+    assert hashlib.sha256(released).hexdigest() == (
+        "f1d7ba5e9648f1cc8f9cee777cd209a980030bb63bbeebcbbaa9cd737252535e"
+    )
 
 
 def test_the_prompt_ends_behind_the_prediction_and_braces_in_answers_stay() -> None:

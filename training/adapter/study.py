@@ -27,9 +27,10 @@ from sightline.adapter.validate import Validation
 from sightline.build.mini import draw_mmr3
 from sightline.engine.store import Store
 from sightline.evaluation.adapted import adapted
-from sightline.evaluation.compare import compare
+from sightline.evaluation.compare import compare, tested
+from sightline.metrics.comparison import Comparison
 from sightline.report.adapted import SHOWN, adapted_table
-from sightline.report.comparison import comparison_table
+from sightline.report.comparison import comparison_table, rows_of
 from sightline.report.grid import Table
 from sightline.report.markdown import markdown
 
@@ -171,7 +172,7 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
                 label = LABELS[task.task.partition(":")[2]]
                 yield (
                     f"{arm.name}, {task.task} by {label}",
-                    [comparison_table(comparison, ("acc", "con", "agree"), label)],
+                    [_compared(comparison, ("acc", "con", "agree"), label)],
                 )
         for first, second in versus(list(trained)):
             found = [
@@ -180,10 +181,15 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
             ]
             yield (
                 f"{second.name} less {first.name}",
-                [comparison_table(comparison, SHOWN, None) for comparison in found],
+                [_compared(comparison, SHOWN, None) for comparison in found],
             )
     finally:
         store.close()
+
+
+def _compared(comparison: Comparison, metrics: Sequence[str], label: str | None) -> Table:
+    rows = rows_of(comparison, metrics, label)
+    return comparison_table(comparison, rows, tested(comparison, rows))
 
 
 def versus(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:

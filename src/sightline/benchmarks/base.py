@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -72,7 +72,10 @@ class Facts(Struct, frozen=True):
 
     `leading`: the metrics that compact tables show, of which more is better. `chance`: metric -> the line
     that says what guessing gets. `correlated`: the pairs of metrics whose correlation over models its paper
-    speaks of, by `coefficient`. `spread`: the metrics whose spread over models it speaks of.
+    speaks of, by `coefficient`. `spread`: the metrics whose spread over models it speaks of. `commands`: its
+    questions are instructions, most of them commands, so that their verbs can be counted. `texts`: those of a
+    data folder's split that its samples do not hold, by kind. `errors`: those of models that its paper
+    tells apart.
     """
 
     leading: tuple[str, ...] = ()
@@ -80,6 +83,14 @@ class Facts(Struct, frozen=True):
     correlated: tuple[tuple[str, str], ...] = ()
     coefficient: Literal["pearson", "spearman"] = "pearson"
     spread: tuple[str, ...] = ()
+    commands: bool = False
+    texts: Callable[[Path, str], Mapping[str, list[str]]] | None = None
+    errors: tuple[str, ...] = ()
+
+
+def defaults(benchmark: Benchmark, setting: Setting) -> dict[str, Any]:
+    """The options of a benchmark under a setting, where the user says nothing."""
+    return {**{name: option.default for name, option in benchmark.options.items()}, **setting.options}
 
 
 def about(group: Group, question: str = "correct") -> Iterator[Case]:

@@ -9,6 +9,7 @@ from typing import Any
 from sightline.benchmarks.base import Facts, Option, Setting, about
 from sightline.benchmarks.contextual_data import SPLITS, Shots, picture_of, read_samples
 from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
+from sightline.formats.contextual_cases import ERRORS
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.prompts import load
@@ -16,7 +17,7 @@ from sightline.scoring.acceptance import accept_by_rules
 from sightline.scoring.judge import accepted
 from sightline.scoring.options import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.types import Case, Group, Message, Metric, Probe, Sample, Term, Text, user
+from sightline.types import Case, Group, Message, Metric, Picture, Probe, Sample, Term, Text, user
 
 SAMPLING = {"temperature": 0, "max_tokens": 1024}
 SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"
@@ -25,7 +26,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "released": {"temperature": None, "max_tokens": 300},
     "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
 }
-"""`--gen NAME`: what the released scripts sent to GPT-4V and to Gemini."""
+"""`--gen NAME`: the sampling of the released scripts for GPT-4V and for Gemini. The former also sends the
+instruction before the picture: `--set first=instruction`."""
 
 TASKS = ("extractive", "math")
 """The kinds of tasks (Appendix G.1), which were not released."""
@@ -46,7 +48,10 @@ def _few_shot(shots: int, summary: str) -> Setting:
 
 
 class Contextual:
-    """506 test and 100 val instructions with a picture each; an instruction is a group of its own."""
+    """506 test and 100 val instructions with a picture each; an instruction is a group of its own.
+
+    The split `synthetic` is what `sightline build synthesize` writes.
+    """
 
     name = "contextual"
     title = "ConTextual: context-sensitive text-rich visual reasoning"
@@ -56,7 +61,7 @@ class Contextual:
     splits: tuple[str, ...] = SPLITS
     judged_by: tuple[str, ...] = ("rules", "model", "people")
     presets: Mapping[str, Mapping[str, Any]] = PRESETS
-    facts = Facts(leading=("accepted",))
+    facts = Facts(leading=("accepted",), commands=True, errors=ERRORS)
     settings: Mapping[str, Setting] = {
         setting.name: setting
         for setting in (
@@ -67,6 +72,7 @@ class Contextual:
     }
     options: Mapping[str, Option] = {
         "shots": Option(0, "solved instances that are shown first (Appendix D)", (0, 2, 4, 8)),
+        "first": Option("picture", "which of the two a turn begins with", ("picture", "instruction")),
         "held_out": Option(False, "leave out the eight instances that few-shot settings show", (True, False)),
         "variant": Option("0-shot", "the name that the probes bear"),
         "answers": Option(None, "file of references: image_url and response (csv, JSON, JSONL)"),
@@ -87,10 +93,11 @@ class Contextual:
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """One query: turns of picture, instruction and response for each example, then picture and
         instruction, with nothing around them (as the released scripts send it)."""
+        first = options["first"]
         yield Probe(
             sample=sample.id,
             variant=options["variant"],
-            messages=(*_examples(sample), user(sample.pictures[0], sample.question)),
+            messages=(*_examples(sample, first), _turn(sample.pictures[0], sample.question, first)),
             question=sample.question,
             references=sample.references,
             labels=sample.labels,
@@ -140,10 +147,14 @@ def accepted_terms(group: Group) -> Iterator[Term]:
 ACCEPTED = Metric("accepted", accepted_terms, source="ConTextual 3.2, Tables 3 and 5", absent=NOTHING)
 
 
-def _examples(sample: Sample) -> Iterator[Message]:
+def _turn(picture: Picture, instruction: str, first: str) -> Message:
+    return user(picture, instruction) if first == "picture" else user(instruction, picture)
+
+
+def _examples(sample: Sample, first: str) -> Iterator[Message]:
     """The turns of the examples."""
     for example in sample.record.examples:
-        yield user(picture_of(example, sample.pictures[0].root), example.instruction)
+        yield _turn(picture_of(example, sample.pictures[0].root), example.instruction, first)
         yield Message("assistant", (Text(example.response),))
 
 

@@ -14,12 +14,15 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.records import data_folder, refuse_doubles
 from sightline.errors import UserError
-from sightline.formats.contextual import picture_path
+from sightline.formats.contextual import ANSWER, COLUMNS, PICTURE, picture_path, table_name
 from sightline.formats.files import json_rows, read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import Labels, Picture, Sample
 
-SPLITS = ("test", "val")
+SYNTHETIC = "synthetic"
+"""The split that `build.synthesize` writes; it is no part of the release."""
+
+SPLITS = ("test", "val", SYNTHETIC)
 
 MISCELLANEOUS = "Miscellaneous Natural Scenes"
 """The category that the tables hold in two parts, SOURCES."""
@@ -72,11 +75,12 @@ def read_samples(
     of the same instances in val, where the folder has it, and of the file `answers`; `labels` is a file of
     tasks. Raises UserError with file and record where one is wrong.
     """
-    place = data_folder(folder, "contextual", _file(split))
-    tables = {name: _read(place / _file(name)) for name in SPLITS if (place / _file(name)).is_file()}
+    place = data_folder(folder, "contextual", table_name(split))
+    files = {name: place / table_name(name) for name in SPLITS}
+    tables = {name: _read(file) for name, file in files.items() if file.is_file()}
     solved = {(one.image_url, one.instruction): one for one in tables.get("val", {}).values()}
     known = {name for table in tables.values() for name in table}
-    given = _by_url(answers, "response", known)
+    given = _by_url(answers, ANSWER, known)
     tasks = _by_url(labels, "task", known)
     drawn = _drawn(place, list(solved.values()), shots) if shots.shown or shots.held_out else []
     left_out = {(one.image_url, one.instruction) for one in drawn}
@@ -104,14 +108,10 @@ def picture_of(shown: Record | Example, place: Path | str) -> Picture:
     return Picture(str(Path(place) / picture_path(shown.image_url)), str(place))
 
 
-def _file(split: str) -> str:
-    return f"contextual_{split}.csv"
-
-
 def _read(path: Path) -> dict[str, Record]:
     """The lines of a table by id."""
     table = read_table(read_bytes(path), path)
-    for column in ("image_url", "instruction", "category"):
+    for column in _NEEDED:
         if column not in table.header:
             raise UserError("lacks a column", file=path, field=column, expected="the released layout")
     records: dict[str, Record] = {}
@@ -119,8 +119,8 @@ def _read(path: Path) -> dict[str, Record]:
     times: defaultdict[str, int] = defaultdict(int)
     urls: dict[str, str] = {}
     for where, row in table_rows(table, path):
-        record = msgspec.convert({name: row[name] for name in row.keys() & _COLUMNS}, Record)
-        for column in ("image_url", "instruction", "category"):
+        record = msgspec.convert({name: row[name] for name in row.keys() & set(COLUMNS)}, Record)
+        for column in _NEEDED:
             if not row[column].strip():
                 raise UserError("is blank", file=path, record=where, field=column)
         if (record.image_url, record.instruction) in asked:
@@ -133,7 +133,7 @@ def _read(path: Path) -> dict[str, Record]:
     return records
 
 
-_COLUMNS = frozenset({"image_url", "instruction", "category", "response"})
+_NEEDED = tuple(column for column in COLUMNS if column != ANSWER)
 
 
 def _refuse_shared_picture(urls: dict[str, str], url: str, path: Path, where: str) -> None:
@@ -144,7 +144,7 @@ def _refuse_shared_picture(urls: dict[str, str], url: str, path: Path, where: st
             "the picture would lie where that of another url does",
             file=path,
             record=where,
-            field="image_url",
+            field=PICTURE,
             found=f"{url} and {other}",
             expected="urls with paths that differ",
         )
@@ -156,7 +156,7 @@ def _drawn(place: Path, solved: Sequence[Record], shots: Shots) -> list[Example]
     if len(usable) < EXAMPLES:
         raise UserError(
             f"has {len(usable)} instances with a response",
-            file=place / _file("val"),
+            file=place / table_name("val"),
             expected=f"{EXAMPLES} at least, of which the few-shot settings draw their examples",
         )
     chosen = random.Random(f"contextual examples {shots.seed}").sample(usable, EXAMPLES)
@@ -186,7 +186,7 @@ def _by_url(file: str | None, field: str, known: Collection[str]) -> dict[str, s
     refuse_doubles(path, [name for name, _ in pairs if isinstance(name, str)])
     for name, text in pairs:
         if not isinstance(name, str) or name not in known:
-            raise UserError("is no instance of the data", file=path, record=name, field="image_url")
+            raise UserError("is no instance of the data", file=path, record=name, field=PICTURE)
         if not isinstance(text, str):
             raise UserError("is no text", file=path, record=name, field=field, found=text, expected="a text")
     return {name: text for name, text in pairs if text.strip()}
@@ -196,8 +196,8 @@ def _pairs(path: Path, field: str) -> list[tuple[Any, Any]]:
     content = read_bytes(path)
     if content.lstrip()[:1] in (b"{", b"["):
         rows = json_rows(content, path)
-        if len(rows) == 1 and "image_url" not in rows[0][1]:
+        if len(rows) == 1 and PICTURE not in rows[0][1]:
             return list(rows[0][1].items())
     else:
         rows = table_rows(read_table(content, path), path)
-    return [(row.get("image_url"), row.get(field)) for _, row in rows]
+    return [(row.get(PICTURE), row.get(field)) for _, row in rows]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.base import ANSWER_BY, Facts, Option, Setting, about
-from sightline.benchmarks.iibench_data import LABELS, read_samples
+from sightline.benchmarks.iibench_data import LABELS, read_explanations, read_samples
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.prompts import fill, load
@@ -20,6 +20,17 @@ from sightline.types import Case, Group, Metric, Picture, Probe, Sample, Term, u
 SAMPLING = {"temperature": 0, "max_tokens": 1000}
 SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"
 SHOTS = {"1-shot": 1, "2-shot": 2, "3-shot": 3}
+
+ERRORS = (
+    "metaphorical misunderstanding",
+    "detail misunderstanding",
+    "detail ignorance",
+    "surface-level interpretation",
+    "reasoning error",
+    "reject to answer",
+    "answer extraction error",
+)
+"""The errors of GPT-4V that people told apart (4.3, Figure 4)."""
 
 
 def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
@@ -36,7 +47,12 @@ class IIBench:
     splits: tuple[str, ...] = ("test", "dev")
     judged_by: tuple[str, ...] = ("rules",)
     presets: Mapping[str, Mapping[str, Any]] = {"released": {"temperature": None, "max_tokens": 1000}}
-    facts = Facts(leading=("accuracy",), chance={"accuracy": "chance: accuracy 16.7 (one of six options)"})
+    facts = Facts(
+        leading=("accuracy",),
+        chance={"accuracy": "chance: accuracy 16.7 (one of six options)"},
+        texts=read_explanations,
+        errors=ERRORS,
+    )
     settings: Mapping[str, Setting] = {
         setting.name: setting
         for setting in (

@@ -91,6 +91,13 @@ def read_samples(
     ]
 
 
+def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
+    """What the pictures of a split are said to mean, a text a question; that of test-908 is none, but two."""
+    records = read_records(folder / f"{split}.json", Record, name="local_path")
+    told = [record.meta_data.explanation for record in records for _ in record.questions]
+    return {"explanation": [text for text in told if isinstance(text, str)]}
+
+
 def _as_shown(question: Question, shown: Mapping[str, Prediction]) -> Question | Prediction:
     return shown.get(question.id, question)
 

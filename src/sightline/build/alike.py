@@ -1,9 +1,8 @@
 """Pictures that look alike: two perceptual hashes of each, and which pictures are copies of which.
 
-A hash is the 256-bit pHash of ImageHash (`imagehash.phash(picture, hash_size=16)`): the signs of the lowest
-16 x 16 coefficients of the cosine transform of the picture in grey, 64 x 64, around their median. One is of
-the whole picture, one of it without a border of one colour: the margins that comics are published with move
-all that stands inside them. Two pictures are as far apart as the nearer of the two says.
+A hash is the 256-bit pHash of the library ImageHash, of the picture in grey. One is of the whole picture, one
+of it without a border of one colour: the margins that comics are published with move all that stands inside
+them. Two pictures are as far apart as the nearer of the two says.
 """
 
 from __future__ import annotations
@@ -11,16 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from sightline.build.decode import open_upright
 from sightline.build.processes import spread
 from sightline.engine.store import Store
+from sightline.errors import UserError
 from sightline.pictures import BadPicture
 from sightline.progress import progress
 from sightline.types import PictureFile
@@ -33,13 +31,27 @@ DISTANCE = 48
 """Bits of BITS up to which two pictures are taken for one. Measured on II-Bench's 1,222 distinct pictures
 (docs/building.md): up to 46 stand five pairs, each twice the same picture, from 52 on pairs that are not."""
 
-_LOW, _SIDE, _FIRST = 16, 64, 256
-"""Coefficients a side, pixels a side of what they are computed of, and of what borders are looked for in."""
+_SIDE = 16
+"""The lowest coefficients a side of which a hash holds the signs: BITS in all."""
+_SMALL = 256
+"""Pixels a side to which larger pictures are averaged first: what is left is quick to work on, and even."""
 _BORDER = 24
 """Steps of 255 in a channel up to which a pixel has the border's colour: JPEG leaves no colour even."""
 _FLAT = 8
-"""Steps of 255 between the darkest and the lightest of 64 x 64 pixels up to which a picture shows nothing."""
+"""Steps of 255 between the darkest and the lightest pixel up to which a picture shows nothing."""
 _BLOCK = 512
+
+
+def image_hash() -> Any:
+    """The module imagehash; UserError with the command that installs it where it is missing."""
+    try:
+        import imagehash
+    except ImportError:
+        raise UserError(
+            "ImageHash is not installed, by which pictures that look alike are found",
+            expected="pip install 'sightline[build]'",
+        ) from None
+    return imagehash
 
 
 class Copy(Struct, frozen=True):
@@ -55,10 +67,11 @@ def hashes(
     """Two hashes of each picture, of 32 bytes each, one behind the other, by its digest; or why it has none.
 
     Of a picture that shows nothing they are empty: it is like no other. What the store holds is not computed
-    again. SurroundingsError where the store fails or a process dies.
+    again. UserError where ImageHash is missing, SurroundingsError where the store fails or a process dies.
     """
     distinct = {file.digest: file for file in files}
-    keys = {digest: _key(digest) for digest in distinct}
+    version = image_hash().__version__
+    keys = {digest: _key(version, digest) for digest in distinct}
     known = store.vectors(list(keys.values()))
     found: dict[str, bytes | BadPicture] = {d: known[key] for d, key in keys.items() if key in known}
     new = [file for digest, file in distinct.items() if digest not in found]
@@ -104,46 +117,36 @@ def _hashed(file: PictureFile) -> tuple[str, bytes | BadPicture]:
         return file.digest, error
 
 
-def _key(digest: str) -> bytes:
-    return hashlib.sha256(f"alike 1\n{digest}".encode()).digest()
+def _key(version: str, digest: str) -> bytes:
+    return hashlib.sha256(f"alike, ImageHash {version}\n{digest}".encode()).digest()
 
 
 def _without_border(picture: Image) -> Image:
     """The part of a picture inside a border of one colour, the median of those at its edge."""
-    from PIL import Image
+    from PIL import Image, ImageChops, ImageStat
 
-    size = (min(_FIRST, picture.width), min(_FIRST, picture.height))
-    pixels = np.asarray(picture.resize(size, Image.Resampling.BOX), dtype=np.int16)
-    edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
-    inside = np.abs(pixels - np.median(edge, axis=0)).max(axis=2) > _BORDER
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    if not rows.size:
+    width, height = min(_SMALL, picture.width), min(_SMALL, picture.height)
+    small = picture.resize((width, height), Image.Resampling.BOX)
+    edge = Image.new("L", small.size, 255)
+    edge.paste(0, (1, 1, width - 1, height - 1))
+    colour = tuple(ImageStat.Stat(small, edge).median)
+    apart = ImageChops.difference(small, Image.new("RGB", small.size, colour))
+    inside = apart.point(lambda step: 255 * (step > _BORDER)).getbbox()
+    if inside is None:
         return picture
-    wide, high = picture.width / size[0], picture.height / size[1]
-    box = (columns[0] * wide, rows[0] * high, (columns[-1] + 1) * wide, (rows[-1] + 1) * high)
-    left, top, right, bottom = (int(box[0]), int(box[1]), round(box[2]), round(box[3]))
-    return picture.crop((left, top, right, bottom))
+    left, top, right, bottom = inside
+    wide, high = picture.width / width, picture.height / height
+    return picture.crop((int(left * wide), int(top * high), round(right * wide), round(bottom * high)))
 
 
 def _phash(picture: Image) -> bytes:
     from PIL import Image
 
     grey = picture.convert("L")
-    # Two steps: averaging first is quick, and what is left is small for the better filter.
-    grey.thumbnail((_FIRST, _FIRST), Image.Resampling.BOX)
-    pixels = np.asarray(grey.resize((_SIDE, _SIDE), Image.Resampling.LANCZOS), dtype=np.float64)
-    if np.ptp(pixels) <= _FLAT:
+    grey.thumbnail((_SMALL, _SMALL), Image.Resampling.BOX)
+    if np.ptp(np.asarray(grey)) <= _FLAT:
         return b""
-    cosines = _cosines()
-    low = cosines @ pixels @ cosines.T
-    return np.packbits(low > np.median(low)).tobytes()
-
-
-@cache
-def _cosines() -> NDArray[Any]:
-    """The lowest rows of the cosine transform, as a matrix of shape (16, 64)."""
-    row, pixel = np.arange(_LOW)[:, None], np.arange(_SIDE)[None, :]
-    return np.cos(np.pi * row * (2 * pixel + 1) / (2 * _SIDE))
+    return np.packbits(image_hash().phash(grey, hash_size=_SIDE).hash).tobytes()
 
 
 def _near(hashed: Sequence[bytes], distance: int) -> Iterable[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.benchmarks.captions import read_captions
-from sightline.build.asking import Asker
+from sightline.engine.asking import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.errors import UserError

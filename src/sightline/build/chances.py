@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from sightline.build.asking import Asker
+from sightline.engine.asking import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.types import Answer, Failure

@@ -15,17 +15,18 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 import sightline
-from sightline.build.alike import BITS, DISTANCE, copies, hashes
+from sightline.build.alike import BITS, DISTANCE, copies, hashes, image_hash
 from sightline.build.decode import ENDINGS
 from sightline.build.folder import IMAGES, Build, begin, copy_pictures, finish, held, nothing_left
 from sightline.build.funnel import Fate, Funnel, funnel_of, report
 from sightline.build.gallery import Gallery
 from sightline.build.ids import ids_of
-from sightline.build.manifest import Manifest, digest_of, fingerprint
+from sightline.build.manifest import Manifest, fingerprint
 from sightline.build.marks import Mark, Rule, Wording
 from sightline.build.read import read_all
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.digests import digest_of
 from sightline.formats.files import write_atomically
 from sightline.models.reader import Reader, Word
 from sightline.pictures import BadPicture
@@ -84,8 +85,8 @@ def curate(
 
     Of exact copies the first is kept, of pictures that look alike the one with most pixels, of those the
     first. `reader` is there where `how` needs one. `marks` are those of people by the pictures' digests (None
-    leaves that step out): what more people keep than drop stays. SurroundingsError where the store fails or a
-    process dies.
+    leaves that step out): what more people keep than drop stays. UserError where ImageHash is missing,
+    SurroundingsError where the store fails or a process dies.
     """
     settings = {
         **asdict(how),
@@ -158,7 +159,8 @@ def write(funnel: Funnel, out: Path, *, force: bool = False) -> Manifest:
         raise nothing_left(funnel.dropped, "pictures")
     ids = dict(zip(funnel.fates, ids_of(list(funnel.fates)), strict=True))
     copied = {f"{IMAGES}/{ids[name]}{ENDINGS[file.format][0]}": file for name, file in funnel.kept.items()}
-    header = {"kind": KIND, "settings": funnel.settings, "versions": {"sightline": sightline.__version__}}
+    versions = {"sightline": sightline.__version__, "imagehash": image_hash().__version__}
+    header = {"kind": KIND, "settings": funnel.settings, "versions": versions}
     build = Build(header, fingerprint([header, {name: asdict(fate) for name, fate in funnel.fates.items()}]))
     with held(out, build, force=force) as journal:
         begin(out, build, journal)
@@ -171,7 +173,7 @@ def write(funnel: Funnel, out: Path, *, force: bool = False) -> Manifest:
             probes=0,
             pictures=len(pictures),
             fingerprint=build.fingerprint,
-            dropped=funnel.dropped,
+            dropped={ids[name]: why for name, why in funnel.dropped.items()},
             sources={ids[name]: file.digest for name, file in funnel.kept.items()},
             made={REPORT: digest_of(out / REPORT), **pictures},
         )

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct, field, structs
 
-from sightline.build.asking import Asker
-from sightline.build.manifest import MANIFEST, digest_of, fingerprint, read_manifest
+from sightline.build.manifest import MANIFEST, fingerprint, read_manifest
+from sightline.engine.asking import Asker
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.digests import digest_of
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.stream import LineFile
 from sightline.formats.verdicts import read_verdicts
@@ -321,23 +322,10 @@ def _mean(
     reason: str = "there is no pair",
 ) -> MetricValue:
     """The mean in percent with its 95 % interval, resampled by picture; Wilson's where each has one pair."""
-    if not values:
-        return _null(name, reason)
-    from sightline.metrics.statistics import clustered_mean
+    from sightline.metrics.values import clustered_mean
 
     clustered = [(pair.cluster, value) for pair, value in values]
-    mean, clusters, bounds = clustered_mean(clustered, shares=shares, seed=seed)
-    return MetricValue(
-        name,
-        "all",
-        mean,
-        len(values),
-        clusters,
-        low=bounds.low if bounds else None,
-        high=bounds.high if bounds else None,
-        interval=bounds.kind if bounds else None,
-        judge=judge,
-    )
+    return clustered_mean(name, clustered, shares=shares, reason=reason, judge=judge, seed=seed)
 
 
 def _null(name: str, reason: str) -> MetricValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -10,17 +10,11 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from sightline.build.journal import JOURNAL, Journal, header_of
-from sightline.build.manifest import (
-    MANIFEST,
-    Manifest,
-    difference,
-    digest_or_error,
-    read_manifest,
-    write_manifest,
-)
+from sightline.build.manifest import MANIFEST, Manifest, difference, read_manifest, write_manifest
 from sightline.errors import SurroundingsError, UserError
+from sightline.formats.digests import digest_or_error
 from sightline.formats.files import write_atomically
+from sightline.formats.journal import JOURNAL, Journal, header_of
 from sightline.pictures import BadPicture, read_bytes
 from sightline.types import PictureFile
 
@@ -35,6 +29,24 @@ class Build(Struct, frozen=True):
 
     header: Mapping[str, Any]
     fingerprint: str
+
+
+def refuse_out_among(out: Path, inputs: Iterable[Path]) -> None:
+    """Raise UserError where what is read (files and folders) and what is built would meet.
+
+    What is built in a folder of pictures would be taken for one of them the next time; what is read out of
+    the folder that is built would be replaced.
+    """
+    for one in inputs:
+        place, source = out.resolve(), one.resolve()
+        if source.is_dir() and place.is_relative_to(source):
+            raise UserError(
+                "lies in the folder of the pictures, where what is built would be taken for one of them",
+                file=out,
+                expected=f"an --out outside {one}",
+            )
+        if source.is_relative_to(place):
+            raise UserError(f"holds {one}, which is read", file=out, expected="another --out")
 
 
 def refuse_other_contents(out: Path, build: Build, *, force: bool) -> None:
@@ -99,11 +111,15 @@ def sweep(out: Path, kept: Collection[str]) -> None:
 def copy_pictures(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, str]:
     """Copy pictures as they are to their paths in the folder, and remove all others; paths with SHA-256.
 
-    One that is there already is left alone. SurroundingsError where the disk refuses, or a picture is no
-    longer the one that was looked at.
+    SurroundingsError where the disk refuses, or a picture is no longer the one that was looked at.
     """
-    made = {name: file.digest for name, file in pictures.items()}
-    sweep(out, made)
+    sweep(out, pictures.keys())
+    add_pictures(pictures, out)
+    return {name: file.digest for name, file in pictures.items()}
+
+
+def add_pictures(pictures: Mapping[str, PictureFile], out: Path) -> None:
+    """The same beside what else is there; a picture that is there already is left alone."""
     for name, file in pictures.items():
         if digest_or_error(out / name) == file.digest:
             continue
@@ -116,7 +132,6 @@ def copy_pictures(pictures: Mapping[str, PictureFile], out: Path) -> dict[str, s
         except OSError as error:
             raise _unwritable(out, error) from None
         write_atomically(out / name, [content])
-    return made
 
 
 @contextmanager

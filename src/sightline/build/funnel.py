@@ -97,7 +97,8 @@ def listed(funnel: Funnel) -> dict[str, dict[str, str]]:
 def alike_lines(funnel: Funnel, most: int) -> list[GroupLine]:
     """Pictures with those that were dropped for looking like them, a group each, as lines for a sheet.
 
-    At most so many groups, those with the farthest copies: they are the doubtful ones.
+    At most so many groups, those with the farthest copies first, and of each the farthest copies first: they
+    are the doubtful ones.
     """
     groups: dict[str, list[tuple[int, str]]] = {}
     for name, fate in funnel.fates.items():
@@ -109,7 +110,7 @@ def alike_lines(funnel: Funnel, most: int) -> list[GroupLine]:
         lines.append(GroupLine(kept, ORIGINAL, (files[kept].path,), ""))
         lines += [
             GroupLine(kept, name, (files[name].path,), "", labels={"distance": str(distance)})
-            for distance, name in sorted(groups[kept])
+            for distance, name in sorted(groups[kept], reverse=True)
         ]
     return lines
 

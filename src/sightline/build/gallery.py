@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from sightline.benchmarks import codis_data, iibench_data
 from sightline.build.folder import GROUPS
-from sightline.build.manifest import READERS
 from sightline.build.sources import folder_sources
 from sightline.errors import UserError
+from sightline.formats.digests import READERS
 from sightline.formats.groups import read_groups
 from sightline.pictures import BadPicture, look
 from sightline.progress import progress

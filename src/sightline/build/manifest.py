@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import msgspec
 from msgspec import Struct, field
 
 import sightline
-from sightline.build.journal import header_of
 from sightline.errors import UserError
+from sightline.formats.digests import digest_of
 from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.journal import header_of
 
 MANIFEST = "manifest.json"
-
-READERS = 4
-"""Threads that compute digests; hashing lets them run at once."""
 
 
 class Apart(Struct, frozen=True):
@@ -99,27 +96,6 @@ def versions() -> dict[str, str]:
 def fingerprint(content: Any) -> str:
     """The SHA-256 of plain data as JSON, keys in order."""
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
-
-
-def digest_of(path: str | Path) -> str:
-    """The SHA-256 of a file's content; OSError where it cannot be read."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def digest_or_error(path: str | Path) -> str | OSError:
-    """The SHA-256 of a file's content, or why it cannot be read."""
-    try:
-        return digest_of(path)
-    except OSError as error:
-        return error
-
-
-def changed(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Those of the files (path in the folder -> SHA-256) that are gone or have another content."""
-    with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(digest_or_error, (folder / name for name in files))
-        return [name for (name, known), digest in zip(files.items(), found, strict=True) if digest != known]
 
 
 def difference(old: Any, new: Mapping[str, Any]) -> str:

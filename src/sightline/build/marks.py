@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from sightline.errors import UserError
+from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 
 COLUMNS = ("mark", "by", "remark", "key")
+ERRORS = "errors"
+"""A column behind them, for what is wrong with a thing, where a list asks for that."""
 
 
 class Wording(NamedTuple):
@@ -28,11 +30,12 @@ class Wording(NamedTuple):
 
 
 class Mark(Struct, frozen=True):
-    """What one person said of one thing."""
+    """What one person said of one thing; `errors` are those that the person named, where the list asks."""
 
     yes: bool
     by: str
     remark: str = ""
+    errors: tuple[str, ...] | UnsetType = UNSET
 
 
 class Rule(Struct, frozen=True):
@@ -81,13 +84,18 @@ def write_list(path: Path, things: Mapping[str, Mapping[str, str]]) -> None:
     write_atomically(path, [csv_bytes([[*COLUMNS, *shown], *rows])])
 
 
-def read_marks(paths: Sequence[Path], wording: Wording) -> dict[str, list[Mark]]:
+def read_marks(
+    paths: Sequence[Path], wording: Wording, errors: Sequence[str] | None = None
+) -> dict[str, list[Mark]]:
     """The marks on each thing by its key; of things that nobody has marked there are none.
 
-    Whoever left `by` empty is named as the file. Raises UserError that names file and line for a mark that is
-    none of the two words, and for a person who said both of one thing.
+    Whoever left `by` empty is named as the file. `errors` are those that may stand in the column so called,
+    any where there are none; None where the lists do not ask. Raises UserError that names file and line for a
+    mark that is none of the two words, an error that is none or stands without a mark, for a person who said
+    both of one thing, and for two nameless lists of one name.
     """
     found: dict[str, dict[str, Mark]] = defaultdict(dict)
+    nameless: dict[str, Path] = {}
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in ("mark", "key"):
@@ -95,6 +103,15 @@ def read_marks(paths: Sequence[Path], wording: Wording) -> dict[str, list[Mark]]
                 raise UserError("lacks a column", file=path, field=column, expected=", ".join(COLUMNS))
         for where, row in table_rows(table, path):
             said = row["mark"].strip().casefold()
+            named = UNSET if errors is None else _errors(row.get(ERRORS, ""), errors, path, where)
+            if not said and named:
+                raise UserError(
+                    "names an error of what is not marked",
+                    file=path,
+                    record=where,
+                    field="mark",
+                    expected=f"'{wording.yes}' or '{wording.no}'",
+                )
             if not said:
                 continue
             if said not in wording:
@@ -102,8 +119,11 @@ def read_marks(paths: Sequence[Path], wording: Wording) -> dict[str, list[Mark]]
                 raise UserError(
                     "is no mark", file=path, record=where, field="mark", found=row["mark"], expected=expected
                 )
-            by = row.get("by", "").strip() or path.stem
-            mark = Mark(said == wording.yes, by, row.get("remark", "").strip())
+            by = row.get("by", "").strip()
+            if not by:
+                by = path.stem
+                _refuse_namesake(nameless.setdefault(by, path), path, where)
+            mark = Mark(said == wording.yes, by, row.get("remark", "").strip(), named)
             if found[row["key"]].setdefault(by, mark).yes != mark.yes:
                 raise UserError(
                     f"'{by}' has said both of one thing",
@@ -114,6 +134,35 @@ def read_marks(paths: Sequence[Path], wording: Wording) -> dict[str, list[Mark]]
                     expected="one mark a person",
                 )
     return {key: list(by_person.values()) for key, by_person in found.items()}
+
+
+def _errors(cell: str, known: Sequence[str], path: Path, where: str) -> tuple[str, ...]:
+    """The errors in a cell, commas or semicolons between them, each once."""
+    named = (" ".join(part.split()).casefold() for part in cell.replace(";", ",").split(","))
+    found = tuple(dict.fromkeys(name for name in named if name))
+    for name in found:
+        if known and name not in known:
+            raise UserError(
+                f"is no error{did_you_mean(name, known)}",
+                file=path,
+                record=where,
+                field=ERRORS,
+                found=name,
+                expected=f"some of: {', '.join(known)}",
+            )
+    return found
+
+
+def _refuse_namesake(other: Path, path: Path, where: str) -> None:
+    """Raise UserError where the marks of two people would be taken for those of one."""
+    if other.resolve() != path.resolve():
+        raise UserError(
+            f"does not say whose mark it is, and {other} has the same name of file",
+            file=path,
+            record=where,
+            field="by",
+            expected="a name in by",
+        )
 
 
 def _harmless(cell: str) -> str:

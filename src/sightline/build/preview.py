@@ -58,14 +58,22 @@ def sheet(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
     draw_lines(read_groups(folder / "groups.jsonl"), folder, path, rows=rows, seed=seed)
 
 
-def draw_lines(lines: Iterable[GroupLine], folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
-    """The same of lines, one at least, that are in no file; their pictures lie in `folder`."""
+def draw_lines(
+    lines: Iterable[GroupLine], folder: Path, path: Path, *, rows: int = 8, seed: int | None = None
+) -> None:
+    """The same of lines, one at least, that are in no file; their pictures lie in `folder`.
+
+    Without a seed the first groups are drawn, those that come first on top.
+    """
     from PIL import Image, ImageDraw, ImageFont
 
     groups = by_group(lines)
     names = list(groups)
     fitting = _layout(rows, max(len(lines) for lines in groups.values()))
-    chosen = sorted(Random(f"preview {seed}").sample(range(len(names)), min(fitting.rows, len(names))))
+    count = min(fitting.rows, len(names))
+    chosen: Sequence[int] = range(count)
+    if seed is not None:
+        chosen = sorted(Random(f"preview {seed}").sample(range(len(names)), count))
     layout = _Layout(len(chosen), fitting.columns, fitting.cell)
     canvas = Image.new("RGB", layout.size, "white")
     pen, font = ImageDraw.Draw(canvas), ImageFont.load_default(SIZE)

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Struct, field
 
 import sightline
-from sightline.build.asking import Asker
 from sightline.build.chances import ASKS, Wanted, obtain, to_ask
 from sightline.build.decode import ENDINGS
 from sightline.build.folder import (
@@ -23,17 +22,13 @@ from sightline.build.folder import (
     held,
     nothing_left,
 )
-from sightline.build.manifest import (
-    Apart,
-    Manifest,
-    digest_of,
-    fingerprint,
-    held_against,
-)
+from sightline.build.manifest import Apart, Manifest, fingerprint, held_against
 from sightline.build.replies import read
 from sightline.build.sources import Source, drop_reason, refuse_twins
+from sightline.engine.asking import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
+from sightline.formats.digests import digest_of
 from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
 from sightline.pictures import BadPicture, look
 from sightline.prompts import fill, load

@@ -10,23 +10,25 @@ from random import Random
 from msgspec import Struct
 
 from sightline.benchmarks.contextual_data import MISCELLANEOUS, SOURCES
+from sightline.build.folder import add_pictures
 from sightline.errors import UserError
+from sightline.formats.contextual import ANSWER, CATEGORY, COLUMNS, PICTURE, picture_path, table_name
+from sightline.formats.digests import changed
 from sightline.formats.files import read_bytes, refuse_overwriting, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
-
-COLUMNS = ("image_url", "instruction", "response", "category")
-ANSWER = "response"
+from sightline.types import Picture, PictureFile
 
 
 class Split(Struct, frozen=True):
     """A table in ConTextual's layout, the numbers of the rows that were drawn, and how many of each category:
-    `drawn` of `sizes`."""
+    `drawn` of `sizes`; and where its pictures should lie, by their places in a data folder."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     chosen: frozenset[int]
     sizes: Mapping[str, int]
     drawn: Mapping[str, int]
+    pictures: Mapping[str, Picture]
 
 
 def split_table(path: Path, count: int, seed: int) -> Split:
@@ -41,7 +43,7 @@ def split_table(path: Path, count: int, seed: int) -> Split:
             raise UserError("lacks a column", file=path, field=column, expected=", ".join(COLUMNS))
     rows = table_rows(table, path)
     for where, row in rows:
-        for column in (ANSWER, "category"):
+        for column in (ANSWER, CATEGORY):
             if not row[column].strip():
                 raise UserError("is blank", file=path, record=where, field=column)
     if not 1 <= count < len(rows):
@@ -50,14 +52,16 @@ def split_table(path: Path, count: int, seed: int) -> Split:
         )
     members: dict[str, list[int]] = defaultdict(list)
     for number, (_, row) in enumerate(rows):
-        category = row["category"].strip()
+        category = row[CATEGORY].strip()
         members[MISCELLANEOUS if category in SOURCES else category].append(number)
     sizes = {category: len(members[category]) for category in sorted(members)}
     drawn = proportional(sizes, count)
     random = Random(f"validation split {seed}")
     chosen = [number for category in sizes for number in random.sample(members[category], drawn[category])]
     lines = tuple(tuple(row[column] for column in table.header) for _, row in rows)
-    return Split(tuple(table.header), lines, frozenset(chosen), sizes, drawn)
+    places = dict.fromkeys(picture_path(row[PICTURE]) for _, row in rows)
+    pictures = {place: Picture(str(path.parent / place), str(path.parent)) for place in places}
+    return Split(tuple(table.header), lines, frozenset(chosen), sizes, drawn, pictures)
 
 
 def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
@@ -73,19 +77,26 @@ def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     return {name: sure + (name in more) for name, (sure, _) in shares.items()}
 
 
-def write_split(split: Split, out: Path, *, force: bool = False) -> list[Path]:
+def write_split(
+    split: Split, pictures: Mapping[str, PictureFile], out: Path, *, force: bool = False
+) -> list[Path]:
     """Write contextual_val.csv, the drawn rows with their responses, and contextual_test.csv, as the release
-    has them: all rows, the responses held back. Returns their paths.
+    has them: all rows, the responses held back; and `pictures`, by their places. Returns the tables' paths.
 
-    Raises UserError where one is there already, unless `force`.
+    Raises UserError where a table, or another picture in the place of one, is there already, unless `force`;
+    SurroundingsError where the disk refuses.
     """
-    files = [out / "contextual_val.csv", out / "contextual_test.csv"]
+    files = [out / table_name("val"), out / table_name("test")]
     try:
         out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UserError("a file is in the way", file=out, expected="a folder for --out") from None
     for file in files:
         refuse_overwriting(file, force)
+    there = {place: file.digest for place, file in pictures.items() if (out / place).exists()}
+    for place in changed(out, there):
+        refuse_overwriting(out / place, force)
+    add_pictures(pictures, out)
     open_to_all = [place for place, name in enumerate(split.header) if name != ANSWER]
     drawn = [row for number, row in enumerate(split.rows) if number in split.chosen]
     write_atomically(files[0], [csv_bytes([split.header, *drawn])])

@@ -14,19 +14,20 @@ import msgspec
 from msgspec import Struct, field
 
 import sightline
-from sightline.benchmarks.contextual_data import MISCELLANEOUS
-from sightline.build.asking import Asker
+from sightline.benchmarks.contextual_data import MISCELLANEOUS, SYNTHETIC
 from sightline.build.chances import ASKS, Obtained, ToAsk, Wanted, obtain, to_ask
 from sightline.build.decode import ENDINGS
 from sightline.build.folder import IMAGES, Build, begin, copy_pictures, finish, held, nothing_left
 from sightline.build.gallery import Gallery
 from sightline.build.ids import ids_of
-from sightline.build.manifest import Manifest, digest_of, fingerprint
+from sightline.build.manifest import Manifest, fingerprint
 from sightline.build.synthetic import Pair, read
+from sightline.engine.asking import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.contextual import picture_path
+from sightline.formats.contextual import COLUMNS, picture_path, table_name
+from sightline.formats.digests import digest_of
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.tables import csv_bytes
@@ -36,8 +37,7 @@ from sightline.scoring.text import words
 from sightline.types import Answer, Message, Part, Picture, PictureFile, Text, user
 
 KIND = "synthesize"
-TABLE = "contextual_val.csv"
-HEADER = ("image_url", "instruction", "response", "category")
+TABLE = table_name(SYNTHETIC)
 CATEGORY = MISCELLANEOUS
 """What the paper writes instructions for (Table 7)."""
 SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
@@ -48,7 +48,7 @@ class Job(Struct, frozen=True):
     """What is to be written about, looked at before anything is asked.
 
     `pictures` are the candidates by id, `examples` the two that are shown before each, `dropped` the
-    candidates left out, by name, with why.
+    candidates left out, by id too, with why.
     """
 
     pictures: Mapping[str, PictureFile]
@@ -101,15 +101,16 @@ def prepare(
         raise UserError("--category is empty", expected="a category for every picture")
     if not (asker.capabilities.pictures and asker.capabilities.several_pictures):
         raise UserError("this model cannot be shown three pictures", expected="a --model that can")
-    ids = dict(zip(gallery.files, ids_of(list(gallery.files)), strict=True))
+    names = [*gallery.files, *gallery.broken]
+    ids = dict(zip(names, ids_of(names), strict=True))
     seen = {file.digest: "it is an example of the prompt" for file in examples}
-    pictures, dropped = {}, dict(gallery.broken)
+    pictures, dropped = {}, {ids[name]: why for name, why in gallery.broken.items()}
     for name, file in gallery.files.items():
         if file.digest in seen:
-            dropped[name] = seen[file.digest]
+            dropped[ids[name]] = seen[file.digest]
         else:
             pictures[ids[name]] = file
-            seen[file.digest] = f"the same file as {name}"
+            seen[file.digest] = f"the same file as {ids[name]}"
     if not pictures:
         raise nothing_left(dropped, "pictures")
     settings = {
@@ -159,7 +160,7 @@ def estimate(job: Job, asker: Asker, store: Store) -> ToAsk:
 def write(
     job: Job, found: Mapping[str, Obtained[Pair]], out: Path, *, force: bool = False
 ) -> SynthesisManifest:
-    """Write images/, contextual_val.csv and, last, manifest.json: the same bytes for the same replies.
+    """Write images/, TABLE and, last, manifest.json: the same bytes for the same replies.
 
     Raises UserError, with nothing written, where there is no pair, and where the folder holds something else
     by now unless `force` replaces it; SurroundingsError where the disk refuses.
@@ -173,7 +174,7 @@ def write(
     with held(out, job.build, force=force) as journal:
         begin(out, job.build, journal)
         made = copy_pictures({places[name]: job.pictures[name] for name in pairs}, out)
-        write_atomically(out / TABLE, [csv_bytes([HEADER, *rows])])
+        write_atomically(out / TABLE, [csv_bytes([COLUMNS, *rows])])
         manifest = SynthesisManifest(
             **job.build.header,
             groups=len(pairs),

@@ -13,35 +13,46 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 import sightline
 from sightline.build.folder import Build, begin, copy_pictures, finish, held
-from sightline.build.manifest import Manifest, digest_of, fingerprint
+from sightline.build.gallery import look_at
+from sightline.build.manifest import Manifest, fingerprint
+from sightline.build.marks import COLUMNS as MARKED
 from sightline.build.marks import Mark, Rule, Wording
 from sightline.errors import UserError
-from sightline.formats.contextual import picture_path
+from sightline.formats.contextual import COLUMNS, PICTURE, picture_path
+from sightline.formats.digests import digest_of
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
-from sightline.pictures import BadPicture, look
-from sightline.types import MetricValue, Picture, PictureFile, PublishedValue
+from sightline.report.published import published
+from sightline.types import MetricValue, Picture
 
 KIND = "verify"
 RIGHT = Wording("right", "wrong")
 REPORT, REJECTED, ACCEPTED = "verification.json", "rejected.csv", "accepted.csv"
 NOTED = ("round", "right", "wrong", "remarks")
 """The columns that stand behind a rejected line for whoever revises it; they are no part of the line."""
-PUBLISHED = 96.0
+SHOWN = "picture"
+"""The column in which people are shown where a line's picture lies."""
 
 
 class Line(Struct, frozen=True):
     """A line of a table: what tells it again (`key`, of its content), its cells, the round in which it is
-    reviewed, and its picture where it has one on disk."""
+    reviewed, and where its picture should lie if it names one."""
 
     key: str
     cells: Mapping[str, str]
     round: int = 1
     picture: Picture | None = None
+
+
+class VerifiedManifest(Manifest, frozen=True):
+    """The manifest of a verified table, with the pictures that its lines name and that are not beside it, by
+    their places in a data folder, each with why."""
+
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 class Verified(Struct, frozen=True):
@@ -53,7 +64,7 @@ class Verified(Struct, frozen=True):
 
 
 def read_lines(paths: Sequence[Path]) -> list[Line]:
-    """The lines of tables with the same columns, in their order.
+    """The lines of tables with the same columns, in their order; pictures lie beside any of the tables.
 
     Those of a rejected.csv that was revised are in the next round; one that was not is the line it was.
     UserError where a table has other columns than the first, or a line stands in one twice.
@@ -76,15 +87,24 @@ def read_lines(paths: Sequence[Path]) -> list[Line]:
                 raise UserError("is there twice", file=path, record=where, expected="each line once")
             seen.add(key)
             number = _round(row, where, path) if noted else 1
-            lines.setdefault(key, Line(key, cells, number, _picture(cells, path.parent)))
+            folders = [path.parent, *(other.parent for other in paths)]
+            lines.setdefault(key, Line(key, cells, number, _picture(cells, folders)))
     if not lines:
         raise UserError("holds no line", file=paths[0], expected="one at least, below the header")
     return list(lines.values())
 
 
 def listed(lines: Sequence[Line]) -> dict[str, dict[str, str]]:
-    """What people are shown of lines, by key: the path of the picture, and every cell."""
-    return {line.key: {"picture": line.picture.path if line.picture else "", **line.cells} for line in lines}
+    """What people are shown of lines, by key: the path of the picture where it is there, and every cell.
+
+    A column of the table that is called as one of the list's own is told from it.
+    """
+    own = {*MARKED, SHOWN}
+    shown = {}
+    for line in lines:
+        cells = {f"{name} (table)" if name in own else name: cell for name, cell in line.cells.items()}
+        shown[line.key] = {SHOWN: _path(line.picture), **cells}
+    return shown
 
 
 def verify(
@@ -114,26 +134,19 @@ def verify(
 
 
 def share_right(found: Sequence[Verified], *, seed: int = 0) -> MetricValue:
-    """The share of lines that were accepted, of those decided, with an interval over pictures."""
-    from sightline.metrics.statistics import clustered_mean
+    """The share of lines that were accepted, of those decided, with an interval over pictures.
+
+    Beside lines in ConTextual's layout stands what its paper found of its own.
+    """
+    from sightline.metrics.values import clustered_mean
 
     decided = [(_cluster(one.line), float(one.accepted)) for one in found if one.accepted is not None]
-    if not decided:
-        return MetricValue("right", "all", None, 0, 0, reason="people have decided of no line")
-    mean, clusters, bounds = clustered_mean(decided, shares=True, seed=seed)
-    note = "of ConTextual's own triplets, by crowd workers"
-    return MetricValue(
-        "right",
-        "all",
-        mean,
-        len(decided),
-        clusters,
-        low=bounds.low if bounds else None,
-        high=bounds.high if bounds else None,
-        interval=bounds.kind if bounds else None,
-        judge=", ".join(sorted({mark.by for one in found for mark in one.marks})),
-        published=[PublishedValue("people", PUBLISHED, "2.3", note=note)],
-    )
+    names = ", ".join(sorted({mark.by for one in found for mark in one.marks}))
+    nothing = "people have decided of no line"
+    share = clustered_mean("right", decided, shares=True, reason=nothing, judge=names or None, seed=seed)
+    if not all(set(COLUMNS) <= one.line.cells.keys() for one in found):
+        return share
+    return structs.replace(share, published=published("contextual", KIND, "Humans")["right", "all"])
 
 
 def report(found: Sequence[Verified], rule: Rule, *, seed: int = 0) -> dict[str, Any]:
@@ -163,9 +176,10 @@ def build_of(lines: Sequence[Line], rule: Rule) -> Build:
 
 def write(
     found: Sequence[Verified], rule: Rule, table: str, out: Path, *, seed: int = 0, force: bool = False
-) -> Manifest:
+) -> VerifiedManifest:
     """Write what was accepted into `table`, with its pictures, what was not into rejected.csv, for revision,
     verification.json and, last, manifest.json. Lines of which nothing is decided are in neither table.
+    The pictures of rejected lines are there too: whoever revises and reviews them needs to see them.
 
     Raises UserError where the folder holds something else unless `force` replaces it, SurroundingsError where
     the disk refuses or a picture has changed.
@@ -173,7 +187,8 @@ def write(
     columns = list(found[0].line.cells)
     accepted = [one for one in found if one.accepted]
     rejected = [one for one in found if one.accepted is False]
-    pictures = _pictures(accepted)
+    named = (one.line for one in [*accepted, *rejected])
+    gallery = look_at({picture_path(one.cells[PICTURE]): one.picture for one in named if one.picture})
     rows = [list(one.line.cells.values()) for one in accepted]
     noted = [[*one.line.cells.values(), *_notes(one)] for one in rejected]
     told = msgspec.json.format(msgspec.json.encode(report(found, rule, seed=seed)), indent=1)
@@ -185,18 +200,19 @@ def write(
     build = build_of([one.line for one in found], rule)
     with held(out, build, force=force) as journal:
         begin(out, build, journal)
-        made = copy_pictures(pictures, out)
+        made = copy_pictures(gallery.files, out)
         for name, content in files.items():
             write_atomically(out / name, [content])
-        manifest = Manifest(
+        manifest = VerifiedManifest(
             **build.header,
             groups=len(accepted),
             probes=len(accepted),
-            pictures=len(pictures),
+            pictures=len(made),
             fingerprint=build.fingerprint,
             dropped={one.line.key: "people find it wrong" for one in rejected},
-            sources={name: file.digest for name, file in pictures.items()},
+            sources=made,
             made={**{name: digest_of(out / name) for name in files}, **made},
+            missing=gallery.broken,
         )
         finish(out, manifest, journal)
     return manifest
@@ -212,33 +228,24 @@ def _round(row: Mapping[str, str], where: str, path: Path) -> int:
     return int(said) + 1
 
 
-def _picture(cells: Mapping[str, str], folder: Path) -> Picture | None:
-    """The picture of a line in ConTextual's layout, where it lies beside the table."""
-    url = cells.get("image_url")
+def _picture(cells: Mapping[str, str], folders: Sequence[Path]) -> Picture | None:
+    """The picture of a line in ConTextual's layout, in the first of the folders that has it."""
+    url = cells.get(PICTURE)
     if not url:
         return None
-    path = folder / picture_path(url)
-    return Picture(str(path), str(folder)) if path.is_file() else None
+    found = [Picture(str(folder / picture_path(url)), str(folder)) for folder in folders]
+    return next((one for one in found if Path(one.path).is_file()), found[0])
+
+
+def _path(picture: Picture | None) -> str:
+    return picture.path if picture is not None and Path(picture.path).is_file() else ""
 
 
 def _cluster(line: Line) -> str:
-    return line.cells.get("image_url") or line.key
+    return line.cells.get(PICTURE) or line.key
 
 
 def _notes(one: Verified) -> list[str]:
     votes = [mark.yes for mark in one.marks]
     remarks = "; ".join(f"{mark.by}: {mark.remark}" for mark in one.marks if mark.remark)
     return [str(one.line.round), str(votes.count(True)), str(votes.count(False)), remarks]
-
-
-def _pictures(accepted: Sequence[Verified]) -> dict[str, PictureFile]:
-    """The pictures of accepted lines by their places in a data folder; one that cannot be shown stays out, as
-    one that is not there does."""
-    found = {}
-    for one in accepted:
-        if one.line.picture is not None:
-            try:
-                found[picture_path(one.line.cells["image_url"])] = look(one.line.picture, {})
-            except BadPicture:
-                continue
-    return found

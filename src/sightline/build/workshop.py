@@ -25,14 +25,10 @@ from sightline.build.folder import (
     nothing_left,
     sweep,
 )
-from sightline.build.journal import Done, Journal
 from sightline.build.manifest import (
     MANIFEST,
-    READERS,
     Apart,
     Manifest,
-    changed,
-    digest_of,
     fingerprint,
     held_against,
     read_manifest,
@@ -41,7 +37,9 @@ from sightline.build.manifest import (
 from sightline.build.processes import spread
 from sightline.build.sources import Source, drop_reason, refuse_twins
 from sightline.errors import SurroundingsError, UserError
+from sightline.formats.digests import READERS, changed, digest_of
 from sightline.formats.groups import GroupLine, write_groups
+from sightline.formats.journal import Done, Journal
 from sightline.pictures import BadPicture, look
 from sightline.progress import progress
 from sightline.types import Picture, PictureFile

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from sightline.cli.adapter_train import add_kind, kind_of
+from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 SUMMARY = "what an adapter is, or how many parameters one would have for a model"
@@ -38,7 +38,7 @@ def execute(options: argparse.Namespace) -> int:
         raise UserError("says neither or both of DIR and --model", expected="one of them")
     shown = _saved(Path(options.folder)) if options.folder is not None else _planned(options)
     if options.json:
-        print(json.dumps(shown))
+        print_json(shown)
         return 0
     for name, value in shown.items():
         print(f"{name}: {f'{value:,}' if isinstance(value, int) else value}")

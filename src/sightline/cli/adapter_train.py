@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import pairs
+from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -198,9 +198,7 @@ def _said(validation: Validation) -> str:
 
 def _print(trained: Trained, as_json: bool) -> None:
     if as_json:
-        import msgspec
-
-        print(json.dumps(msgspec.to_builtins(trained)))
+        print_json(trained)
         return
     print(f"{trained.folder}: {trained.parameters:,} parameters, trained on {trained.groups:,} groups")
     if trained.validations:

@@ -18,6 +18,7 @@ KINDS = {
     "curate": "raw pictures without copies, and by how much is written in them (II-Bench, ConTextual)",
     "synthesize": "instructions for pictures, with responses, by a model that sees them (ConTextual)",
     "verify": "drop what people find wrong in a table (ConTextual, II-Bench)",
+    "rate": "answers of several runs for people to rate blind (ConTextual, II-Bench)",
     "split": "a validation split in proportion to the categories (ConTextual)",
 }
 
@@ -28,7 +29,8 @@ EXAMPLE = """example:
 What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
 `mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
 `sightline run groups:FOLDER` about any other. scenes draws a data folder a benchmark, caption and read
-write a file, equivalence measures; curate, synthesize, verify and split make data sets of one's own.
+write a file, equivalence measures; curate, synthesize, verify and split make data sets of one's own; rate
+lists answers for people.
 """
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_reading, limited, preview_path, shared_out
 from sightline.cli.options import add_store
-from sightline.errors import UserError
+from sightline.cli.printing import print_json
 
 if TYPE_CHECKING:
     from sightline.build.curate import Curation
@@ -76,7 +76,9 @@ def execute(options: argparse.Namespace) -> int:
     """Take the pictures through the steps, write what is asked for, tell the funnel; the exit status."""
     from msgspec.structs import replace
 
+    from sightline.build.alike import image_hash
     from sightline.build.curate import KEEP, Curation, curate, write
+    from sightline.build.folder import refuse_out_among
     from sightline.build.gallery import look_at
     from sightline.build.marks import read_marks
     from sightline.build.read import pictures_at
@@ -89,11 +91,15 @@ def execute(options: argparse.Namespace) -> int:
     sheet = preview_path(options)
     if options.write is not None:
         refuse_overwriting(Path(options.write), options.force, "--write")
-    _refuse_out_among_pictures(options)
+    data = [Path(path) for path in options.data]
+    if options.out is not None:
+        refuse_out_among(Path(options.out), data)
+    # Told before any picture is looked at.
+    image_hash()
     processes, threads = shared_out(options)
     reader = _reader(how, threads)
     marks = read_marks([Path(file) for file in options.people], KEEP) if options.people else None
-    pictures = limited(list(pictures_at([Path(path) for path in options.data]).items()), options)
+    pictures = limited(list(pictures_at(data).items()), options)
     gallery = look_at(dict(pictures), shown=not options.quiet)
     store = Store.open(options.store)
     try:
@@ -126,18 +132,6 @@ def _reader(how: Curation, threads: int) -> Reader | None:
     return RapidOcr(threads)
 
 
-def _refuse_out_among_pictures(options: argparse.Namespace) -> None:
-    """Raise UserError where what is built would be taken for a picture to curate the next time."""
-    if options.out is None:
-        return
-    out = Path(options.out).resolve()
-    for folder in (Path(path) for path in options.data):
-        if folder.is_dir() and out.is_relative_to(folder.resolve()):
-            raise UserError(
-                "lies in a folder of the pictures", file=options.out, expected=f"an --out outside {folder}"
-            )
-
-
 def _write_list(funnel: Funnel, path: Path) -> None:
     from sightline.build.funnel import listed
     from sightline.build.marks import write_list
@@ -162,13 +156,9 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
 def _tell(funnel: Funnel, options: argparse.Namespace) -> None:
     """Print the funnel, or all that became of the pictures as JSON."""
     if options.json:
-        import msgspec
-
         from sightline.build.funnel import report
-        from sightline.cli.pipe import until_the_reader_leaves
 
-        with until_the_reader_leaves():
-            print(msgspec.json.format(msgspec.json.encode(report(funnel)), indent=1).decode())
+        print_json(report(funnel))
         return
     from sightline.report.terminal import show
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_asking, add_store, asking_of, pairs
+from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.build.asking import Asker
     from sightline.build.equivalence import Measure, Pair, Report
+    from sightline.engine.asking import Asker
     from sightline.models.embedder import Embedder
     from sightline.report.grid import Table
 
@@ -59,8 +60,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write pairs or measure, or both; 1 where the judge has not answered all, 4 at the budget's end."""
-    from sightline.build.asking import Asker
     from sightline.build.equivalence import draw_pairs, read_pairs
+    from sightline.engine.asking import Asker
     from sightline.scoring.scorer import JUDGE_SAMPLING
 
     _refuse_nonsense(options)
@@ -160,9 +161,7 @@ def _measured(
 
 def _print(found: Report, as_json: bool) -> None:
     if as_json:
-        import msgspec
-
-        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        print_json(found)
         return
     from sightline.report.terminal import show
 

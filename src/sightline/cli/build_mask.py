@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.build_options import add_building, make
+from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -132,8 +133,6 @@ def _print_counts(assignment: Assignment, as_json: bool) -> None:
 
         show([_table(assignment)])
         return
-    import msgspec
-
     counts = {
         "pictures": len(assignment.maskings),
         "maskings": sum(len(maskings) for maskings in assignment.maskings.values()),
@@ -141,7 +140,7 @@ def _print_counts(assignment: Assignment, as_json: bool) -> None:
         "left_out": assignment.left_out,
         **assignment.sizes(),
     }
-    print(msgspec.json.format(msgspec.json.encode(counts), indent=1).decode())
+    print_json(counts)
 
 
 def _table(assignment: Assignment) -> Table:
@@ -164,6 +163,6 @@ def _table(assignment: Assignment) -> Table:
 
 def _named(path: Path) -> dict[str, str]:
     """A file's name and what it holds, for the manifest."""
-    from sightline.build.manifest import digest_of
+    from sightline.formats.digests import digest_of
 
     return {"file": path.name, "sha256": digest_of(path)}

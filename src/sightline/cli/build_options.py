@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.cli.options import Group
+from sightline.cli.printing import by_reason
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def shared_out(options: argparse.Namespace) -> tuple[int, int]:
 
 def sources_of(options: argparse.Namespace) -> list[Source]:
     """The sources that SOURCE, --images and --labels name; UserError where one is wrong."""
+    from sightline.build.folder import refuse_out_among
     from sightline.build.sources import picture_sources
 
     source, images, labels = (
@@ -92,12 +94,7 @@ def sources_of(options: argparse.Namespace) -> list[Source]:
         raise UserError("there is no such folder or file", file=options.source)
     if images and not images.is_dir():
         raise UserError("there is no such folder", file=images, expected="the pictures' for --images")
-    if source.is_dir() and Path(options.out).resolve().is_relative_to(source.resolve()):
-        raise UserError(
-            "lies in the folder of the pictures, where what is built would be taken for a source",
-            file=options.out,
-            expected=f"an --out outside {source}",
-        )
+    refuse_out_among(Path(options.out), [source, *([images] if images else [])])
     return picture_sources(source, images, labels)
 
 
@@ -195,10 +192,7 @@ def tell_unanswered(unanswered: Mapping[str, str], whole: str, what: str) -> Non
 
 def tell_by_reason(left_out: Mapping[str, str]) -> None:
     """Print on standard error what was left out, a line for each reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in left_out.items():
-        by_reason.setdefault(why, []).append(name)
-    for why, names in by_reason.items():
+    for why, names in by_reason(left_out.items()).items():
         more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         print(f"  {why}: {', '.join(names[:NAMED])}{more}", file=sys.stderr)
 

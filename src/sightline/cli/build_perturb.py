@@ -51,8 +51,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
-    from sightline.build.manifest import digest_of
     from sightline.build.perturb import Perturb, named
+    from sightline.formats.digests import digest_of
     from sightline.prompts import load
 
     plugins = tuple(str(Path(file).absolute()) for file in options.plugin)

@@ -14,8 +14,8 @@ from sightline.cli.build_options import add_building, draw, limited, preview_pat
 from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
 
 if TYPE_CHECKING:
-    from sightline.build.asking import Asker
     from sightline.build.rephrase import Job
+    from sightline.engine.asking import Asker
 
 SUMMARY = "questions in three other words each, by a chat model (MM-R3)"
 
@@ -58,10 +58,10 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and build the folder; 1 where a question has no answer yet, 4 where the budget is reached."""
-    from sightline.build.asking import Asker
     from sightline.build.folder import refuse_other_contents
     from sightline.build.questions import read_questions
     from sightline.build.rephrase import SAMPLING, prepare
+    from sightline.engine.asking import Asker
 
     out, sheet = Path(options.out), preview_path(options)
     questions = read_questions(

@@ -13,21 +13,21 @@ from sightline.cli.build_options import limited, preview_path, tell_by_reason, t
 from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
 
 if TYPE_CHECKING:
-    from sightline.build.asking import Asker
     from sightline.build.synthesize import Job
+    from sightline.engine.asking import Asker
 
 SUMMARY = "instructions for pictures, with responses, by a model that sees them (ConTextual, Appendix H)"
 
 EXAMPLE = """examples:
   sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
-  sightline build verify written/contextual_val.csv --write list.csv
-  sightline build verify written/contextual_val.csv --people list.csv --out data/synthetic
-  sightline run contextual --split val --data data/synthetic --model http://localhost:8000/v1#llava
+  sightline build verify written/contextual_synthetic.csv --write list.csv
+  sightline build verify written/contextual_synthetic.csv --people list.csv --out data/synthetic
+  sightline run contextual --split synthetic --data data/synthetic --model http://localhost:8000/v1#llava
 
 The model is shown the two examples of Figure 22, good and bad instructions with the reasons, and then the
 picture; the examples' pictures are ConTextual's own. A reply that cannot be used is asked for again, twice at
 most; what was asked is remembered in the store, so that the same command builds the same folder. DIR receives
-images/ and contextual_val.csv. What is written is for people to accept, with `sightline build verify`.
+images/ and contextual_synthetic.csv. What is written is for people to accept, with `sightline build verify`.
 """
 
 
@@ -44,7 +44,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--category", metavar="NAME", help="category of all (default: Miscellaneous Natural Scenes)")
     add("--limit", type=int, metavar="N", help="only the first N pictures")
     add = parser.add_argument_group("building").add_argument
-    add("--out", required=True, metavar="DIR", help="folder for contextual_val.csv, images/, manifest.json")
+    add(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="folder for contextual_synthetic.csv, images/, manifest.json",
+    )
     add("--preview", metavar="FILE.png", help="draw some pictures with what is written on one sheet")
     add("--force", action="store_true", help="replace what was built there with other settings")
     add("--quiet", action="store_true", help="no progress on standard error")
@@ -60,10 +65,10 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and build the folder; 1 where a picture has no answer yet, 4 where the budget is reached."""
-    from sightline.build.asking import Asker
-    from sightline.build.folder import refuse_other_contents
+    from sightline.build.folder import refuse_other_contents, refuse_out_among
     from sightline.build.gallery import look_at, pictures_in
     from sightline.build.synthesize import CATEGORY, SAMPLING, examples_in, prepare
+    from sightline.engine.asking import Asker
 
     sheet = preview_path(options)
     asking = asking_of(
@@ -78,11 +83,13 @@ def execute(options: argparse.Namespace) -> int:
     asker = Asker(asking, SAMPLING)
     data = options.examples or os.environ.get("SIGHTLINE_DATA")
     examples = examples_in(Path(data) if data else None)
-    pictures = limited(list(pictures_in(Path(options.images)).items()), options)
+    images, out = Path(options.images), Path(options.out)
+    refuse_out_among(out, [images, *(Path(example.path) for example in examples)])
+    pictures = limited(list(pictures_in(images).items()), options)
     gallery = look_at(dict(pictures), shown=not options.quiet)
     category = CATEGORY if options.category is None else options.category
     job = prepare(gallery, examples, asker, category=category)
-    refuse_other_contents(Path(options.out), job.build, force=options.force)
+    refuse_other_contents(out, job.build, force=options.force)
     return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
 
 
@@ -114,7 +121,7 @@ def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | No
         print(f"  sightline build verify {out / TABLE} --write list.csv")
         tell_by_reason(manifest.dropped)
         if sheet is not None:
-            draw_lines(lines, out, sheet)
+            draw_lines(lines, out, sheet, seed=0)
             print(f"  preview: {sheet}")
     if counts.stopped == "budget":
         print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)

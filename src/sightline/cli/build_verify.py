@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.build_options import tell_by_reason
+from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,9 +28,9 @@ EXAMPLE = """examples:
   sightline build verify questions.csv round1/rejected.csv --people five.csv --people again.csv --accept 4/5
 
 --write lists all lines for people, who put 'right' or 'wrong' into the column mark, and their name into by;
---people reads their lists. DIR receives the table with what was accepted, with the pictures that lie beside
-it (ConTextual's layout), rejected.csv, to be revised, and verification.json. A line is told again by its
-content, so that marks do not outlive a change of it: a rejected line that was revised is reviewed anew.
+--people reads their lists. DIR receives the table with what was accepted, rejected.csv, to be revised, the
+pictures of both that lie beside a TABLE (ConTextual's layout), and verification.json. A line is told again by
+its content, so that marks do not outlive a change of it: a rejected line that was revised is reviewed anew.
 """
 
 
@@ -56,7 +58,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """List, or read marks, write what was accepted and tell the share of it; the exit status."""
-    from sightline.build.folder import refuse_other_contents
+    from sightline.build.folder import refuse_other_contents, refuse_out_among
     from sightline.build.marks import read_marks, rule_of
     from sightline.build.verify import ACCEPTED, REJECTED, RIGHT, build_of, read_lines, verify, write
 
@@ -65,7 +67,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.out and not options.people:
         raise UserError("--out is for what people accept", expected="--people LIST.csv beside it")
     rule = rule_of(options.accept)
-    lines = read_lines([Path(table) for table in options.tables])
+    tables = [Path(table) for table in options.tables]
+    if options.out:
+        refuse_out_among(Path(options.out), tables)
+    lines = read_lines(tables)
     if options.write:
         _write_list(lines, Path(options.write), force=options.force)
     if not options.people:
@@ -73,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
     marks = read_marks([Path(file) for file in options.people], RIGHT)
     found = verify(lines, marks, rule, not_by=options.not_by)
     if options.out:
-        out, name = Path(options.out), Path(options.tables[0]).name
+        out, name = Path(options.out), tables[0].name
         table = ACCEPTED if name == REJECTED else name
         refuse_other_contents(out, build_of(lines, rule), force=options.force)
         manifest = write(found, rule, table, out, seed=options.seed, force=options.force)
@@ -81,6 +86,9 @@ def execute(options: argparse.Namespace) -> int:
             f"{out / table}: {manifest.groups:,} lines, {manifest.pictures:,} pictures beside it",
             file=sys.stderr,
         )
+        if manifest.missing:
+            print(f"pictures missing or broken: {len(manifest.missing):,}", file=sys.stderr)
+            tell_by_reason(manifest.missing)
     _tell(found, rule, options)
     return 0
 
@@ -97,12 +105,9 @@ def _write_list(lines: Sequence[Line], path: Path, *, force: bool) -> None:
 
 def _tell(found: Sequence[Verified], rule: Rule, options: argparse.Namespace) -> None:
     if options.json:
-        import msgspec
-
         from sightline.build.verify import report
 
-        told = msgspec.json.encode(report(found, rule, seed=options.seed))
-        print(msgspec.json.format(told, indent=1).decode())
+        print_json(report(found, rule, seed=options.seed))
         return
     from sightline.report.terminal import show
 

@@ -49,7 +49,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_failed, print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.compare import compare, tested
-    from sightline.evaluation.losses import losses
+    from sightline.evaluation.fail_if_worse import losses
     from sightline.registry import facts, plug_in
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
 

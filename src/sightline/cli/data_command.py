@@ -70,7 +70,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _pull(source: Source, options: argparse.Namespace) -> int:
-    from sightline.cli.data_pull import print_pulled, pull_whole
+    from sightline.cli.data_pull import print_pulled
+    from sightline.data.pull import pull_whole
 
     _refuse(options, "check", data=None, split=None)
     if options.allow_private and not source.links:
@@ -93,9 +94,9 @@ def _check(source: Source, options: argparse.Namespace) -> int:
 
     found = check(source, _folder(source, options), options.split, shown=not options.quiet)
     if options.json:
-        import msgspec
+        from sightline.cli.printing import print_json
 
-        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        print_json(found)
     else:
         from sightline.report.terminal import show
 

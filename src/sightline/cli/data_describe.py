@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from sightline.cli.printing import print_json
 from sightline.data.describe import Description
 from sightline.data.instructions import Verbs
 from sightline.report.grid import Column, Table, Value
@@ -15,7 +14,7 @@ MOST_VALUES = 30
 def print_description(found: Description, *, as_json: bool) -> None:
     """Print what a data set is made of, or as JSON."""
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        print_json(found)
         return
     from sightline.report.terminal import show
 

@@ -56,8 +56,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the answers."""
-    from msgspec.structs import replace
-
     from sightline.errors import UserError
     from sightline.evaluation.imported import imported
     from sightline.evaluation.spec import Spec, setting_of, variant_of
@@ -65,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.formats.contextual_cases import contradicted, reading
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
-    from sightline.formats.read import of_model, read_predictions
+    from sightline.formats.read import only_of_model, read_predictions
     from sightline.formats.verdicts import write_verdicts
     from sightline.registry import benchmark as find_benchmark
 
@@ -80,16 +78,12 @@ def execute(options: argparse.Namespace) -> int:
     read = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=spec.allow_missing)
     if options.judgements:
         read = with_judgements(read, Path(options.judgements))
-    models = [options.model] if options.model else list(dict.fromkeys(one.model for one in read))
-    found = [pair for model in models for pair in imported(spec, of_model(read, model, file), file)]
-    verdicts = [
-        replace(verdict, targets=(outcome.key,), variant=outcome.variant)
-        for said, outcome in found
-        for verdict in said.verdicts
-    ]
+    chosen = only_of_model(read, options.model, file) if options.model else read
+    found = imported(spec, chosen, file)
+    verdicts = [verdict for one in found for verdict in one.verdicts]
     if options.verdicts and not verdicts:
         raise UserError("says nothing of its answers", file=file, expected="no --verdicts")
-    write_answers([outcome for _, outcome in found], out)
+    write_answers([one.outcome for one in found], out)
     print(f"written: {out} ({len(found):,} answers, not judged)", file=sys.stderr)
     if options.verdicts:
         kept = reading(verdicts, options.partly)

@@ -51,6 +51,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     measure = "measure the answers that have references: text_metrics, bertscore_model, bleurt_model, ..."
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)
     add("--by", metavar="LABEL", help="a table by this label in place of category")
+    add("--quiet", action="store_true", help="no progress on standard error")
     add("--seed", type=int, default=0, metavar="N", help="seed of the intervals' resamples")
     forms = ("table", "markdown", "csv", "json")
     add("--format", choices=forms, default="table", help="how the tables are printed; csv: the first one")
@@ -87,7 +88,7 @@ def _testimony(options: argparse.Namespace) -> Testimony:
         return read_testimony(options.verdicts, options.human, spec, partly=options.partly)
     store = Store.open(options.store)
     try:
-        texts = TextMeasures(identities_of(metrics), metrics.__getitem__, store, shown=True)
+        texts = TextMeasures(identities_of(metrics), metrics.__getitem__, store, shown=not options.quiet)
         return read_testimony(options.verdicts, options.human, spec, partly=options.partly, texts=texts)
     finally:
         store.close()

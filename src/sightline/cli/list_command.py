@@ -26,9 +26,9 @@ def execute(options: argparse.Namespace) -> int:
     names = [options.benchmark] if options.benchmark else benchmark_names()
     described = [_describe(name) for name in names]
     if options.json:
-        import msgspec
+        from sightline.cli.printing import print_json
 
-        print(msgspec.json.format(msgspec.json.encode(described), indent=1).decode())
+        print_json(described)
         return 0
     for one in described:
         _print(one, full=options.benchmark is not None)

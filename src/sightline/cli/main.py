@@ -20,7 +20,7 @@ COMMANDS = {
     "quickstart": "draw small data sets and run CODIS, II-Bench, ConTextual and MM-R3 on them",
     "list": "benchmarks, settings, options, published rows",
     "build": "make data of your own: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
-    "curate, synthesize, verify, split",
+    "curate, synthesize, verify, rate, split",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
     "data": "fetch the public data sets, check or describe a data folder",
     "run": "ask a model, judge its answers, report",
@@ -101,7 +101,8 @@ def _parser(command: str, second: str) -> Parser:
     parser = Parser(
         prog="sightline",
         description="Measures what multimodal models understand when one picture must be seen in different "
-        "lights: another context (CODIS), wording, style or mask (MM-R3), a meaning behind it (II-Bench).",
+        "lights: another context (CODIS), wording, style or mask (MM-R3), text in it (ConTextual), a meaning "
+        "behind it (II-Bench).",
         epilog="example: sightline run codis --model http://localhost:8000/v1#llava --data data/codis. "
         "Exit status: 0 done; 1 done, but some probes have no answer; 2 the call or its input is wrong; "
         "3 the surroundings failed; 4 a budget is reached; 5 a condition of --fail-if holds; 130 interrupted",

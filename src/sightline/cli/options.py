@@ -11,7 +11,7 @@ from sightline.errors import UserError
 from sightline.evaluation.spec import Spec
 
 if TYPE_CHECKING:
-    from sightline.build.asking import Asking
+    from sightline.engine.asking import Asking
 
 Group = argparse.ArgumentParser | argparse._ArgumentGroup
 
@@ -163,7 +163,7 @@ def spec_of(options: argparse.Namespace, **more: Any) -> Spec:
 
 def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
     """Whom a builder asks, by what `add_asking` and `add_store` took."""
-    from sightline.build.asking import Asking
+    from sightline.engine.asking import Asking
     from sightline.registry import plug_in
 
     for file in options.plugin:

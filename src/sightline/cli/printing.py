@@ -19,11 +19,28 @@ if TYPE_CHECKING:
     from sightline.report.varied import Measured
 
 
+def print_json(body: object) -> None:
+    """Print plain data or structs as JSON."""
+    with until_the_reader_leaves():
+        print(msgspec.json.format(msgspec.json.encode(body), indent=1).decode())
+
+
+def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The names of pairs (name, reason) by the reason, in the order in which each first stands.
+
+    >>> by_reason([("a", "broken"), ("b", "empty"), ("c", "broken")])
+    {'broken': ['a', 'c'], 'empty': ['b']}
+    """
+    found: dict[str, list[str]] = {}
+    for name, why in named:
+        found.setdefault(why, []).append(name)
+    return found
+
+
 def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
     """Print results as a terminal table, Markdown, CSV or JSON (one result: metrics.json as it is)."""
     if form == "json":
-        whole: object = results[0] if len(results) == 1 else list(results)
-        print(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode())
+        print_json(results[0] if len(results) == 1 else list(results))
         return
     from sightline.report.across import over_models
     from sightline.report.tables import summary
@@ -108,11 +125,10 @@ def print_failed(found: Iterable[str]) -> None:
 
 def _print_unanswered(evaluation: Evaluation) -> None:
     """Which probes have no answer, by the reason, and what asks them again."""
-    result, by_reason = evaluation.result, dict[str, list[str]]()
+    result = evaluation.result
     print(f"{result.errors} of {result.probes} probes have no answer:", file=sys.stderr)
-    for sample, variant, why in evaluation.unanswered:
-        by_reason.setdefault(why, []).append(f"{sample} {variant}")
-    for why, probes in by_reason.items():
+    named = ((f"{sample} {variant}", why) for sample, variant, why in evaluation.unanswered)
+    for why, probes in by_reason(named).items():
         print(f"  {why}: {', '.join(probes)}", file=sys.stderr)
     if result.errors > len(evaluation.unanswered):
         print(f"  and {result.errors - len(evaluation.unanswered)} more", file=sys.stderr)
@@ -137,7 +153,7 @@ def _told(counts: Counts) -> str:
 def print_estimate(estimate: Estimate, form: str) -> None:
     """Print what a run would ask."""
     if form == "json":
-        print(msgspec.json.format(msgspec.json.encode(estimate), indent=1).decode())
+        print_json(estimate)
         return
     for name, value in msgspec.structs.asdict(estimate).items():
         if value is not None:

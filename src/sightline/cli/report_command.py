@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.cli.options import add_table
+from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
-    from sightline.evaluation.conditions import Condition
+    from sightline.evaluation.fail_if_value import Condition
     from sightline.report.varied import Measured
     from sightline.types import Result
 
@@ -50,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
-    from sightline.evaluation.conditions import check_metrics, conditions
+    from sightline.evaluation.fail_if_value import check_metrics, conditions
     from sightline.evaluation.rebuild import rebuild
     from sightline.registry import plug_in
     from sightline.report.varied import measured
@@ -96,7 +97,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _failed(wanted: Sequence[Condition], results: Sequence[Result]) -> list[str]:
     """What is found of each condition that holds, of several results behind the name of its own."""
-    from sightline.evaluation.conditions import failed
+    from sightline.evaluation.fail_if_value import failed
     from sightline.report.tables import run_names
 
     names = [f"{name}: " for name in run_names(results)] if len(results) > 1 else [""]
@@ -149,8 +150,6 @@ def _decoded(folder: Path, path: Path, kind: type[_Kind]) -> _Kind:
 
 
 def _list(store: Store, form: str) -> int:
-    import msgspec
-
     rows = [
         {
             "run": number,
@@ -165,7 +164,7 @@ def _list(store: Store, form: str) -> int:
         for number, body, began, ended in store.runs()
     ]
     if form == "json":
-        print(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
+        print_json(rows)
         return 0
     for row in rows:
         how = "".join(f", {name}={value}" for name, value in row["options"].items())

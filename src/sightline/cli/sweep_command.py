@@ -51,7 +51,8 @@ def execute(options: argparse.Namespace) -> int:
     """Run it; the exit status is the worst of the points."""
     import asyncio
 
-    from sightline.evaluation.sweep import asweep, plan_sweep, sweep_json
+    from sightline.cli.printing import print_json, print_pivot
+    from sightline.evaluation.sweep import asweep, kept, plan_sweep
 
     augments = options.augment.split(",") if options.augment else ()
     points = plan_sweep(_base(options), options.model, _chosen(options), _sampling(options), augments)
@@ -65,10 +66,8 @@ def execute(options: argparse.Namespace) -> int:
     sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_tell))
     with until_the_reader_leaves():
         if options.format == "json":
-            print(sweep_json(sweep).decode())
+            print_json(kept(sweep))
         elif sweep.results:
-            from sightline.cli.printing import print_pivot
-
             print_pivot(sweep.results, options.format, options.by)
     if plot is not None and sweep.results:
         from sightline.report.curves import curves
@@ -168,9 +167,7 @@ def _tell(reached: Reached) -> None:
 
 def _print_estimates(points: Sequence[Point], form: str) -> int:
     """Print what each point would ask, and all of them."""
-    import msgspec
-
-    from sightline.cli.printing import print_estimate
+    from sightline.cli.printing import print_estimate, print_json
     from sightline.evaluation.sweep import estimate_sweep, total
 
     estimates = estimate_sweep(points)
@@ -180,7 +177,7 @@ def _print_estimates(points: Sequence[Point], form: str) -> int:
             for point, one in zip(points, estimates, strict=True)
         ]
         body = {"points": each, "total": total(estimates)}
-        print(msgspec.json.format(msgspec.json.encode(body), indent=1).decode())
+        print_json(body)
         return 0
     for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
         cost = "" if one.estimated_cost is None else f", cost {one.estimated_cost:.2f}"

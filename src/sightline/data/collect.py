@@ -17,11 +17,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sightline.build.journal import Journal
 from sightline.data import noted, put
 from sightline.data.fetch import Fetcher, Limits
 from sightline.data.missed import Missed
 from sightline.data.noted import Kept, Lost, Manifest
+from sightline.formats.journal import Journal
 from sightline.pictures import BadPicture, decode, look
 from sightline.progress import Advance, progress
 from sightline.types import Picture
@@ -131,8 +131,7 @@ class _Work:
         part = put.part_of(final, url)
         put.make_room(final, self._folder)
         try:
-            if self._beside is not None and (digest := await self._sound(self._beside, path)):
-                put.copy(self._beside / path, part)
+            if digest := await self._copied(path, part):
                 put.rename(part, final)
             else:
                 digest = await self._fetched_whole(url, part, fetcher)
@@ -141,6 +140,13 @@ class _Work:
         finally:
             part.unlink(missing_ok=True)
         return digest
+
+    async def _copied(self, path: str, part: Path) -> str:
+        """The SHA-256 of the copy of a picture that lies beside; '' where none does, or the copy is none."""
+        if self._beside is None or not await self._sound(self._beside, path):
+            return ""
+        await asyncio.to_thread(put.copy, self._beside / path, part)
+        return await self._sound(self._folder, str(part.relative_to(self._folder)))
 
     async def _sound(self, folder: Path, path: str) -> str:
         """The SHA-256 of a picture that lies in a folder; '' where it does not, or is none."""

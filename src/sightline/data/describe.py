@@ -9,18 +9,15 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from sightline.benchmarks.iibench_data import Record
-from sightline.benchmarks.records import data_folder, read_records
+from sightline.benchmarks.records import data_folder
+from sightline.clusters import cluster_of, look_at
 from sightline.data.check import records_of
 from sightline.data.instructions import Verbs, count_verbs
 from sightline.data.pull import load
 from sightline.data.sources import Source
-from sightline.evaluation.plan import cluster_of, look_at
 from sightline.progress import progress
+from sightline.registry import facts
 from sightline.types import Sample
-
-COMMANDS = ("contextual",)
-"""The benchmarks whose questions are instructions, most of them commands: their verbs are counted."""
 
 
 class Share(Struct, frozen=True):
@@ -74,8 +71,11 @@ def describe(
     samples = _together(by_split.values())
     pictures = _pictures(samples, shown)
     texts = _texts(samples)
-    if source.name == "iibench":
-        texts["explanation"] = _explanations(place / records.name for records in found)
+    known = facts(source.name)
+    if known.texts is not None:
+        for name in by_split:
+            for kind, more in known.texts(place, name).items():
+                texts.setdefault(kind, []).extend(more)
     return Description(
         benchmark=source.name,
         folder=str(place),
@@ -85,7 +85,7 @@ def describe(
         by_name=sum(picture.startswith("file ") for picture in set(pictures)),
         labels=_labels(samples, pictures),
         lengths={kind: _length(some) for kind, some in texts.items() if some},
-        verbs=count_verbs(texts["question"]) if source.name in COMMANDS else None,
+        verbs=count_verbs(texts["question"]) if known.commands else None,
     )
 
 
@@ -142,13 +142,6 @@ def _texts(samples: Sequence[Sample]) -> dict[str, list[str]]:
         "option": [option for sample in samples for option in sample.options],
         "reference": [reference for sample in written for reference in sample.references],
     }
-
-
-def _explanations(files: Iterable[Path]) -> list[str]:
-    """What II-Bench's pictures are said to mean, a text a question; that of test-908 is none, but two."""
-    records = [record for file in files for record in read_records(file, Record, name="local_path")]
-    texts = [record.meta_data.explanation for record in records for _ in record.questions]
-    return [text for text in texts if isinstance(text, str)]
 
 
 def _length(texts: Sequence[str]) -> Length:

@@ -119,7 +119,7 @@ class Fetcher:
             host.answered()
             return found
         if missed.passing:
-            host.failed(missed.wait)
+            host.failed(str(missed), missed.wait)
         else:
             host.answered()
         raise missed
@@ -144,7 +144,7 @@ class Fetcher:
 
     async def _store(self, response: aiohttp.ClientResponse, path: Path) -> None:
         size = 0
-        with LineFile(path) as file:
+        async with LineFile(path) as file:
             async for piece in response.content.iter_chunked(PIECE):
                 size += len(piece)
                 if size > self._limits.bytes:

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from sightline.build.journal import Done, Journal
-from sightline.build.manifest import changed
 from sightline.errors import UserError
+from sightline.formats.digests import changed
 from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.journal import Done, Journal
 
 MANIFEST = "pictures.json"
 _HEADER = {"kind": "pictures by url"}

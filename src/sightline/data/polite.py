@@ -54,12 +54,12 @@ class Host:
         """It answered, whatever it said of this picture."""
         self._failures = 0
 
-    def failed(self, wish: float | None) -> None:
+    def failed(self, why: str, wish: float | None) -> None:
         """A call failed in a way that says something of the host, which may `wish` for a rest of so long."""
         self._failures += 1
         rest = max(wish or 0.0, self._manners.rest)
         if rest > self._manners.longest_rest:
             self._given_up = f"asks for a rest of {rest:,.0f} s"
         elif self._failures >= self._manners.patience:
-            self._given_up = f"failed {self._failures} times in a row"
+            self._given_up = f"failed {self._failures} times in a row, the last time: {why}"
         self._rests_until = max(self._rests_until, asyncio.get_running_loop().time() + rest)

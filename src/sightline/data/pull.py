@@ -8,19 +8,59 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from sightline.benchmarks.base import defaults
 from sightline.data.download import Refused, download
 from sightline.data.sources import Source
 from sightline.data.unpack import unpack
 from sightline.errors import SurroundingsError, UserError
-from sightline.evaluation.spec import Spec, effective, setting_of
 from sightline.formats.contextual import picture_path
 from sightline.formats.files import read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.pictures import BadPicture, look
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
+
+if TYPE_CHECKING:
+    from sightline.data.collect import Collection
+
+
+class Pulled(Struct, frozen=True):
+    """What was pulled, and where from; `fetched`: not all files were there already.
+
+    `pictures` is what became of those that the records name by url, None where they name none.
+    """
+
+    folder: str
+    repository: str
+    revision: str
+    paper: str
+    licence: str
+    fetched: bool
+    pictures: Collection | None
+
+
+def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, shown: bool) -> Pulled:
+    """Put the data set into `to`, its pictures too; errors as `pull` and `data.collect.collect`."""
+    folder, fetched = pull(source, to, origin=origin, shown=shown)
+    pictures = None
+    if source.links:
+        from sightline.data.collect import collect
+
+        beside = Path(origin) if origin is not None and Path(origin).is_dir() else None
+        pictures = collect(links(source, folder), folder, beside=beside, private=private, shown=shown)
+    return Pulled(
+        folder=str(folder),
+        repository=source.repository,
+        revision=source.revision,
+        paper=source.paper,
+        licence=source.licence,
+        fetched=fetched,
+        pictures=pictures,
+    )
 
 
 def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = False) -> tuple[Path, bool]:
@@ -66,9 +106,8 @@ def verify(source: Source, folder: Path) -> None:
 def load(source: Source, folder: Path, split: str) -> list[Sample]:
     """The samples of a split as its benchmark reads them; UserError where a record is wrong."""
     benchmark = find_benchmark(source.name)
-    setting = setting_of(benchmark, source.name)
-    options: Mapping[str, Any] = effective(benchmark, setting, Spec(task=source.name)).benchmark
-    return list(benchmark.samples(folder, split, options))
+    setting = next(iter(benchmark.settings.values()))
+    return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))
 
 
 def links(source: Source, folder: Path) -> dict[str, str]:

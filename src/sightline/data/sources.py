@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct
+
+from sightline.formats.contextual import PICTURE, table_name
 
 
 class Records(Struct, frozen=True):
@@ -130,7 +134,7 @@ SOURCES: Mapping[str, Source] = {
                 Records(
                     split="test",
                     path="data/contextual_test.csv",
-                    name="contextual_test.csv",
+                    name=table_name("test"),
                     sha256="428ec237bbedc69eed125a162269a9f60154391fb7c5b9c9c4db55500c050391",
                     samples=506,
                     pictures=506,
@@ -138,13 +142,13 @@ SOURCES: Mapping[str, Source] = {
                 Records(
                     split="val",
                     path="data/contextual_val.csv",
-                    name="contextual_val.csv",
+                    name=table_name("val"),
                     sha256="db5426b8a5c96537b88e34f1c7bbb606d57295190c1c74777653a220daf473e9",
                     samples=100,
                     pictures=100,
                 ),
             ),
-            links="image_url",
+            links=PICTURE,
             paper="Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning "
             "in Large Multimodal Models, arXiv:2401.13311",
             licence="none is stated; the pictures come from LAION-5B, Rico, Open WebText, InfographicVQA, "
@@ -153,3 +157,19 @@ SOURCES: Mapping[str, Source] = {
     )
 }
 """The data sets that `sightline data` knows, by the name of their benchmark."""
+
+
+def differs_from_release(benchmark: str, folder: Path | None, split: str) -> bool:
+    """Whether the table of this split in a data folder is another than the released one, by its SHA-256.
+
+    False where nothing was released to tell it from. Only of tables that name their pictures by url: where
+    the pictures came with the records, these name files, and copies of the release may name others.
+    """
+    source = SOURCES.get(benchmark)
+    if source is None or not source.links or folder is None:
+        return False
+    for records in source.records:
+        for table in (folder / records.name, folder / benchmark / records.name):
+            if records.split == split and table.is_file():
+                return hashlib.sha256(table.read_bytes()).hexdigest() != records.sha256
+    return False

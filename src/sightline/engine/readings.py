@@ -46,13 +46,6 @@ def readings(
         yield shown, words
 
 
-def readings_of(
-    pictures: Iterable[PictureFile], reader: Reader, store: Store, over: Over = map
-) -> dict[Shown, Reading]:
-    """All of `readings` at once."""
-    return dict(readings(pictures, reader, store, over))
-
-
 def known_readings(
     pictures: Iterable[PictureFile], reader: Reader, store: Store
 ) -> dict[Shown, tuple[Word, ...]]:

@@ -67,6 +67,26 @@ class Counts(Struct):
         """Distinct requests that need no more work."""
         return self.known + self.answered + self.failed
 
+    def plus(self, later: Counts) -> Counts:
+        """What has happened in both; the budget is the reason where either was stopped by it."""
+        stops = (self.stopped, later.stopped)
+        return Counts(
+            total=self.total + later.total,
+            known=self.known + later.known,
+            asked=self.asked + later.asked,
+            answered=self.answered + later.answered,
+            failed=self.failed + later.failed,
+            retried=self.retried + later.retried,
+            refused=self.refused + later.refused,
+            prompt_tokens=self.prompt_tokens + later.prompt_tokens,
+            completion_tokens=self.completion_tokens + later.completion_tokens,
+            cost=self.cost + later.cost,
+            dearest=max(self.dearest, later.dearest),
+            stopped="budget" if "budget" in stops else self.stopped or later.stopped,
+            last_error=later.last_error or self.last_error,
+            lost=[*self.lost, *later.lost],
+        )
+
 
 class _Call(Struct):
     keyed: Keyed

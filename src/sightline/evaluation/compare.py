@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from msgspec import Struct
+import msgspec
 from msgspec.structs import replace
 
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.groups import Judged
 from sightline.evaluation.rebuild import rebuild
+from sightline.metrics.comparison import Comparison, Place
 from sightline.metrics.difference import difference, paired
-from sightline.metrics.significance import Paired, Significance, significance
+from sightline.metrics.significance import Significance, significance
 from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Group, Metric, MetricValue, Result
 
 Name = tuple[str, int]
 """A sample and a draw."""
-Place = tuple[str, str]
-"""A metric and a subset."""
 _Named = dict[Name, Group]
-
-
-class Comparison(Struct, frozen=True):
-    """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
-    the first and of the second ones over the groups that both hold, the differences of the second from the
-    first, those of each pair alone where there are several, how many groups only one of a pair has, and the
-    groups' own values of a metric by subset."""
-
-    runs: tuple[tuple[int, int], ...]
-    task: str
-    models: tuple[str, str]
-    base: Sequence[MetricValue]
-    other: Sequence[MetricValue]
-    differences: Sequence[MetricValue]
-    each: Sequence[Sequence[MetricValue]]
-    alone: int
-    paired: Callable[[str], Mapping[str, Paired]]
 
 
 def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
@@ -66,11 +48,8 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     def before(group: Group) -> Group:
         return earlier[group.id, group.draw]
 
-    changes = [
-        difference(metric, base_metrics[name], before)
-        for name, metric in metrics.items()
-        if name in base_metrics
-    ]
+    shared = [(metric, base_metrics[name]) for name, metric in metrics.items() if name in base_metrics]
+    changes = [difference(*both, before) for both in shared]
     return Comparison(
         runs=tuple(pairs),
         task=f"{result.benchmark}:{result.setting}",
@@ -80,7 +59,8 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
         differences=tally(later.values(), changes),
         each=[tally(after.values(), changes) for _, after in each] if len(pairs) > 1 else [],
         alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
-        paired=lambda name: paired(later.values(), metrics[name], base_metrics[name], before),
+        groups={metric.name: paired(later.values(), metric, base, before) for metric, base in shared},
+        unlike=_unlike(*([runs[run].result for run in side] for side in zip(*pairs, strict=True))),
     )
 
 
@@ -88,8 +68,7 @@ def tested(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[Place, S
     """How sure these rows of a comparison are, corrected for each other; those without a value are not
     among them. `detectable` is in the unit of the row."""
     known = [row for row in rows if row.value is not None]
-    groups = {name: comparison.paired(name) for name in dict.fromkeys(row.metric for row in known)}
-    found = significance([groups[row.metric][row.subset] for row in known])
+    found = significance([comparison.groups[row.metric][row.subset] for row in known])
     return {
         (row.metric, row.subset): one
         if one.detectable is None
@@ -147,6 +126,37 @@ def _metrics(result: Result) -> dict[str, Metric]:
     """The metrics of a run that need no other setting, by name."""
     metrics = find_benchmark(result.benchmark).metrics(result.options)
     return {metric.name: metric for metric in metrics if metric.needs is None}
+
+
+def _unlike(
+    base: Sequence[Result], other: Sequence[Result]
+) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
+    """What the results on the two sides do not all have alike, with the different values of each side."""
+    told = [[_told(result) for result in side] for side in (base, other)]
+    names = dict.fromkeys(name for side in told for one in side for name in one)
+    found: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+    for name in names:
+        first, second = ({_exact(one.get(name)): one.get(name) for one in side} for side in told)
+        if first.keys() != second.keys():
+            found[name] = (list(first.values()), list(second.values()))
+    return found
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """What a result says of how it came about, but for who answered; each sampling option by itself."""
+    options = {name: value for name, value in result.options.items() if name != "sampling"}
+    versions = {name: value for name, value in result.versions.items() if name != "reported"}
+    sampling = result.options.get("sampling") or {}
+    return {
+        "judge": result.judge,
+        **options,
+        **{f"sampling {name}": value for name, value in sampling.items()},
+        **{f"version of {name}": value for name, value in versions.items()},
+    }
+
+
+def _exact(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _refuse_unlike(base: Result, other: Result) -> None:

@@ -1,11 +1,14 @@
-"""Answers from another tool's file as outcomes that nobody judged yet."""
+"""Answers from another tool's file as outcomes that nobody judged yet, with what the file says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from sightline.evaluation.plan import cluster_of, look_at
+from msgspec.structs import replace
+
+from sightline.clusters import cluster_of, look_at
 from sightline.evaluation.prepare import data_of
 from sightline.evaluation.score import key_of_prediction
 from sightline.evaluation.spec import Spec, effective, setting_of, split_of
@@ -13,11 +16,21 @@ from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.registry import benchmark as find_benchmark
 from sightline.scoring.options import carry_letter
-from sightline.types import Outcome, Probe, Usage
+from sightline.types import Outcome, Probe, Usage, Verdict
 
 
-def imported(spec: Spec, read: Sequence[Prediction], file: Path) -> list[tuple[Prediction, Outcome]]:
-    """The answers of one model: in the order of the data where there is a data folder, else in their own.
+class Imported(NamedTuple):
+    """An answer that nobody judged here, whose it is as its file says ('' where it does not), and the
+    verdicts that the file gives on it."""
+
+    outcome: Outcome
+    model: str
+    verdicts: tuple[Verdict, ...]
+
+
+def imported(spec: Spec, read: Sequence[Prediction], file: Path) -> list[Imported]:
+    """The answers of a file, model by model: in the order of the data where there is a data folder, else in
+    their own.
 
     With data, ids are checked against it, and questions, labels and references are added. Raises UserError
     for an id that the data do not have and, unless the spec allows it, for missing answers; `file` is where
@@ -26,23 +39,35 @@ def imported(spec: Spec, read: Sequence[Prediction], file: Path) -> list[tuple[P
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
     task = (benchmark.name, setting.name)
+    by_model: dict[str, list[Prediction]] = {}
+    for one in read:
+        by_model.setdefault(one.model, []).append(one)
     folder = data_of(spec)
     if folder is None:
-        return [(one, _outcome(task, one, None, one.picture or one.sample)) for one in read]
+        return [
+            _imported(task, one, None, one.picture or one.sample) for own in by_model.values() for one in own
+        ]
     options = effective(benchmark, setting, spec).benchmark
-    samples = benchmark.samples(folder, split_of(benchmark, spec), options)
-    probes = [(sample, list(benchmark.probes(sample, options))) for sample in samples]
-    expected = [(probe.sample, probe.variant) for _, several in probes for probe in several]
-    matched, _ = match(read, expected, file=file, allow_missing=spec.allow_missing)
+    samples = list(benchmark.samples(folder, split_of(benchmark, spec), options))
+    clusters = {sample.id: cluster_of(sample, look_at(sample)) for sample in samples}
+    probes = [list(benchmark.probes(sample, options)) for sample in samples]
+    expected = [(probe.sample, probe.variant) for several in probes for probe in several]
     found = []
-    for sample, several in probes:
-        cluster = cluster_of(sample, look_at(sample))
-        for draw in sorted({one.draw for one in read}):
-            for probe in several:
-                said = matched.get((sample.id, probe.variant, draw))
-                if said is not None:
-                    found.append((said, _outcome(task, said, probe, cluster)))
+    for own in by_model.values():
+        matched, _ = match(own, expected, file=file, allow_missing=spec.allow_missing)
+        for several in probes:
+            for draw in sorted({one.draw for one in own}):
+                for probe in several:
+                    said = matched.get((probe.sample, probe.variant, draw))
+                    if said is not None:
+                        found.append(_imported(task, said, probe, clusters[probe.sample]))
     return found
+
+
+def _imported(task: tuple[str, str], said: Prediction, probe: Probe | None, cluster: str) -> Imported:
+    outcome = _outcome(task, said, probe, cluster)
+    about = (replace(one, targets=(outcome.key,), variant=outcome.variant) for one in said.verdicts)
+    return Imported(outcome, said.model, tuple(about))
 
 
 def _outcome(task: tuple[str, str], said: Prediction, probe: Probe | None, cluster: str) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
 from sightline.evaluation.agreements import MOST_JUDGES
+from sightline.evaluation.ratings import RESPONDER, accepted, errors
 from sightline.evaluation.testimony import Item, Testimony
+from sightline.metrics.agreement import UNDECIDED, Judged, levels
 from sightline.metrics.association import (
     AGREEMENT,
     ALPHA,
@@ -23,62 +25,12 @@ from sightline.metrics.association import (
     SPEARMAN,
     Statistic,
 )
-from sightline.metrics.judging import Contrast, contrast, measured
+from sightline.metrics.judging import Contrast, JudgeReport, People, Row, contrast, measured
 from sightline.metrics.statistics import Floats
 from sightline.types import MetricValue, Verdict
 
 NUMBERS = (*NAMES, "s_gt")
 """The scores of answers that say how near they are to a reference."""
-
-UNDECIDED = 0.5
-"""Where a verdict that leaves it open ranks: between wrong (0) and right (1)."""
-
-RESPONDER = "responder"
-
-_LEVELS = {"right": 1.0, "wrong": 0.0, "miss": 0.0, "refused": 0.0, "undecided": UNDECIDED}
-
-
-class Row(Struct, frozen=True):
-    """A judge or a metric against people's majority, over a subset ('all', 'responder=...', 'category=...').
-
-    `roc_auc` and `spearman` are over all answers that it has read, `agreement`, `kappa` and `alpha` over
-    those that it decided; a metric gives numbers and decides nothing.
-    """
-
-    judge: str
-    subset: str
-    roc_auc: MetricValue
-    spearman: MetricValue
-    agreement: MetricValue
-    kappa: MetricValue
-    alpha: MetricValue
-    answers: int
-    decided: int
-
-
-class People(Struct, frozen=True):
-    """The people: how many, the answers that they rated, and those that they split over evenly.
-
-    `alpha` is Krippendorff's over all of them, `pairs` Cohen's kappa of every two, where they are few.
-    """
-
-    raters: int
-    answers: int
-    tied: int
-    alpha: MetricValue
-    pairs: list[MetricValue]
-
-
-class JudgeReport(Struct, frozen=True):
-    """A judge report. `best` has the highest ROC-AUC, `contrasts` hold every other judge against it."""
-
-    rows: list[Row]
-    people: People
-    best: str | None
-    contrasts: list[tuple[str, Contrast]]
-    versions: Mapping[str, str]
-    benchmarks: tuple[str, ...]
-    notes: list[str]
 
 
 class _Data(Struct, frozen=True):
@@ -104,7 +56,7 @@ def judge_report(testimony: Testimony, labels: Sequence[str] = (), *, seed: int 
     if not items:
         raise UserError(
             f"people decided on none of the {len(testimony.items):,} answers",
-            found=f"{len(testimony.people):,} verdicts of people",
+            found="; ".join([f"{len(testimony.people):,} verdicts of people on them", *testimony.notes]),
             expected="--human FILE with verdicts on the keys of these answers",
         )
     truth = (right > wrong)[settled].astype(np.float64)
@@ -122,7 +74,17 @@ def judge_report(testimony: Testimony, labels: Sequence[str] = (), *, seed: int 
     best, contrasts = _contrasts(data, rows, seed)
     used = {name: what for name, what in testimony.versions.items() if name in data.readings}
     people = _people(testimony, ratings, right, wrong, seed)
-    return JudgeReport(rows, people, best, contrasts, used, testimony.benchmarks, testimony.notes)
+    return JudgeReport(
+        rows,
+        people,
+        best,
+        contrasts,
+        accepted(items, truth, seed=seed),
+        errors(testimony.items, testimony.people, seed=seed),
+        used,
+        testimony.benchmarks,
+        testimony.notes,
+    )
 
 
 def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: int) -> Row:
@@ -147,17 +109,20 @@ def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: 
         kappa=found(KAPPA, decided),
         alpha=found(ALPHA_OF_TWO, decided),
         answers=int(read.sum()),
-        decided=int(decided.sum()),
+        decided=None if is_number else int(decided.sum()),
     )
 
 
 def _contrasts(data: _Data, rows: Sequence[Row], seed: int) -> tuple[str | None, list[tuple[str, Contrast]]]:
-    """The judge of the highest ROC-AUC over all, and how far each other one is below it."""
+    """The judge of the highest ROC-AUC, of those that read all that the one who read most did, and how far
+    each other one is from it: areas over other answers do not tell which judge is better."""
     whole = {row.judge: row.roc_auc.value for row in rows if row.subset == "all"}
     known = {judge: value for judge, value in whole.items() if value is not None}
     if not known:
         return None, []
-    best = max(known, key=known.__getitem__)
+    read = {judge: ~np.isnan(data.readings[judge]) for judge in known}
+    most = max(read.values(), key=np.count_nonzero)
+    best = max((judge for judge in known if read[judge][most].all()), key=known.__getitem__)
     found = []
     for judge in sorted((one for one in known if one != best), key=lambda one: -known[one]):
         first, second = data.readings[judge], data.readings[best]
@@ -171,8 +136,8 @@ def _contrasts(data: _Data, rows: Sequence[Row], seed: int) -> tuple[str | None,
 def _subsets(items: Sequence[Item], labels: Sequence[str]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """All answers, those of each responder where there are several, those under each value of the labels."""
     yield "all", np.ones(len(items), dtype=bool)
-    responders = [(item.responder,) for item in items]
-    if len(set(responders)) > 1:
+    responders = [item.responders for item in items]
+    if len({name for names in responders for name in names}) > 1:
         yield from _parts(RESPONDER, responders)
     for label in labels:
         yield from _parts(label, [_values(item, label) for item in items])
@@ -199,8 +164,8 @@ def _readings(testimony: Testimony, items: Sequence[Item]) -> Iterator[tuple[str
         several = len(scorers[verdict.judge]) > 1
         by_judge[f"{verdict.judge} ({verdict.scorer})" if several else verdict.judge].append(verdict)
     for judge, verdicts in by_judge.items():
-        levels = _levels(verdicts)
-        said = np.array([_of(levels, item) for item in items])
+        given = levels(verdicts)
+        said = np.array([_of(given, item) for item in items])
         if not np.isnan(said).all():
             yield judge, said
     for name in NUMBERS:
@@ -210,21 +175,10 @@ def _readings(testimony: Testimony, items: Sequence[Item]) -> Iterator[tuple[str
             yield name, said
 
 
-def _levels(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], float]:
-    """What a judge says of each answer: its first verdict that decides, else that it leaves it open."""
-    levels: dict[tuple[str, str], float] = {}
-    for verdict in verdicts:
-        level = _LEVELS.get(verdict.verdict)
-        name = (verdict.targets[0], verdict.variant)
-        if level is not None and levels.get(name, UNDECIDED) == UNDECIDED:
-            levels[name] = level
-    return levels
-
-
-def _of(levels: Mapping[tuple[str, str], float], item: Item) -> float:
+def _of(said: Mapping[Judged, float], item: Item) -> float:
     """The level of an answer; a verdict that does not say its variant is on the answer whatever it was to."""
-    level = levels.get((item.key, item.variant))
-    return levels.get((item.key, ""), np.nan) if level is None else level
+    level = said.get(((item.key,), "correct", item.variant))
+    return said.get(((item.key,), "correct", ""), np.nan) if level is None else level
 
 
 def _ratings(testimony: Testimony) -> dict[str, Floats]:
@@ -234,8 +188,8 @@ def _ratings(testimony: Testimony) -> dict[str, Floats]:
         by_person[verdict.judge].append(verdict)
     found = {}
     for person, verdicts in by_person.items():
-        levels = {name: level for name, level in _levels(verdicts).items() if level != UNDECIDED}
-        found[person] = np.array([_of(levels, item) for item in testimony.items])
+        given = {judged: level for judged, level in levels(verdicts).items() if level != UNDECIDED}
+        found[person] = np.array([_of(given, item) for item in testimony.items])
     return found
 
 

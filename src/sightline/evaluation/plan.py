@@ -13,13 +13,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
+from sightline.clusters import cluster_of, standing_for
 from sightline.engine.keys import canonical, key_of
 from sightline.engine.looking import looked_at
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
-from sightline.pictures import BadPicture, look, transform_for
+from sightline.pictures import BadPicture, transform_for
 from sightline.types import Labels, Origin, Picture, PictureFile, Probe, Request, Sample
 
 CHUNK = 64
@@ -101,7 +102,7 @@ class Plan:
             chunk = order[first : first + CHUNK]
             asked = {index: self._asked(self.samples[index]) for index in chunk}
             self._look_at(
-                [picture for index in chunk for picture in _standing_for(self.samples[index])]
+                [picture for index in chunk for picture in standing_for(self.samples[index])]
                 + [
                     picture
                     for settings in asked.values()
@@ -228,34 +229,6 @@ def evidence_of(probe: Probe, seen: Mapping[str, PictureFile | BadPicture]) -> t
     return tuple(replace(file, transform="") for file in files if isinstance(file, PictureFile))
 
 
-def cluster_of(sample: Sample, seen: Mapping[str, PictureFile | BadPicture]) -> str:
-    """What intervals resample for a sample: what it says, else the digest of its first picture.
-
-    A picture that cannot be read stands for itself by its name in the data folder, a sample without one for
-    itself.
-    """
-    if sample.cluster is not None or not sample.pictures:
-        return sample.cluster or sample.id
-    picture = sample.pictures[0]
-    file = seen.get(picture.path)
-    if isinstance(file, PictureFile):
-        return file.digest
-    return f"file {os.path.relpath(picture.path, picture.root or os.path.dirname(picture.path))}"
-
-
-def look_at(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, PictureFile | BadPicture]:
-    """What is seen of the picture that stands for a sample, and of what a judge of these probes is shown,
-    without a store to remember it."""
-    seen: dict[str, PictureFile | BadPicture] = {}
-    shown = (picture for probe in probes for picture in probe.evidence)
-    for picture in dict.fromkeys([*_standing_for(sample), *shown]):
-        try:
-            seen[picture.path] = look(picture, {})
-        except BadPicture as error:
-            seen[picture.path] = error
-    return seen
-
-
 def digest_of(samples: Sequence[Sample]) -> str:
     """The digest of what is asked about: questions, options, references, labels and released records."""
     digest = hashlib.sha256()
@@ -284,11 +257,6 @@ def _neighbours(samples: Sequence[Sample]) -> list[int]:
         for index, sample in enumerate(samples)
     ]
     return sorted(range(len(samples)), key=leader.__getitem__)
-
-
-def _standing_for(sample: Sample) -> tuple[Picture, ...]:
-    """The picture whose digest is the cluster of a sample that names none."""
-    return sample.pictures[:1] if sample.cluster is None else ()
 
 
 def _pictures(probe: Probe) -> list[Picture]:

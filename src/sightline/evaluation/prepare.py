@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.config import Config, load_config
+from sightline.data.sources import differs_from_release
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.agreements import NAMES as AGREEMENTS
 from sightline.evaluation.augment import Augment, augment_of, pictures_of, refuse_nothing_to_tell
 from sightline.evaluation.conclude import Description
-from sightline.evaluation.conditions import Condition, check_metrics, conditions
+from sightline.evaluation.fail_if_value import Condition, check_metrics, conditions
 from sightline.evaluation.judges import (
     Judge,
     ModelJudge,
@@ -215,6 +216,7 @@ def describe(ready: Prepared) -> Description:
             **(ready.augment.options if ready.augment else {"augment": None}),
             "decide": spec.decide,
             "drawn": is_drawn(data_of(spec)) or None,
+            "own": differs_from_release(ready.benchmark.name, data_of(spec), ready.split) or None,
         },
         data_digest=digest_of(ready.samples),
         planned=len(ready.samples),

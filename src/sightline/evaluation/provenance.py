@@ -6,23 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from msgspec import Struct, field
-
 from sightline.benchmarks.base import FILE, Benchmark
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
+from sightline.formats.ran import METRICS, ran_in
 from sightline.types import UNCHANGED, Probe, Text
-
-METRICS = "metrics.json"
-
-
-class _Run(Struct):
-    """What the metrics.json beside an answers.jsonl says that was run."""
-
-    benchmark: str
-    setting: str
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
@@ -31,8 +19,7 @@ def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options
     Asking the unchanged input counts as one. Where settings are files, one may have moved: the groups that
     the answers are about tell more than its name.
     """
-    beside = file.with_name(METRICS)
-    run = _run_of(beside) if file.name == "answers.jsonl" else None
+    run = ran_in(file.parent) if file.name == "answers.jsonl" else None
     if run is None:
         return
     ran = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
@@ -40,18 +27,10 @@ def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options
     wanted = _named(benchmark.name, setting, options)
     if given != wanted:
         raise UserError(
-            f"these answers were given to {given}, as {beside.name} beside them says",
+            f"these answers were given to {given}, as {METRICS} beside them says",
             file=file,
             expected=f"{given} in place of {wanted}",
         )
-
-
-def _run_of(metrics: Path) -> _Run | None:
-    """What a metrics.json says was run; None where there is none."""
-    try:
-        return msgspec.json.decode(metrics.read_bytes(), type=_Run)
-    except (OSError, msgspec.DecodeError):
-        return None
 
 
 def prompts_note(

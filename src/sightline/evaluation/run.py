@@ -17,7 +17,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.augment import in_words, pictures_of
 from sightline.evaluation.conclude import Description, conclude
-from sightline.evaluation.conditions import failed
+from sightline.evaluation.fail_if_value import failed
 from sightline.evaluation.groups import graded_partners, judge_requests, second_chances, unjudged
 from sightline.evaluation.judges import Judge
 from sightline.evaluation.plan import Part, Plan, Row, place
@@ -158,13 +158,12 @@ async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evalu
     judges = make_judges(ready)
     for name, people in ready.people.items():
         store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in people.verdicts])
-    judge_counts = Counts()
 
     def groups() -> Iterator[Group]:
         return unjudged(rows_of(store, run), store)
 
-    spent = Counts(asked=captioning.asked + counts.asked, cost=captioning.cost + counts.cost)
-    await ask_judges(ready, store, judges, groups, limiters, judge_counts, spent, shown=show_progress)
+    spent = captioning.plus(counts)
+    judge_counts = await ask_judges(ready, store, judges, groups, limiters, spent, shown=show_progress)
     with Folder(spec.out) as folder:
         result, summary = conclude(
             description,
@@ -218,26 +217,30 @@ async def ask_judges(
     judges: Sequence[Judge],
     groups: Callable[[], Iterator[Group]],
     limiters: Mapping[str, Limiter],
-    counts: Counts,
     spent: Counts,
     *,
     shown: bool,
-) -> None:
-    """Ask the models among the judges all that they need, then once more what got no verdict."""
+) -> Counts:
+    """Ask the models among the judges all that they need, then once more what got no verdict, within what
+    `spent` leaves of the budget. Where one ends early the others go on."""
     benchmark = ready.benchmark
     graded = graded_partners(benchmark.metrics(ready.options.benchmark))
     scorer = benchmark.scorer("correct", "model", ready.options.benchmark)
     chances = scorer.chances if isinstance(scorer, ModelScorer) else 1
+    total = Counts()
     for judge in judges:
         models = ready.judge_models.get(judge.name)
         if models is None:
             continue
-        async with Progress(f"judge {judge.name}", shown=shown).of(counts):
+        own, before = Counts(), spent.plus(total)
+        async with Progress(f"judge {judge.name}", shown=shown).of(own):
             requests = judge_requests(groups(), benchmark, [judge], graded)
-            await ask(ready, store, models, limiters, judge.name, counts, requests, spent)
-            for draw in range(1, 1 if counts.stopped else chances):
+            await ask(ready, store, models, limiters, judge.name, own, requests, before)
+            for draw in range(1, 1 if own.stopped else chances):
                 requests = second_chances(groups(), benchmark, [judge], graded, store, draw)
-                await ask(ready, store, models, limiters, judge.name, counts, requests, spent)
+                await ask(ready, store, models, limiters, judge.name, own, requests, before)
+        total = total.plus(own)
+    return total
 
 
 async def ask(

@@ -8,23 +8,16 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from sightline.clusters import cluster_of, look_at
 from sightline.engine.keys import key_of
 from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Counts
 from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.conclude import conclude
-from sightline.evaluation.conditions import failed
+from sightline.evaluation.fail_if_value import failed
 from sightline.evaluation.groups import unjudged
-from sightline.evaluation.plan import (
-    Row,
-    cluster_of,
-    evidence_of,
-    grouped,
-    held_against,
-    look_at,
-    row_of,
-)
+from sightline.evaluation.plan import Row, evidence_of, grouped, held_against, row_of
 from sightline.evaluation.prepare import (
     Prepared,
     data_of,
@@ -132,7 +125,7 @@ async def ascore(
 
             hosts = [model.host for models in ready.judge_models.values() for model in models]
             limiters = {host: Limiter(host, spec.concurrency) for host in hosts}
-            await ask_judges(ready, store, judges, groups, limiters, counts, Counts(), shown=show_progress)
+            counts = await ask_judges(ready, store, judges, groups, limiters, Counts(), shown=show_progress)
         with Folder(spec.out) as folder:
             result, summary = conclude(
                 description,

@@ -9,12 +9,10 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import FILE, Benchmark, Option, Setting
+from sightline.benchmarks.base import FILE, Benchmark, Option, Setting, defaults
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.models.augmented import How
-
-PROTOCOL = ("model", "messages", "n", "stream", "tools", "functions")
-"""Fields of a call that say what is asked and how; an evaluation sets them itself."""
+from sightline.models.sampling import refuse_protocol
 
 _RANGES = {
     "temperature": (0.0, sys.float_info.max),
@@ -93,8 +91,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
     Raises UserError for an option or a value that does not exist, with the nearest name.
     """
     _check_counts(spec)
-    options: dict[str, Any] = {name: option.default for name, option in benchmark.options.items()}
-    options.update(setting.options)
+    options = defaults(benchmark, setting)
     for name, value in spec.set.items():
         check_option(benchmark.options, name, value, benchmark.name)
         options[name] = value
@@ -105,9 +102,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
             raise unknown_name(f"--gen preset of {benchmark.name}", spec.preset, benchmark.presets)
         preset = benchmark.presets[spec.preset]
     wanted = {**setting.sampling, **preset, **spec.gen}
-    for name in (*spec.gen, *spec.judge_gen):
-        if name in PROTOCOL:
-            raise UserError(f"--gen {name} is no sampling option", expected="what is asked stays as it is")
+    refuse_protocol((*spec.gen, *spec.judge_gen))
     _check_sampling(wanted)
     return Options(options, {name: value for name, value in wanted.items() if value is not None})
 

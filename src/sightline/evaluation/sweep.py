@@ -230,11 +230,6 @@ def kept(sweep: Sweep) -> Kept:
     return Kept(sweep.task, sweep.exit_status, points)
 
 
-def sweep_json(sweep: Sweep) -> bytes:
-    """sweep.json as text."""
-    return msgspec.json.format(msgspec.json.encode(kept(sweep)), indent=1)
-
-
 async def _reach(point: Point, before: Sequence[Reached], show_progress: bool) -> Reached:
     """Run a point on what those before it left of the budget."""
     spec = point.spec
@@ -268,7 +263,8 @@ def _write(sweep: Sweep) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SurroundingsError(f"{folder}: cannot be made: {error.strerror}") from None
-    write_atomically(folder / "sweep.json", [sweep_json(sweep), b"\n"])
+    told = msgspec.json.format(msgspec.json.encode(kept(sweep)), indent=1)
+    write_atomically(folder / "sweep.json", [told, b"\n"])
     tables = [*(pivot(sweep.results) if sweep.results else []), _points_table(sweep)]
     write_atomically(folder / "sweep.md", [f"# {sweep.task}\n\n{markdown(tables)}\n".encode()])
 

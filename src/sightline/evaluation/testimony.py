@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -18,23 +18,23 @@ from sightline.evaluation.text_metrics import TextMeasures
 from sightline.formats.contextual_cases import Partly, contradicted, reading
 from sightline.formats.files import json_rows, read_bytes
 from sightline.formats.jsonl import read_outcomes
-from sightline.formats.prediction import Prediction
+from sightline.formats.ran import ran_in
 from sightline.formats.read import read_predictions
 from sightline.formats.verdicts import read_verdicts
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Group, Labels, Outcome, Verdict
 
-ANSWERS, VERDICTS, METRICS = "answers.jsonl", "verdicts.jsonl", "metrics.json"
+ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 
 
 class Item(Struct, frozen=True):
-    """An answer that may be judged. `responder` gave it, '' where no file says who; `scores` are numbers
-    of it by name, such as text metrics."""
+    """An answer that may be judged. `responders` gave it: several where files hold it under several names,
+    '' where none says who. `scores` are numbers of it by name, such as text metrics."""
 
     key: str
     variant: str
     cluster: str
-    responder: str = ""
+    responders: tuple[str, ...] = ("",)
     labels: Labels = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
 
@@ -51,14 +51,6 @@ class Testimony(Struct, frozen=True):
     versions: Mapping[str, str] = field(default_factory=dict)
     benchmarks: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
-
-
-class _Run(Struct, frozen=True):
-    """What metrics.json says of who answered what, and of what measured the answers."""
-
-    benchmark: str
-    model: str
-    versions: Mapping[str, object] = {}
 
 
 class _Found(Struct):
@@ -83,7 +75,8 @@ def read_testimony(
     Beside a verdicts.jsonl its folder's answers.jsonl and metrics.json are read, where they are there. What
     the answers of any other file are to is said by the spec's task and data, and the rules of that benchmark
     judge them. All verdicts of the `human` files are people's, and of the sources those of kind `person`.
-    `texts` measures the answers that have references. UserError where a file is neither.
+    Where any answers are known, verdicts on others are left out, and the notes say how many. `texts` measures
+    the answers that have references. UserError where a file is neither.
     """
     found = _Found()
     for source in dict.fromkeys(sources):
@@ -92,14 +85,17 @@ def read_testimony(
     theirs = [verdict for file in human for verdict in read_verdicts(Path(file))]
     said = _each_once([*(one for one in found.verdicts if one.kind == "person"), *theirs])
     judges = _each_once(one for one in found.verdicts if one.kind != "person")
+    items = _items(outcomes, [*judges, *said])
+    judges, strange = _on(items, judges)
+    said, unknown = _on(items, said)
     people = reading(said, partly)
     return Testimony(
-        items=_items(outcomes, [*judges, *people]),
+        items=items,
         judges=judges,
         people=people,
         versions={**found.versions, **(texts.identities if texts is not None else {})},
         benchmarks=tuple(found.benchmarks),
-        notes=_notes(said, people, partly),
+        notes=[*unknown, *strange, *_notes(said, partly)],
     )
 
 
@@ -119,8 +115,7 @@ def _read_folder(source: Path, found: _Found) -> None:
     if file.stat().st_size:
         found.verdicts += read_verdicts(file)
     responder = ""
-    if (folder / METRICS).is_file():
-        run = _run_of(folder / METRICS)
+    if (run := ran_in(folder)) is not None:
         responder = run.model
         found.benchmarks[run.benchmark] = None
         found.versions.update({name: what for name, what in run.versions.items() if isinstance(what, str)})
@@ -146,17 +141,13 @@ def _read_answers(file: Path, spec: Spec, found: _Found) -> None:
     rules = Rules(benchmark, effective(benchmark, setting, spec).benchmark)
     variant = variant_of(benchmark, setting)
     predictions = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=True)
-    by_model: dict[str, list[Prediction]] = {}
-    for prediction in predictions:
-        by_model.setdefault(prediction.model, []).append(prediction)
-    for model, own in by_model.items():
-        for prediction, outcome in imported(replace(spec, allow_missing=True), own, file):
-            found.outcomes.append((model, outcome))
-            found.verdicts += [replace(verdict, targets=(outcome.key,)) for verdict in prediction.verdicts]
-            if outcome.status == "ok" and outcome.references:
-                found.verdicts += [
-                    verdict for case in about(_group(outcome)) for verdict in rules.decide(case, {})
-                ]
+    for outcome, model, verdicts in imported(replace(spec, allow_missing=True), predictions, file):
+        found.outcomes.append((model, outcome))
+        found.verdicts += verdicts
+        if outcome.status == "ok" and outcome.references:
+            found.verdicts += [
+                verdict for case in about(_group(outcome)) for verdict in rules.decide(case, {})
+            ]
 
 
 def _holds_verdicts(file: Path) -> bool:
@@ -166,13 +157,6 @@ def _holds_verdicts(file: Path) -> bool:
         return False
     rows = json_rows(content, file)
     return bool(rows) and "targets" in rows[0][1]
-
-
-def _run_of(path: Path) -> _Run:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Run)
-    except msgspec.DecodeError as error:
-        raise UserError(f"is no {METRICS} ({error})", file=path) from None
 
 
 def _measured(outcomes: Sequence[tuple[str, Outcome]], texts: TextMeasures) -> Iterator[tuple[str, Outcome]]:
@@ -193,29 +177,59 @@ def _each_once(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def _items(outcomes: Sequence[tuple[str, Outcome]], verdicts: Sequence[Verdict]) -> list[Item]:
-    """The answers, each once, then those of which only verdicts are known: every one its own item."""
-    found: dict[tuple[str, str, str], Item] = {}
+    """The answers, each once. Where no file holds any, those that the verdicts are on, every one its own
+    cluster."""
+    if not outcomes:
+        named = dict.fromkeys((verdict.targets[0], verdict.variant) for verdict in verdicts)
+        # A verdict that does not say its variant is on each that others name.
+        said = {key for key, variant in named if variant}
+        return [Item(key, variant, key) for key, variant in named if variant or key not in said]
+    clusters = _clusters([outcome for _, outcome in outcomes])
+    found: dict[tuple[str, str], Item] = {}
     for responder, outcome in outcomes:
-        name = (responder, outcome.key, outcome.variant)
-        known = found.get(name)
-        scores = {**known.scores, **outcome.scores} if known else outcome.scores
-        cluster = outcome.cluster or outcome.sample
-        found[name] = Item(outcome.key, outcome.variant, cluster, responder, outcome.labels, scores)
-    keys = {item.key for item in found.values()}
-    for verdict in verdicts:
-        (key,) = verdict.targets
-        if key not in keys:
-            found.setdefault(("", key, verdict.variant), Item(key, verdict.variant, key))
+        name = (outcome.key, outcome.variant)
+        new = Item(*name, clusters[outcome.sample], (responder,), outcome.labels, outcome.scores)
+        known = found.get(name, new)
+        names = tuple(dict.fromkeys(filter(None, (*known.responders, responder))))
+        scores = {**known.scores, **outcome.scores}
+        found[name] = replace(known, responders=names or ("",), scores=scores)
     return list(found.values())
 
 
-def _notes(said: Sequence[Verdict], counted: Sequence[Verdict], partly: Partly) -> list[str]:
+def _clusters(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """The cluster of each sample. Files that know the picture name it by its digest, others by its path or by
+    the sample: samples that share any such name, directly or by way of others, are one."""
+    above: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while (next_ := above.setdefault(name, name)) != name:
+            name = next_
+        return name
+
+    for outcome in outcomes:
+        above[top(f"sample {outcome.sample}")] = top(outcome.cluster or outcome.sample)
+    return {outcome.sample: top(f"sample {outcome.sample}") for outcome in outcomes}
+
+
+def _on(items: Sequence[Item], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[str]]:
+    """The verdicts on these answers, and of the judges of others how many of theirs are on none of them."""
+    known = {name for item in items for name in ((item.key, item.variant), (item.key, ""))}
+    kept = [verdict for verdict in verdicts if (verdict.targets[0], verdict.variant) in known]
+    given, held = (Counter(verdict.judge for verdict in some) for some in (verdicts, kept))
+    return kept, [
+        f"{count - held[judge]:,} of {count:,} verdicts by {judge} are on none of these answers"
+        for judge, count in given.items()
+        if held[judge] < count
+    ]
+
+
+def _notes(said: Sequence[Verdict], partly: Partly) -> list[str]:
     """What is said of partly right answers, and of verdicts that their own source contradicts."""
     notes = []
     partial = len(said) - len(reading(said, "left-out"))
     if partial:
         how = "count as wrong" if partly == "wrong" else "are left out"
         notes.append(f"{partial:,} verdicts of people read 'partially correct' and {how} (--partly)")
-    if disputed := contradicted(counted):
+    if disputed := contradicted(said):
         notes.append(f"{len(disputed):,} verdicts are contradicted by a second mark: {'; '.join(disputed)}")
     return notes

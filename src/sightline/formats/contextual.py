@@ -26,6 +26,9 @@ from sightline.formats.jsonl import id_field, response_of
 from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, reply
 from sightline.types import Outcome, Verdict, VerdictName
 
+PICTURE, INSTRUCTION, ANSWER, CATEGORY = COLUMNS = ("image_url", "instruction", "response", "category")
+"""The columns of the tables, in the released order; that of test lacks the answers."""
+
 LAYOUT = "ConTextual's answers ({model: {image_url: response}}, or records of image_url and response)"
 
 JUDGE = "gpt-4"
@@ -38,6 +41,11 @@ LONGEST_PATH = 1000
 
 _ESCAPED = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9._~%+=,@()-]|^\.+|\.$")
 _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)")
+
+
+def table_name(split: str) -> str:
+    """The name of a split's table in the data folder."""
+    return f"contextual_{split}.csv"
 
 
 def picture_path(url: str) -> str:
@@ -67,7 +75,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     """Whether a record of ConTextual holds answers by model, or one by its picture's url."""
     if benchmark != "contextual" or id_field(record) is not None:
         return False
-    return "image_url" in record or (bool(record) and all(isinstance(of, dict) for of in record.values()))
+    return PICTURE in record or (bool(record) and all(isinstance(of, dict) for of in record.values()))
 
 
 def read(rows: Rows, source: Source) -> list[Prediction]:
@@ -78,9 +86,14 @@ def read(rows: Rows, source: Source) -> list[Prediction]:
 def with_judgements(predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
     """The same answers with the verdicts of a gpt4_judgments.json.
 
-    Raises UserError for a judgement that is neither 1 nor 0, or whose answer is not among them.
+    Raises UserError for a file of none or several objects, for a judgement that is neither 1 nor 0, and for
+    one whose answer is not among them.
     """
-    ((_, by_model),) = json_rows(read_bytes(path), path)[:1]
+    rows = json_rows(read_bytes(path), path)
+    if len(rows) != 1:
+        expected = "{model: {image_url: 1 or 0}}"
+        raise UserError("is not one object", file=path, found=f"{len(rows)} of them", expected=expected)
+    ((_, by_model),) = rows
     given = {
         (model, url): _verdict(value, Place(path, url))
         for model, of in by_model.items()
@@ -122,7 +135,7 @@ def _read(record: dict[str, Any], where: str, source: Source) -> Iterator[Predic
     place = source.at(where)
     if contextual_cases.recognises(record):
         yield from contextual_cases.predictions(record, place, source.setting)
-    elif "image_url" in record:
+    elif PICTURE in record:
         yield _answer(record, place, source)
     else:
         for model, of in record.items():
@@ -132,14 +145,14 @@ def _read(record: dict[str, Any], where: str, source: Source) -> Iterator[Predic
 
 
 def _answer(record: Mapping[str, Any], place: Place, source: Source) -> Prediction:
-    url = identifier(record["image_url"], "image_url", place)
+    url = identifier(record[PICTURE], PICTURE, place)
     place = source.at(url)
     response, error = response_of(record, place)
     return Prediction(
         sample=url,
         variant=source.setting,
         response=response,
-        question=optional_text(record.get("instruction"), "instruction", place),
+        question=optional_text(record.get(INSTRUCTION), INSTRUCTION, place),
         model=optional_text(record.get("model"), "model", place),
         verdicts=_verdict(record.get("judgment"), place),
         error=error,

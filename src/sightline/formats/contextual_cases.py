@@ -1,9 +1,10 @@
 """The cases of ConTextual's appendix (Figures 23-52): seven responders, and what is said of their responses.
 
 A transcription, one case a line: {"figure", "image_url": [url], "instruction", "reference", "responses":
-[{"model", "response", "verdict", "annotation_verdict"}]}. `verdict` is what the figure's caption says of a
-response, null where it says nothing, `annotation_verdict` what the mark beside the response says. Where the
-two differ, the caption's counts.
+[{"model", "response", "verdict", "annotation_verdict", "annotation"}]}. `verdict` is what the figure's
+caption says of a response, null where it says nothing, `annotation` the words of the mark beside the
+response, which name errors, and `annotation_verdict` what it comes to. Where the two differ, the caption's
+counts.
 """
 
 from __future__ import annotations
@@ -17,8 +18,22 @@ from sightline.types import Verdict, VerdictName
 CAPTIONS = "captions"
 """The judge by whose name the captions' verdicts go."""
 
-PARTLY = 0.5
-"""The value of a verdict on a response that is called partly right; its verdict is `wrong`."""
+PARTLY = "partly"
+"""The score of a verdict on a response that is called partly right; the verdict is `wrong`."""
+
+PARTIALLY = "partially correct"
+
+_NAMED: Mapping[str, str] = {
+    "context-sensitive": "context-sensitive reasoning",
+    "fine-grained": "fine-grained perception",
+    "hallucination": "hallucination",
+    "ground": "not grounded",
+    "incorrect reasoning": "incorrect reasoning",
+}
+"""The words of a mark that name an error, and the error."""
+
+ERRORS = (*_NAMED.values(), PARTIALLY)
+"""What the marks beside the responses name as wrong with them (Appendix I)."""
 
 CONTRADICTED = "contradicted"
 """The score of a verdict that the mark beside the response contradicts."""
@@ -26,11 +41,7 @@ CONTRADICTED = "contradicted"
 Partly = Literal["wrong", "left-out"]
 """The two readings of 'partially correct'."""
 
-_SAID: Mapping[str, tuple[VerdictName, float]] = {
-    "correct": ("right", 1.0),
-    "partially correct": ("wrong", PARTLY),
-    "wrong": ("wrong", 0.0),
-}
+_SAID: Mapping[str, VerdictName] = {"correct": "right", PARTIALLY: "wrong", "wrong": "wrong"}
 
 
 def recognises(record: Mapping[str, Any]) -> bool:
@@ -66,7 +77,7 @@ def predictions(record: Mapping[str, Any], place: Place, variant: str) -> Iterat
 
 def reading(verdicts: Iterable[Verdict], partly: Partly) -> list[Verdict]:
     """The verdicts in one of the two readings: partly right responses count as wrong, or are left out."""
-    return [verdict for verdict in verdicts if partly == "wrong" or verdict.value != PARTLY]
+    return [verdict for verdict in verdicts if partly == "wrong" or PARTLY not in verdict.scores]
 
 
 def contradicted(verdicts: Iterable[Verdict]) -> list[str]:
@@ -81,10 +92,9 @@ def _verdict(one: Mapping[str, Any], place: Place) -> tuple[Verdict, ...]:
     if said not in _SAID:
         expected = f"one of {', '.join(_SAID)}, or null"
         raise place.error("is no verdict", field="responses.verdict", found=said, expected=expected)
-    verdict, value = _SAID[said]
     differs = marked is not None and marked != said
     raw = f"{place.record}, {one['model']}: {said}" + (f" (the mark beside it: {marked})" if differs else "")
-    scores = {CONTRADICTED: 1.0} if differs else {}
+    flags = {PARTLY: said == PARTIALLY, CONTRADICTED: differs}
     return (
         Verdict(
             (),
@@ -92,9 +102,16 @@ def _verdict(one: Mapping[str, Any], place: Place) -> tuple[Verdict, ...]:
             "contextual/appendix",
             CAPTIONS,
             "person",
-            verdict,
-            value=value,
+            _SAID[said],
             raw=raw,
-            scores=scores,
+            scores={name: 1.0 for name, holds in flags.items() if holds},
+            labels=() if differs else _errors(one, place),
         ),
     )
+
+
+def _errors(one: Mapping[str, Any], place: Place) -> tuple[str, ...]:
+    """The errors that the mark beside a response names, in the order of ERRORS."""
+    words = optional_text(one.get("annotation"), "responses.annotation", place).casefold()
+    named = [error for part, error in _NAMED.items() if part in words]
+    return (*named, PARTIALLY) if one.get("annotation_verdict") == PARTIALLY else tuple(named)

@@ -6,24 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Struct
-
 from sightline.errors import UserError
 from sightline.formats.codis import HALVES, write_codis
 from sightline.formats.contextual import write_judgements, write_predictions
 from sightline.formats.iibench import write_iibench, write_iibench_submission
 from sightline.formats.jsonl import read_outcomes, write_plain
+from sightline.formats.ran import ran_in
 from sightline.formats.released import iibench_records, released_options
 from sightline.types import Outcome
 
 SPLITS = ("test", "dev")
-
-
-class _Run(Struct):
-    """What a metrics.json says of who answered."""
-
-    model: str
 
 
 class Answers(NamedTuple):
@@ -165,13 +157,10 @@ def _model(answers: Answers) -> str:
     """The model's name: the one given, else that of the run that wrote the answers."""
     if answers.model:
         return answers.model
-    beside = answers.file.with_name("metrics.json")
-    try:
-        return msgspec.json.decode(beside.read_bytes(), type=_Run).model
-    except (OSError, msgspec.DecodeError):
-        raise UserError(
-            "whose answers these are is not said", file=answers.file, expected="--model NAME"
-        ) from None
+    run = ran_in(answers.file.parent)
+    if run is None:
+        raise UserError("whose answers these are is not said", file=answers.file, expected="--model NAME")
+    return run.model
 
 
 def _records(answers: Answers) -> list[dict[str, Any]]:

@@ -62,15 +62,21 @@ def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[
 
     UserError where the file has several models, and none of that name.
     """
-    models = dict.fromkeys(prediction.model for prediction in predictions)
-    if len(models) < 2:
+    if len({prediction.model for prediction in predictions}) < 2:
         return list(predictions)
+    return only_of_model(predictions, model, path)
+
+
+def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
+    """The answers of the model that the file calls so; UserError where it calls none so."""
+    models = dict.fromkeys(prediction.model for prediction in predictions)
     if model not in models:
-        none = f", none of them '{model}'{did_you_mean(model, models)}" if model else ""
+        named = [name for name in models if name]
+        none = f", none of them '{model}'{did_you_mean(model, named)}" if model else ""
         raise UserError(
-            f"holds the answers of {len(models)} models{none}",
+            f"holds the answers of {len(models)} model{'s' * (len(models) > 1)}{none}",
             file=path,
-            expected=f"--model with one of {', '.join(models)}",
+            expected=f"--model with one of {', '.join(named)}" if named else "no --model: it names none",
         )
     return [prediction for prediction in predictions if prediction.model == model]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from pathlib import Path
@@ -43,6 +44,16 @@ class LineFile:
             raise self._failed(failure) from None
         finally:
             self._beside.unlink(missing_ok=True)
+
+    async def __aenter__(self) -> Self:
+        """The same in a coroutine: what else runs in its loop does not wait for the disk in the end."""
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """As `__exit__`, in a thread."""
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def write(self, line: bytes) -> None:
         """Add a line; the line break is added too."""

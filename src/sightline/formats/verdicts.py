@@ -33,6 +33,7 @@ class WrittenLine(Struct, frozen=True, omit_defaults=True):
     variant: str = ""
     version: str = ""
     scores: Mapping[str, float] = {}
+    labels: tuple[str, ...] = ()
 
 
 class ReadLine(Struct, frozen=True):
@@ -51,6 +52,7 @@ class ReadLine(Struct, frozen=True):
     variant: str = ""
     version: str = ""
     scores: Mapping[str, float] = {}
+    labels: tuple[str, ...] = ()
 
 
 def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:

@@ -19,10 +19,11 @@ from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
+from sightline.clusters import cluster_of, look_at
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.conclude import Description
 from sightline.evaluation.judges import judge_kind, refuse_unfit
-from sightline.evaluation.plan import cluster_of, digest_of, look_at, place
+from sightline.evaluation.plan import digest_of, place
 from sightline.evaluation.prepare import Prepared, prepare
 from sightline.evaluation.spec import Spec
 from sightline.interop.inspect_scores import Member, over_groups, verdict

@@ -8,14 +8,28 @@ import numpy as np
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.metrics.statistics import intervals
-from sightline.types import MetricValue, Verdict
+from sightline.metrics.association import AGREEMENT
+from sightline.metrics.judging import measured
+from sightline.metrics.values import clustered_mean
+from sightline.types import MetricValue, Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
 """A verdict's targets -> the cluster that intervals resample; targets that it lacks are their own."""
 
-_Item = tuple[tuple[str, ...], str, str]  # targets, question and variant
-_Decisions = dict[_Item, bool]
+Judged = tuple[tuple[str, ...], str, str]
+"""What is judged: targets, question and variant."""
+
+UNDECIDED = 0.5
+"""Where a verdict that leaves it open stands: between not right (0) and right (1)."""
+
+_LEVELS: Mapping[VerdictName, float] = {
+    "right": 1.0,
+    "wrong": 0.0,
+    "miss": 0.0,
+    "refused": 0.0,
+    "undecided": UNDECIDED,
+}
+_Decisions = dict[Judged, bool]
 
 
 class Consistency(Struct, frozen=True):
@@ -34,6 +48,18 @@ class Consistency(Struct, frozen=True):
     unresolved: int
 
 
+def levels(verdicts: Iterable[Verdict]) -> dict[Judged, float]:
+    """What one judge says of each item: 1 right, 0 not, UNDECIDED. Of several verdicts on one item the first
+    that decides counts; an item whose judgement failed is not among them."""
+    found: dict[Judged, float] = {}
+    for verdict in verdicts:
+        level = _LEVELS.get(verdict.verdict)
+        item = (verdict.targets, verdict.question, verdict.variant)
+        if level is not None and found.get(item, UNDECIDED) == UNDECIDED:
+            found[item] = level
+    return found
+
+
 def agreement(
     first: Iterable[Verdict],
     second: Iterable[Verdict],
@@ -45,16 +71,17 @@ def agreement(
     """The share of what both evaluators decided on which they agree, percent (CODIS 5.3, Table 7).
 
     They agree on right or not right: a miss and a refusal are decided and not right. Where an evaluator
-    has several verdicts on the same, the first counts.
+    has several verdicts on the same, the first that decides counts.
     """
     first, second = list(first), list(second)
     one, other = _decisions(first), _decisions(second)
-    return _share(
-        "agreement",
-        {item: [one[item] == other[item]] for item in one if item in other},
-        judges=list(dict.fromkeys(verdict.judge for verdict in (*first, *second))),
-        reason="nothing was decided by both",
-        clusters=clusters or {},
+    both = [item for item in one if item in other]
+    return measured(
+        AGREEMENT,
+        np.array([one[item] for item in both], dtype=np.float64),
+        np.array([other[item] for item in both], dtype=np.float64),
+        [(clusters or {}).get(targets, targets) for targets, _, _ in both],
+        judge=", ".join(dict.fromkeys(verdict.judge for verdict in (*first, *second))) or None,
         seed=seed,
         resamples=resamples,
     )
@@ -80,40 +107,37 @@ def human_consistency(
     votes = {judge: _decisions(own) for judge, own in given.items()}
     fifth = fifth or _tie_breaker(votes)
     casting = votes.pop(fifth, {}) if fifth else {}
-    agreed: dict[_Item, list[bool]] = {}
-    ties = unresolved = 0
+    agreed: list[tuple[str | tuple[str, ...], float]] = []
+    items = ties = unresolved = 0
     for item in _decided_by_all(votes.values()):
         ratings = [own[item] for own in votes.values()]
         tie = _is_tie(ratings)
         if tie and item not in casting:
             unresolved += 1
             continue
+        items += 1
         ties += tie
         truth = casting[item] if tie else 2 * sum(ratings) > len(ratings)
-        agreed[item] = [rating == truth for rating in ratings]
-    value = _share(
+        cluster = (clusters or {}).get(item[0], item[0])
+        agreed += [(cluster, float(rating == truth)) for rating in ratings]
+    value = clustered_mean(
         "human_consistency",
         agreed,
-        judges=list(votes),
+        shares=True,
         reason="nothing was decided by all raters",
-        clusters=clusters or {},
+        judge=", ".join(votes) or None,
         seed=seed,
         resamples=resamples,
     )
-    return Consistency(value, tuple(votes), fifth, len(agreed), ties, unresolved)
+    return Consistency(value, tuple(votes), fifth, items, ties, unresolved)
 
 
 def _decisions(verdicts: Iterable[Verdict]) -> _Decisions:
-    """Right or not, for what was decided; of several verdicts on the same the first."""
-    decisions: _Decisions = {}
-    for verdict in verdicts:
-        if verdict.verdict in ("right", "wrong", "miss", "refused"):
-            item = (verdict.targets, verdict.question, verdict.variant)
-            decisions.setdefault(item, verdict.verdict == "right")
-    return decisions
+    """Right or not, for what was decided."""
+    return {item: level == 1 for item, level in levels(verdicts).items() if level != UNDECIDED}
 
 
-def _decided_by_all(votes: Iterable[_Decisions]) -> list[_Item]:
+def _decided_by_all(votes: Iterable[_Decisions]) -> list[Judged]:
     first, *others = list(votes) or [{}]
     return [item for item in first if all(item in other for other in others)]
 
@@ -136,37 +160,3 @@ def _tie_breaker(votes: Mapping[str, _Decisions]) -> str | None:
 
 def _is_tie(ratings: Sequence[bool]) -> bool:
     return bool(ratings) and 2 * sum(ratings) == len(ratings)
-
-
-def _share(
-    name: str,
-    held: Mapping[_Item, list[bool]],
-    *,
-    judges: Sequence[str],
-    reason: str,
-    clusters: Clusters,
-    seed: int,
-    resamples: int,
-) -> MetricValue:
-    """The share of True over all items, with the interval over their clusters."""
-    places: dict[str | tuple[str, ...], int] = {}
-    rows = [places.setdefault(clusters.get(targets, targets), len(places)) for targets, _, _ in held]
-    sums, counts = np.zeros((len(places), 1)), np.zeros((len(places), 1))
-    np.add.at(sums[:, 0], rows, [sum(flags) for flags in held.values()])
-    np.add.at(counts[:, 0], rows, [len(flags) for flags in held.values()])
-    n = int(counts.sum())
-    value = 100 * float(sums.sum()) / n if n else None
-    found = intervals(sums, counts, np.array([True]), seed=seed, resamples=resamples)[0]
-    bound = found.around(value, 100) if found and value is not None else None
-    return MetricValue(
-        metric=name,
-        subset="all",
-        value=value,
-        n=n,
-        clusters=len(places),
-        low=bound.low if bound else None,
-        high=bound.high if bound else None,
-        interval=bound.kind if bound else None,
-        reason=None if n else reason,
-        judge=", ".join(judges) or None,
-    )

@@ -54,8 +54,10 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
     NaN where a series does not vary within a resample.
     """
     one, other = _centred_ranks(first, weights), _centred_ranks(second, weights)
-    spread = [np.sqrt((weights * ranks * ranks).sum(axis=1)) for ranks in (one, other)]
-    return np.clip(_ratio((weights * one * other).sum(axis=1), spread[0] * spread[1]), -1, 1)
+    squares = [(weights * ranks * ranks).sum(axis=1) for ranks in (one, other)]
+    # The root of a product of equal squares is exact: series of one order correlate with exactly 1.
+    spread = np.sqrt(squares[0] * squares[1])
+    return np.clip(_ratio((weights * one * other).sum(axis=1), spread), -1, 1)
 
 
 def agreement(first: Floats, second: Floats, weights: Floats) -> Floats:

@@ -6,7 +6,7 @@ Intervals (95 %) resample whole clusters: the answers to one item are drawn toge
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +23,7 @@ from sightline.metrics.statistics import (
     intervals,
     percentile_interval,
 )
+from sightline.metrics.values import bounded
 from sightline.types import MetricValue
 
 RESAMPLES = 2000
@@ -55,11 +56,57 @@ class Contrast(Struct, frozen=True):
         return low is not None and high is not None and not low <= 0 <= high
 
 
+class Row(Struct, frozen=True):
+    """A judge or a metric against people's majority, over a subset ('all', 'responder=...', 'category=...').
+
+    `roc_auc` and `spearman` are over all answers that it has read, `agreement`, `kappa` and `alpha` over
+    those that it `decided`; a metric gives numbers and decides nothing (None).
+    """
+
+    judge: str
+    subset: str
+    roc_auc: MetricValue
+    spearman: MetricValue
+    agreement: MetricValue
+    kappa: MetricValue
+    alpha: MetricValue
+    answers: int
+    decided: int | None
+
+
+class People(Struct, frozen=True):
+    """The people: how many, the answers that they rated, and those that they split over evenly.
+
+    `alpha` is Krippendorff's over all of them, `pairs` Cohen's kappa of every two, where they are few.
+    """
+
+    raters: int
+    answers: int
+    tied: int
+    alpha: MetricValue
+    pairs: list[MetricValue]
+
+
+class JudgeReport(Struct, frozen=True):
+    """A judge report. `best` has the highest ROC-AUC of those that read the most answers, `contrasts` hold
+    every other judge against it. `accepted` and `errors` are what people say of each responder's answers."""
+
+    rows: list[Row]
+    people: People
+    best: str | None
+    contrasts: list[tuple[str, Contrast]]
+    accepted: list[MetricValue]
+    errors: list[MetricValue]
+    versions: Mapping[str, str]
+    benchmarks: tuple[str, ...]
+    notes: list[str]
+
+
 def measured(
     statistic: Statistic,
     first: Floats,
     second: Floats,
-    clusters: Sequence[str],
+    clusters: Sequence[Hashable],
     *,
     subset: str = "all",
     judge: str | None = None,
@@ -84,7 +131,7 @@ def contrast(
     first: Floats,
     second: Floats,
     truth: Floats,
-    clusters: Sequence[str],
+    clusters: Sequence[Hashable],
     *,
     judge: str | None = None,
     seed: int = 0,
@@ -157,24 +204,21 @@ def _metric(
     judge: str | None,
 ) -> MetricValue:
     scale = _scale(statistic)
-    bounded = interval if value is not None else None
-    return MetricValue(
+    found = MetricValue(
         metric=statistic.name,
         subset=subset,
         value=None if value is None else scale * value,
         n=0 if value is None else n,
         clusters=clusters,
-        low=scale * bounded.low if bounded else None,
-        high=scale * bounded.high if bounded else None,
-        interval=bounded.kind if bounded else None,
         unit=statistic.unit,
-        reason=(statistic.absent if n else NOTHING) if value is None else None,
+        reason=(statistic.absent if n or statistic.share else NOTHING) if value is None else None,
         judge=judge,
     )
+    return bounded(found, interval, scale)
 
 
-def _numbered(clusters: Sequence[str]) -> tuple[Places, int]:
-    names: dict[str, int] = {}
+def _numbered(clusters: Sequence[Hashable]) -> tuple[Places, int]:
+    names: dict[Hashable, int] = {}
     places = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
     return places, len(names)
 

@@ -63,25 +63,6 @@ def intervals(
     return found
 
 
-def clustered_mean(
-    values: Sequence[tuple[str, float]], *, shares: bool, seed: int = 0
-) -> tuple[float, int, Interval | None]:
-    """The mean in percent of values 0-1, each with the name of its cluster; how many clusters; the interval.
-
-    `shares` is whether each is 0 or 1. ValueError where there is no value.
-    """
-    if not values:
-        raise ValueError("no value has no mean")
-    place = {cluster: n for n, cluster in enumerate(dict.fromkeys(cluster for cluster, _ in values))}
-    sums, counts = np.zeros((len(place), 1)), np.zeros((len(place), 1))
-    for cluster, value in values:
-        sums[place[cluster], 0] += value
-        counts[place[cluster], 0] += 1
-    mean = 100 * float(sums.sum() / counts.sum())
-    found = intervals(sums, counts, np.array([shares]), seed=seed)[0]
-    return mean, len(place), found.around(mean, 100) if found is not None else None
-
-
 def bootstrap(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> tuple[Floats, Floats]:
     """The percentile 95 % intervals of k ratios by resampling whole clusters: low and high, shape (k,).
 
@@ -144,7 +125,7 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
     return max(0.0, min(share, (centre - spread) / scale)), min(1.0, max(share, (centre + spread) / scale))
 
 
-def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
     """Pearson's correlation, -1 to 1, of two equally long series.
 
     None where it is undefined: fewer than two points, or a series that does not vary.
@@ -159,26 +140,6 @@ def correlation(first: Sequence[float], second: Sequence[float]) -> float | None
         return None
     x, y = _centred(x), _centred(y)
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
-
-
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's correlation, -1 to 1, of two equally long series: Pearson's of their ranks.
-
-    Equal values share the mean of their ranks. None where `correlation` is.
-
-    >>> rank_correlation([1, 2, 3], [1, 10, 100])
-    1.0
-    """
-    return correlation(_ranks(first), _ranks(second))
-
-
-def _ranks(series: Sequence[float]) -> list[float]:
-    """1 for the least value; equal ones share the mean of their places."""
-    _, place, counts = np.unique(
-        np.asarray(series, dtype=np.float64), return_inverse=True, return_counts=True
-    )
-    ranks: list[float] = (np.cumsum(counts) - (counts - 1) / 2)[place].tolist()
-    return ranks
 
 
 def _is_0_or_1(amounts: Floats) -> NDArray[np.bool_]:

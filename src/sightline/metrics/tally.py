@@ -13,6 +13,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from sightline.metrics.statistics import Floats, Interval, intervals
+from sightline.metrics.values import bounded
 from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, Unit, VerdictName
 
 # Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
@@ -267,24 +268,20 @@ def _values(
         for reading in (_DECIDED, _IF_RIGHT)
     )
     for place, value in enumerate(table.values(metric)):
-        found = next(bounds)
-        bound = found.around(value, scale) if found and value is not None else None
         n = float(table.counts[place].sum())
-        yield MetricValue(
+        found = MetricValue(
             metric=metric.name,
             subset=subsets.names[table.chosen[place]],
             value=value,
             n=int(n) if n.is_integer() else n,
             clusters=int(np.count_nonzero(table.counts[place])),
-            low=bound.low if bound else None,
-            high=bound.high if bound else None,
-            interval=bound.kind if bound else None,
             unit=metric.unit,
             reason=sheet.reason if value is None else None,
             value_decided=decided[place],
             value_if_right=if_right[place],
             judge=judge,
         )
+        yield bounded(found, next(bounds), scale)
 
 
 def _readings(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:

@@ -62,7 +62,7 @@ class RapidOcr:
         """The lines of words in reading order; none where nothing is written.
 
         Raises BadPicture where the picture cannot be decoded or the engine stumbles over it, UserError where
-        the engine cannot be loaded.
+        the engine cannot be loaded or stumbles over any picture.
         """
         import numpy as np
 
@@ -73,8 +73,8 @@ class RapidOcr:
         try:
             words = _words(engine(pixels), *image.size)
         except Exception as error:  # whatever onnxruntime, OpenCV or RapidOCR itself raises
-            reason = (str(error).strip() or repr(error)).splitlines()[-1]
-            raise BadPicture(f"{picture.path}: RapidOCR cannot read it ({reason})") from None
+            _check(engine)
+            raise BadPicture(f"{picture.path}: RapidOCR cannot read it ({_last_line(error)})") from None
         return tuple(word for line in lines_of(words) for word in line)
 
 
@@ -103,13 +103,31 @@ def _packaged() -> tuple[str, tuple[str, ...]]:
 @cache
 def _engine(weights: tuple[str, ...], threads: int) -> Any:
     """RapidOCR with models given by path, so that it looks for no others; its warnings are not shown."""
-    try:
-        from rapidocr import RapidOCR
-    except ImportError as error:
-        raise UserError(f"{PACKAGE} cannot be loaded: {error}", expected=_INSTALL) from None
     named = {f"{part.capitalize()}.model_path": path for part, path in zip(PARTS, weights, strict=True)}
     how = {"Global.log_level": "critical", "EngineConfig.onnxruntime.intra_op_num_threads": threads or -1}
-    return RapidOCR(params={**named, **how})
+    try:
+        from rapidocr import RapidOCR
+
+        return RapidOCR(params={**named, **how})
+    except Exception as error:  # an installation may be broken in any way
+        raise UserError(f"{PACKAGE} cannot be loaded: {_last_line(error)}", expected=_INSTALL) from None
+
+
+def _check(engine: Any) -> None:
+    """Raise UserError where the engine cannot read a plain word: then no picture is to blame."""
+    import numpy as np
+    from PIL import Image, ImageDraw
+
+    plain = Image.new("RGB", (320, 80), "white")
+    ImageDraw.Draw(plain).text((40, 20), "PLAIN", fill="black", font_size=36)
+    try:
+        engine(np.asarray(plain))
+    except Exception as error:  # as in `read`
+        raise UserError(f"{PACKAGE} reads no picture: {_last_line(error)}", expected=_INSTALL) from None
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[-1]
 
 
 def _on_a_sheet(image: Image) -> Image:

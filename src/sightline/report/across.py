@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import stdev
 
-from sightline.metrics.statistics import correlation, rank_correlation
+import numpy as np
+
+from sightline.metrics.association import SPEARMAN, value_of
+from sightline.metrics.statistics import Floats, correlation
 from sightline.registry import facts
 from sightline.report.grid import Cell, Column, Table, Value
 from sightline.types import MetricValue, Result
 
-Coefficient = Callable[[Sequence[float], Sequence[float]], float | None]
+Coefficient = Callable[[Floats, Floats], float | None]
+
 
 COEFFICIENTS: Mapping[str, tuple[str, Coefficient]] = {
     "pearson": ("Pearson", correlation),
-    "spearman": ("Spearman", rank_correlation),
+    "spearman": ("Spearman", partial(value_of, SPEARMAN)),
 }
 """`Facts.coefficient` -> its name for a reader, and how it is computed."""
 
@@ -44,7 +49,7 @@ def _correlations(results: Sequence[Result]) -> Table | None:
         points = [(_value(result, first), _value(result, second)) for result in results]
         both = [(x, y) for x, y in points if x is not None and y is not None]
         if len(both) >= FEWEST_MODELS:
-            value = coefficient([x for x, _ in both], [y for _, y in both])
+            value = coefficient(*np.array(both).T)
             rows.append((first, second, Value(value, unit="number"), len(both)))
     columns = (
         Column("text", "metric", "first"),

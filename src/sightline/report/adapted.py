@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sightline.evaluation.compare import Comparison
+from sightline.metrics.comparison import Comparison
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.grid import Column, Field, Table, Value, n_cell, table, value_cell
 from sightline.report.published import papers, published

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from sightline.errors import unknown_name
-from sightline.evaluation.compare import Comparison, Place
+from sightline.metrics.comparison import Comparison, Place
 from sightline.metrics.significance import Significance
 from sightline.report.grid import (
     Chance,
@@ -19,6 +19,7 @@ from sightline.report.grid import (
     table,
     value_cell,
 )
+from sightline.report.notes import compact, null_notes
 from sightline.report.varied import short_names
 from sightline.types import MetricValue
 
@@ -29,7 +30,7 @@ NOTE = (
 
 DECIDES = (
     "p: how often chance alone would set the runs so far apart, were the two sides of each cluster"
-    " interchangeable (two-sided), for the {} rows of this table together (Holm); up to 0.05 a difference is"
+    " interchangeable (two-sided), for the {} of this table together (Holm); up to 0.05 a difference is"
     " significant"
 )
 
@@ -71,7 +72,12 @@ def comparison_table(
         (Column("count", "clusters", "clusters"), clusters_cell),
         _chance_field(found, "p\nHolm", "holm"),
     ]
-    notes = [NOTE, DECIDES.format(len(found))]
+    notes = [
+        *_unlike(comparison),
+        NOTE,
+        DECIDES.format("one row" if len(found) == 1 else f"{len(found)} rows"),
+        *null_notes(rows),
+    ]
     if comparison.each:
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
         notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
@@ -119,6 +125,15 @@ def each_pair(comparison: Comparison, change: MetricValue) -> str:
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
     return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
+
+
+def _unlike(comparison: Comparison) -> list[str]:
+    """What else than the models may make the difference."""
+    told = [
+        f"{name} {' or '.join(map(compact, base))}, then {' or '.join(map(compact, other))}"
+        for name, (base, other) in comparison.unlike.items()
+    ]
+    return [f"not alike in these runs: {'; '.join(told)}"] if told else []
 
 
 def _chance_field(found: Mapping[Place, Significance], head: str, name: str) -> Field[MetricValue]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from sightline.evaluation.judge_report import NUMBERS, JudgeReport, People, Row
-from sightline.metrics.judging import Contrast
+from sightline.metrics.judging import Contrast, JudgeReport, People, Row
 from sightline.report.grid import Cell, Column, Field, Table, Value, clusters_cell, n_cell, table, value_cell
 from sightline.report.notes import interval_notes, value_notes
+from sightline.report.published import published_judges
 from sightline.types import MetricValue
 
 READ = (
@@ -17,15 +17,10 @@ READ = (
 )
 NO_VERDICTS = "metrics give numbers and decide nothing: they have no agreement, kappa or alpha"
 
-TABLE_4: Mapping[str, tuple[float, float]] = {
-    "GPT-4": (85.9, 0.71),
-    "GPT-4V": (83.9, 0.68),
-    "bleurt": (72.9, 0.38),
-    "rouge_l": (67.6, 0.29),
-    "bertscore": (66.8, 0.28),
-}
-"""ROC-AUC and Spearman as ConTextual's Table 4 prints them: 1,680 responses, three people each."""
-
+SEEN = (
+    "of the answers in which somebody names an error; an answer has one that more than half of those name who"
+    " name any, and may have several"
+)
 POWER = (
     "items needed: so many clusters would show a difference as large as this one 4 times of 5 (two-sided, 5"
     " %); detectable: the least difference that these clusters show as often. Both from the bootstrap's"
@@ -40,6 +35,8 @@ def judge_tables(report: JudgeReport) -> list[Table]:
         _whole(report),
         *([_against_best(report)] if report.contrasts else []),
         *(_parts(report, label) for label in parts),
+        _ratings("Answers that people accept, by responder", "accepted", report.accepted),
+        *([_errors(report.errors)] if report.errors else []),
         *([_people(report.people)] if report.people.raters > 1 else []),
     ]
 
@@ -67,13 +64,17 @@ def _against_best(report: JudgeReport) -> Table:
         (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
         (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line[1].difference)),
     ]
+    answers = {row.judge: row.answers for row in report.rows if row.subset == "all"}
+    most = max(answers.values())
+    fewer = [f"{judge} ({answers[judge]:,})" for judge, _ in report.contrasts if answers[judge] < most]
+    among = f" of those that read {most:,} answers, which {', '.join(fewer)} did not" if fewer else ""
     alike = [judge for judge, one in report.contrasts if not one.told_apart]
     also = (
         f"; these data do not tell it from {', '.join(alike)}"
         if alike
         else ", and told apart from all others"
     )
-    notes = [f"the highest ROC-AUC: {report.best}{also}", POWER]
+    notes = [f"the highest ROC-AUC{among}: {report.best}{also}", POWER]
     return table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
 
 
@@ -88,6 +89,29 @@ def _parts(report: JudgeReport, label: str) -> Table:
     ]
     shown = [value for row in rows for value in (row.roc_auc, row.spearman)]
     return table(f"Against people's majority, by {label}", fields, rows, value_notes(shown))
+
+
+def _errors(errors: Sequence[MetricValue]) -> Table:
+    error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
+    return _ratings("Errors that people see, by responder", "has it", errors, error, notes=[SEEN])
+
+
+def _ratings(
+    title: str,
+    what: str,
+    values: Sequence[MetricValue],
+    *more: Field[MetricValue],
+    notes: Sequence[str] = (),
+) -> Table:
+    """What people say of each responder's answers; `more` columns stand behind the responder."""
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
+        *more,
+        (Column("value", f"{what}\n95 %", ""), value_cell),
+        (Column("count", "answers", "n"), n_cell),
+        (Column("count", "clusters", "clusters"), clusters_cell),
+    ]
+    return table(title, fields, values, notes)
 
 
 def _people(people: People) -> Table:
@@ -112,7 +136,7 @@ def _measures() -> list[Field[Row]]:
 
 def _counts() -> list[Field[Row]]:
     return [
-        (Column("count", "decided", "decided"), lambda row: None if row.judge in NUMBERS else row.decided),
+        (Column("count", "decided", "decided"), lambda row: row.decided),
         (Column("count", "answers", "n"), lambda row: row.answers),
         (Column("count", "clusters", "clusters"), lambda row: clusters_cell(row.roc_auc)),
     ]
@@ -127,21 +151,27 @@ def _notes(report: JudgeReport, rows: Sequence[Row]) -> list[str]:
     people = report.people
     tied = f"; {people.tied:,} that they split over evenly are left out" if people.tied else ""
     judged = [
-        value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.judge not in NUMBERS
+        value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.decided is not None
     ]
     ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
-    printed = ", ".join(f"{name} {auc} and {rho}" for name, (auc, rho) in TABLE_4.items())
     return [
         f"people: {people.raters:,}, who decided on {people.answers:,} answers{tied}",
         *READ,
-        *([NO_VERDICTS] if any(row.judge in NUMBERS for row in rows) else []),
+        *([NO_VERDICTS] if any(row.decided is None for row in rows) else []),
         *(f"{name}: {identity}" for name, identity in report.versions.items()),
         *value_notes([*ranked, *judged]),
         *interval_notes([*ranked, *judged]),
-        *(
-            [f"Table 4, of other responses than these: {printed}"]
-            if "contextual" in report.benchmarks
-            else []
-        ),
+        *_printed(report.benchmarks),
         *report.notes,
+    ]
+
+
+def _printed(benchmarks: Sequence[str]) -> list[str]:
+    """What the papers print of their own judges, which read other answers."""
+    return [
+        f"{judges.table}, {judges.note}, other ones than these: "
+        + ", ".join(f"{name} {' and '.join(map(str, row))}" for name, row in judges.rows.items())
+        + f" ({' and '.join(judges.columns)})"
+        for benchmark in benchmarks
+        if (judges := published_judges(benchmark)) is not None
     ]

@@ -34,13 +34,15 @@ def run_notes(result: Result) -> list[str]:
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
     """What holds for these values: why some are null, and what the undecided verdicts could change."""
+    return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
+
+
+def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
+    """Why some of these values are null."""
     missing = _gathered(
         (m.reason or "no probe counts towards it", place(m)) for m in metrics if m.value is None
     )
-    return [
-        *(f"{_listed(places)}: no value, {reason}" for reason, places in missing.items()),
-        *_undecided([m for m in metrics if m.subset == "all"]),
-    ]
+    return [f"{_listed(places)}: no value, {reason}" for reason, places in missing.items()]
 
 
 def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:

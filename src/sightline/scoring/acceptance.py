@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sightline.scoring.containment import ungrouped
 from sightline.scoring.options import is_refusal
 from sightline.scoring.quantities import NUMBER_WORDS
 from sightline.scoring.rules import Judgement
 from sightline.scoring.statements import NEGATIONS, declines, statements
-from sightline.scoring.text import FUNCTION_WORDS, words
-
-_ASIDE = re.compile(r"\([^)]*\)?")
+from sightline.scoring.text import FUNCTION_WORDS, respelled
 
 SHORT = 5
 """Words of a reference up to which rules decide; longer ones say the same in too many ways."""
+
+_ASIDE = re.compile(r"\([^)]*\)?")
+_WORD = re.compile(r"[^\W_]+(?:(?<=\d)[.:](?=\d)[^\W_]+|/[^\W_]+)*")
+_ORDERED = re.compile(r"[<>→]|\w\s*:\s")
 
 
 def accept_by_rules(reference: str, response: str) -> Judgement:
     """Whether a response says what a reference of up to five words says.
 
-    Right where every number and content word of the reference stands in the response as a whole word, case
-    aside; their order is not looked at. Wrong where the response is empty or declines to answer, whatever the
-    length of the reference. All else is undecided: what a refusal names of the reference too, and what is
-    held against a reference without any such word.
+    Right where every number and content word of the reference stands in the response as a whole word (WH97
+    and A/C are one each), case aside, in a statement that denies nothing, and behind each number the word
+    that follows it in the reference; else their order is not looked at. Wrong where the response is empty or
+    declines to answer, whatever the reference. All else is undecided: what a refusal names of the reference
+    too, and what is held against a reference that denies, that says by its order what belongs where
+    ('X > Y', 'X: Y'), or that has no such word.
 
     >>> accept_by_rules("WA and MS", "It is above 30 % in MS and in WA.")
     'right'
@@ -33,17 +38,36 @@ def accept_by_rules(reference: str, response: str) -> Judgement:
     if not response.strip():
         return "wrong"
     wanted = _matter(reference)
-    short = len(reference.split()) <= SHORT and not wanted <= NEGATIONS
-    told = short and wanted <= frozenset(words(ungrouped(response)))
+    short = len(reference.split()) <= SHORT
+    compared = bool(wanted) and short and not _says_more(reference, wanted)
     if is_refusal(response) or _only_declines(response):
-        return "undecided" if told else "wrong"
-    return "right" if told else "undecided"
+        return "undecided" if compared and set(wanted) <= set(_matter(response)) else "wrong"
+    return "right" if compared and _told(wanted, _matter(_undenied(response))) else "undecided"
 
 
-def _matter(reference: str) -> frozenset[str]:
-    """The numbers and content words of a reference."""
-    said = words(ungrouped(reference))
-    return frozenset(word for word in said if word in NUMBER_WORDS or word not in FUNCTION_WORDS)
+def _says_more(reference: str, wanted: tuple[str, ...]) -> bool:
+    """Whether a reference says more than its words do: an order, what belongs to what, a denial."""
+    return bool(_ORDERED.search(reference) or NEGATIONS & set(wanted))
+
+
+def _told(wanted: tuple[str, ...], said: tuple[str, ...]) -> bool:
+    counted = {(word, following) for word, following in pairwise(wanted) if _is_number(word)}
+    return set(wanted) <= set(said) and counted <= set(pairwise(said))
+
+
+def _matter(text: str) -> tuple[str, ...]:
+    """The numbers and content words of a text, in its order."""
+    found = _WORD.findall(respelled(ungrouped(text)))
+    return tuple(word for word in found if word in NUMBER_WORDS or word not in FUNCTION_WORDS)
+
+
+def _is_number(word: str) -> bool:
+    return word[0].isdigit() or word in NUMBER_WORDS
+
+
+def _undenied(response: str) -> str:
+    """The statements of a response that deny nothing."""
+    return " ".join(said for said in statements(response) if not NEGATIONS & set(_matter(said)))
 
 
 def _only_declines(response: str) -> bool:

@@ -9,9 +9,8 @@ from sightline.build.mini.folder import write
 from sightline.build.scenes.boards import BOARDS
 from sightline.build.scenes.draw import png
 from sightline.build.scenes.wording import held_out
+from sightline.formats.contextual import ANSWER, COLUMNS, table_name
 from sightline.formats.tables import csv_bytes
-
-COLUMNS = ("image_url", "instruction", "response", "category")
 
 
 def draw_contextual(folder: Path, *, questions: int = 60, val: int = 60, seed: int = 0) -> Path:
@@ -32,10 +31,10 @@ def draw_contextual(folder: Path, *, questions: int = 60, val: int = 60, seed: i
             files[name] = png(board.scene)
             fact = random.choice(asked)
             rows.append((name, fact.questions.tested(random), fact.answer, board.category))
-        files[f"contextual_{split}.csv"] = _csv(rows, responses=split == "val")
+        files[table_name(split)] = _csv(rows, responses=split == "val")
     return write(folder, files)
 
 
 def _csv(rows: list[tuple[str, ...]], *, responses: bool) -> bytes:
-    kept = [number for number, name in enumerate(COLUMNS) if responses or name != "response"]
+    kept = [number for number, name in enumerate(COLUMNS) if responses or name != ANSWER]
     return csv_bytes([row[number] for number in kept] for row in (COLUMNS, *rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -21,7 +21,11 @@ from sightline.types import MetricValue, PublishedValue, Result
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
 
-DRAWN = "drawn scenes, not the data of the paper: no published figures beside them"
+NOT_THEIRS: Mapping[str, str] = {
+    "drawn": "drawn scenes, not the data of the paper: no published figures beside them",
+    "own": "other data than the paper released: no published figures beside them",
+}
+"""The options that mark data which no paper printed figures of, and what is told of them."""
 
 Place = tuple[str, str]
 """Metric and subset, spelt as in metrics.json: ('acc_p', 'category=Attributes')."""
@@ -54,13 +58,31 @@ def rows(benchmark: str) -> list[str]:
     return list(dict.fromkeys(row for table in _paper(benchmark).tables for row in table.rows))
 
 
+def published_judges(benchmark: str) -> Judges | None:
+    """How far the paper's judges and metrics agree with its people; None where it does not say."""
+    return _paper(benchmark).judges if benchmark in papers() else None
+
+
+class Judges(Struct, frozen=True):
+    """A printed table of judges and text metrics against people, of the answers that `note` tells.
+
+    `rows` hold the statistics that `columns` name, as a judge report does: roc_auc in percent, spearman -1-1.
+    """
+
+    table: str
+    note: str
+    columns: list[str]
+    rows: dict[str, list[float]]
+
+
 def attach(result: Result, against: str | None = None) -> Result:
     """The same result with the paper's figures beside each metric: `against`, where given, then people.
 
     Where the paper prints a figure both for exactly what was run (at this size, this temperature) and for
     its own default, the former stands. A figure is not comparable, and says why, where the paper took it
-    on something else, and where this run took other samples or other options than the paper. A row
-    without figures for what was run is said in the notes. No figure stands beside drawn scenes.
+    on something else, and where this run took other samples or other options than the paper, or a subset
+    of it fewer. A row without figures for what was run is said in the notes. No figure stands beside data
+    that are not the paper's.
 
     Raises UserError where the paper has no row `against`.
     """
@@ -70,8 +92,9 @@ def attach(result: Result, against: str | None = None) -> Result:
         return result
     paper = _paper(result.benchmark)
     named = [] if against is None else [_row(paper, result.benchmark, against)]
-    if result.options.get("drawn"):
-        return replace(result, notes=list(dict.fromkeys([*result.notes, DRAWN])))
+    not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
+    if not_theirs is not None:
+        return replace(result, notes=list(dict.fromkeys([*result.notes, not_theirs])))
     settings = _settings_of(paper, result)
     people = [paper.human] if paper.human else []
     by_row = {
@@ -140,8 +163,8 @@ class _Paper(Struct, frozen=True):
 
     `options` are those of all its figures, `row_options` those of a row, `concerns` the only metrics that
     an option makes a difference to, where it does not to all. An option within another is written
-    'sampling.temperature'. `whole` says of which metrics the result's samples or probes are what the paper
-    averages over.
+    'sampling.temperature'. `whole` names the metrics that average over what their columns do, unless some of
+    it has no key or was not decided.
     """
 
     paper: str
@@ -152,13 +175,16 @@ class _Paper(Struct, frozen=True):
     human: str | None = None
     row_options: dict[str, dict[str, Any]] = field(default_factory=dict)
     concerns: dict[str, list[str]] = field(default_factory=dict)
-    whole: dict[str, Literal["samples", "probes"]] = field(default_factory=dict)
+    whole: list[str] = field(default_factory=list)
+    judges: Judges | None = None
 
 
 class _Figure(Struct, frozen=True):
-    """A printed figure, and the samples and options that the paper took it with."""
+    """A printed figure, what its column averages over (0: not known), and the samples and options that the
+    paper took it with."""
 
     value: PublishedValue
+    n: int
     samples: int
     options: dict[str, Any]
 
@@ -218,7 +244,8 @@ def _figure(paper: _Paper, row: str, table: _Table, column: _Column, cell: float
     setting = paper.settings[column.setting]
     options = {**paper.options, **paper.row_options.get(row, {}), **setting.options, **footnote.options}
     idle = [name for name, metrics in paper.concerns.items() if column.metric not in metrics]
-    return _Figure(printed, setting.samples, {name: options[name] for name in options if name not in idle})
+    concerning = {name: options[name] for name in options if name not in idle}
+    return _Figure(printed, column.n, setting.samples, concerning)
 
 
 def _settings_of(paper: _Paper, result: Result) -> list[str]:
@@ -255,13 +282,12 @@ def _beside(
     metric: MetricValue, by_row: Sequence[Mapping[Place, Sequence[_Figure]]], paper: _Paper, result: Result
 ) -> MetricValue:
     figures = [figure for row in by_row for figure in row.get((metric.metric, metric.subset), ())]
-    partial = _partial(metric, paper, result)
-    values = [_departed(figure.value, _departure(figure, paper, result), partial) for figure in figures]
+    values = [_departed(figure.value, _departure(figure, metric, paper, result)) for figure in figures]
     return replace(metric, published=values or None)
 
 
-def _departure(figure: _Figure, paper: _Paper, result: Result) -> str:
-    """How this run differs from what the paper did for this figure."""
+def _departure(figure: _Figure, metric: MetricValue, paper: _Paper, result: Result) -> str:
+    """How this value of a run differs from what the paper took for this figure."""
     ours = _flat(result.options)
     others = [
         f"{name.rpartition('.')[2]} {ours[name]} here, {'none' if theirs is None else theirs} in the paper"
@@ -270,27 +296,23 @@ def _departure(figure: _Figure, paper: _Paper, result: Result) -> str:
     ]
     if result.samples != figure.samples:
         others.append(f"{result.samples:,} {paper.unit} here, {figure.samples:,} in the paper")
+    elif metric.metric in paper.whole and 0 < metric.n < (1 - FEW_ERRORS) * figure.n * _repeats(result):
+        others.append(f"over {metric.n:,.0f} here, {figure.n * _repeats(result):,} in the paper")
     if result.errors > FEW_ERRORS * result.probes:
         others.append(f"{result.errors:,} of {result.probes:,} probes without an answer here")
     return _joined(*others) or ""
 
 
-def _partial(metric: MetricValue, paper: _Paper, result: Result) -> str:
-    """How far a metric rests on less than the paper's samples: on those with a key, or that were decided."""
-    counted = paper.whole.get(metric.metric)
-    if counted is None or metric.subset != "all" or not metric.n:
-        return ""
-    whole = result.samples if counted == "samples" else result.probes
-    if metric.n > (1 - FEW_ERRORS) * whole:
-        return ""
-    return f"{metric.n:,.0f} of {whole:,} here, the others left out"
+def _repeats(result: Result) -> int:
+    """How often each sample was asked and counts."""
+    return int(result.options.get("repeats") or 1)
 
 
-def _departed(value: PublishedValue, *departures: str) -> PublishedValue:
+def _departed(value: PublishedValue, departure: str) -> PublishedValue:
     """What the paper took on something else already keeps its own note."""
-    if not value.comparable or not any(departures):
+    if not value.comparable or not departure:
         return value
-    return replace(value, comparable=False, note=_joined(value.note or "", *departures))
+    return replace(value, comparable=False, note=_joined(value.note or "", departure))
 
 
 def _joined(*notes: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a builder has finished so far, a line a source, written by one process and read after any kill."""
+"""What of a folder is finished so far, a line a source, written by one process and read after any kill."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Done(Struct, frozen=True, omit_defaults=True):
 class Journal:
     """The journal of a folder, held by one process at a time; its first line says what is being built.
 
-    A line that a kill tore off is dropped, and so is all behind it. UserError where another process builds
+    A line that a kill tore off is dropped, and so is all behind it. UserError where another process works
     in the folder, which `option` names, SurroundingsError where the disk refuses.
     """
 
@@ -112,7 +112,7 @@ class Journal:
         except BlockingIOError:
             self._file.close()
             raise UserError(
-                "another process builds there",
+                "another process works there",
                 file=self._folder,
                 expected=f"its end, or another {self._option}",
             ) from None

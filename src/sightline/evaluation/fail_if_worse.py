@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.evaluation.compare import Place
+from sightline.evaluation.fail_if import named
+from sightline.metrics.comparison import Place
 from sightline.metrics.significance import Significance
 from sightline.types import MetricValue
 
 Direction = Literal["worse", "lower", "higher"]
 
-FORMS = "worse, 'METRIC: worse', or 'METRIC[LABEL=VALUE]: lower' or higher"
-
-_LOSS = re.compile(r"(?:\s*(?P<metric>\w+)\s*(?:\[(?P<subset>.+)\])?\s*:)?\s*(?P<direction>\w+)\s*")
+FORMS = (
+    "worse, 'METRIC: worse', or 'METRIC[LABEL=VALUE]: lower' or higher (a number is held against one run, by"
+    " `sightline report RUN --fail-if`)"
+)
 
 
 class Loss(Struct, frozen=True):
@@ -54,10 +55,12 @@ def losses(texts: Iterable[str], rows: Sequence[MetricValue], leading: Collectio
 
 
 def _loss(text: str, rows: Sequence[MetricValue], leading: Collection[str]) -> Loss:
-    form = _LOSS.fullmatch(text)
-    if form is None or form["direction"] not in get_args(Direction):
+    metric, subset, said = named(text)
+    one = said.startswith(":") and metric != ""
+    direction = said[1:].strip() if one else text.strip()
+    if direction not in get_args(Direction):
         raise UserError(f"--fail-if {text!r} is no condition on two runs", expected=FORMS)
-    loss = Loss(text.strip(), form["metric"], form["subset"] or "all", form["direction"])
+    loss = Loss(text.strip(), metric if one else None, subset, direction)
     shown = list(dict.fromkeys(row.metric for row in rows))
     if loss.metric is not None:
         _refuse_absent(loss, rows, shown)

@@ -10,9 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from sightline.errors import UserError, unknown_name
+from sightline.evaluation.fail_if import named
 from sightline.types import MetricValue
 
-FORMS = "METRIC<NUMBER, as in acc_p<30, acc_p[category=Attributes]<=20.5 or acc_p.high<30"
+FORMS = (
+    "METRIC<NUMBER, as in acc_p<30, acc_p[category=Attributes]<=20.5 or acc_p.high<30 (what is worse is found"
+    " of two runs, by `sightline compare`)"
+)
 
 PARTS = ("value", "low", "high")
 """What of a metric can be held against a number: it, and the bounds of its interval."""
@@ -23,9 +27,7 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_CONDITION = re.compile(
-    r"\s*(?P<metric>\w+)\s*(?:\[(?P<subset>.+)\])?(?:\.(?P<part>\w+))?\s*(?P<sign>[<>]=?)(?P<number>.*)"
-)
+_HELD = re.compile(r"(?:\.(?P<part>\w+))?\s*(?P<sign>[<>]=?)(?P<number>.*)")
 
 
 class Condition(Struct, frozen=True):
@@ -72,8 +74,9 @@ def failed(wanted: Iterable[Condition], metrics: Sequence[MetricValue]) -> tuple
 
 
 def _condition(text: str) -> Condition:
-    form = _CONDITION.fullmatch(text)
-    if form is None:
+    metric, subset, said = named(text)
+    form = _HELD.fullmatch(said)
+    if form is None or not metric:
         raise UserError(f"--fail-if {text!r} is no condition on a number", expected=FORMS)
     part = form["part"] or "value"
     if part not in PARTS:
@@ -84,7 +87,7 @@ def _condition(text: str) -> Condition:
         number = math.nan
     if not math.isfinite(number):
         raise UserError(f"--fail-if {text!r} has no number", found=form["number"].strip(), expected=FORMS)
-    return Condition(text.strip(), form["metric"], form["subset"] or "all", part, form["sign"], number)
+    return Condition(text.strip(), metric, subset, part, form["sign"], number)
 
 
 def _instead(subsets: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Asking a chat model on a builder's behalf: through the engine, remembered like every call."""
+"""Asking a chat model outside of an evaluation, as a builder does: remembered like every call."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sightline.engine.progress import Progress
 from sightline.engine.runner import Counts, Keyed, Runner, is_settled
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.spec import PROTOCOL
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.sampling import refuse_protocol
 from sightline.pictures import transform_for
 from sightline.types import Message, PictureFile, Request
 
@@ -160,6 +160,4 @@ def _check(asking: Asking) -> None:
     for name, number in (("--max-requests", asking.max_requests), ("--max-cost", asking.max_cost)):
         if number is not None and number < 0:
             raise UserError(f"{name} {number} is negative", expected="0 or more")
-    for name in asking.gen:
-        if name in PROTOCOL:
-            raise UserError(f"--gen {name} is no sampling option", expected="what is asked stays as it is")
+    refuse_protocol(asking.gen)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.evaluation.conditions import check_metrics, conditions, failed
+from sightline.evaluation.fail_if_value import check_metrics, conditions, failed
 from sightline.types import MetricValue
 
 METRICS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sightline.errors import UserError
-from sightline.evaluation.losses import losses
+from sightline.evaluation.fail_if_worse import losses
 from sightline.metrics.significance import Significance
 from sightline.types import MetricValue
 

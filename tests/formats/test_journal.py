@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.build import journal as module
-from sightline.build.journal import JOURNAL, Done, Journal, discard, header_of
 from sightline.errors import SurroundingsError, UserError
+from sightline.formats import journal as module
 from sightline.formats.groups import GroupLine
+from sightline.formats.journal import JOURNAL, Done, Journal, discard, header_of
 
 HEADER = {"kind": "mask", "settings": {"seed": 1}}
 ENTRIES = [
@@ -73,7 +73,7 @@ def test_beginning_anew_forgets_all(tmp_path: Path) -> None:
 def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     with (
         Journal(tmp_path),
-        pytest.raises(UserError, match="another process builds there"),
+        pytest.raises(UserError, match="another process works there"),
         Journal(tmp_path),
     ):
         pass

@@ -1,0 +1,156 @@
+"""`sightline build rate`: answers that people rate without knowing whose they are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sightline.formats.ran import Ran
+    from sightline.types import Outcome
+
+SUMMARY = "answers of several runs for people to rate blind, drawn and mixed (ConTextual, II-Bench)"
+
+EXAMPLE = """examples:
+  sightline build rate results/gpt-4v results/llava results/people --data data/contextual --write list.csv
+  sightline build rate results/gpt-4v results/llava results/people \\
+      --people anna.csv --people ben.csv --people cleo.csv --out people.jsonl
+  sightline judge-report results/gpt-4v results/llava results/people --human people.jsonl
+  sightline build rate results/gpt-4v --wrong --by domain --count 100 --data data/iibench --write errors.csv
+
+--write draws instances that all RUNs have answered and that have a reference (ConTextual: 280 at random), and
+lists the answers of all RUNs to them in a mixed order, without a model's name. Each person gets a copy, puts
+'right' (acceptable) or 'wrong' into mark and a name into by, and may name errors, commas between them. With
+the same RUNs, --people reads the copies back and writes lines of verdicts.jsonl, the person as judge.
+"""
+
+SHARED = 280
+"""Instances that ConTextual draws (section 3.2.1)."""
+
+WRONG = 100
+"""Wrong answers that II-Bench draws (section 4.3)."""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build rate`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("runs", metavar="RUN", nargs="+", help="results folders, or answers.jsonl files, one a responder")
+    add("--write", metavar="LIST.csv", help="draw answers, and list them there for people")
+    drawn = (
+        f"how many to draw (default {SHARED} instances, or {WRONG} wrong answers); all where there are fewer"
+    )
+    add("--count", type=int, metavar="N", help=drawn)
+    add("--seed", type=int, default=0, metavar="N", help="seed of the draw and of the order (default 0)")
+    add("--by", metavar="LABEL", help="draw in proportion to this label, as category (default: at random)")
+    add("--wrong", action="store_true", help="draw N answers of each RUN that are not right, to name errors")
+    add("--data", metavar="DIR", help="data folder (else SIGHTLINE_DATA), to list where the pictures lie")
+    add(
+        "--people",
+        action="append",
+        default=[],
+        metavar="LIST.csv",
+        help="what people marked, by lists of --write; may repeat",
+    )
+    add("--out", metavar="FILE", help="write their verdicts there, for --judge people:FILE and judge-report")
+    add("--force", action="store_true", help="replace LIST.csv, or FILE")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Draw and list, or read marks and write verdicts; the exit status."""
+    from sightline.build.rate import read_run
+
+    if bool(options.write) == bool(options.people):
+        raise UserError("one thing is to be done", expected="--write LIST.csv, or --people LIST.csv")
+    if bool(options.out) != bool(options.people):
+        raise UserError("people's verdicts need a place", expected="--people LIST.csv with --out FILE")
+    paths = list(dict.fromkeys(Path(path) for path in options.runs))
+    runs = [read_run(path) for path in paths]
+    ran = _ran(paths)
+    errors = _errors(ran)
+    if options.write:
+        _write_list(options, runs, ran)
+        print("mark: 'right' or 'wrong', by: a name", file=sys.stderr)
+        if errors:
+            print(f"errors, where any are to be named: {', '.join(errors)}", file=sys.stderr)
+    else:
+        _read_lists(options, runs, errors)
+    return 0
+
+
+def _write_list(options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], ran: Ran | None) -> None:
+    from sightline.build.marks import write_list
+    from sightline.build.rate import draw, listed, shared, wrong
+    from sightline.formats.files import refuse_overwriting
+
+    path = Path(options.write)
+    refuse_overwriting(path, options.force, "--write")
+    count = options.count if options.count is not None else WRONG if options.wrong else SHARED
+    parts = [wrong(run) for run in runs] if options.wrong else [shared(runs)]
+    drawn = [unit for part in parts for unit in draw(part, count, options.seed, options.by)]
+    things = listed(drawn, _pictures(options.data, ran), options.seed)
+    write_list(path, things)
+    of = "that are not right" if options.wrong else f"to {len(drawn):,} instances"
+    print(f"{path}: {len(things):,} answers {of}, for people", file=sys.stderr)
+
+
+def _read_lists(
+    options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], errors: Sequence[str]
+) -> None:
+    from sightline.build.marks import read_marks
+    from sightline.build.rate import RIGHT, verdicts
+    from sightline.formats.files import refuse_overwriting
+    from sightline.formats.verdicts import write_verdicts
+
+    out = Path(options.out)
+    refuse_overwriting(out, options.force)
+    found = verdicts(runs, read_marks([Path(file) for file in options.people], RIGHT, errors))
+    if not found:
+        raise UserError("nobody has marked anything", file=options.people[0], expected="'right' or 'wrong'")
+    write_verdicts(found, out)
+    people = dict.fromkeys(verdict.judge for verdict in found)
+    answers = {(verdict.targets, verdict.variant) for verdict in found}
+    print(
+        f"{out}: {len(found):,} verdicts on {len(answers):,} answers, by {', '.join(people)}", file=sys.stderr
+    )
+
+
+def _ran(paths: Sequence[Path]) -> Ran | None:
+    """What one of the runs says was run, None where none says it. UserError where they differ in what."""
+    from sightline.formats.ran import ran_in
+
+    told = [ran for path in paths if (ran := ran_in(path if path.is_dir() else path.parent)) is not None]
+    named = dict.fromkeys(ran.benchmark for ran in told)
+    if len(named) > 1:
+        raise UserError("the runs are of several benchmarks", found=", ".join(named), expected="one")
+    return told[0] if told else None
+
+
+def _errors(ran: Ran | None) -> Sequence[str]:
+    """The errors that the benchmark's paper tells apart; none where it tells none, or is not known."""
+    from sightline.benchmarks.base import Facts
+    from sightline.registry import benchmark
+
+    facts: Facts = getattr(benchmark(ran.benchmark), "facts", Facts()) if ran is not None else Facts()
+    return facts.errors
+
+
+def _pictures(data: str | None, ran: Ran | None) -> dict[str, str]:
+    """The path of each sample's first picture; none where no data folder is named."""
+    from sightline.registry import benchmark
+
+    folder = data or os.environ.get("SIGHTLINE_DATA")
+    if not folder:
+        return {}
+    if ran is None:
+        raise UserError("none of the runs says of which data it is", expected="a RUN with its metrics.json")
+    samples = benchmark(ran.benchmark).samples(Path(folder), ran.options["split"], ran.options)
+    return {sample.id: sample.pictures[0].path for sample in samples if sample.pictures}

@@ -1,0 +1,33 @@
+"""What a comparison of runs holds, as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from sightline.metrics.significance import Paired
+from sightline.types import MetricValue
+
+Place = tuple[str, str]
+"""A metric and a subset."""
+
+
+class Comparison(Struct, frozen=True):
+    """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
+    the first and of the second ones over the groups that both hold, the differences of the second from the
+    first, those of each pair alone where there are several, how many groups only one of a pair has, by metric
+    and subset the groups' own values, and what was not alike in the first runs and in the second: `judge`,
+    options, and versions of what judged and measured, by name the values on either side."""
+
+    runs: tuple[tuple[int, int], ...]
+    task: str
+    models: tuple[str, str]
+    base: Sequence[MetricValue]
+    other: Sequence[MetricValue]
+    differences: Sequence[MetricValue]
+    each: Sequence[Sequence[MetricValue]]
+    alone: int
+    groups: Mapping[str, Mapping[str, Paired]]
+    unlike: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
