@@ -16,6 +16,7 @@ from sightline.metrics.association import (
     ALPHA,
     ALPHA_OF_TWO,
     KAPPA,
+    NOMINAL_ALPHA,
     ROC_AUC,
     SPEARMAN,
     Statistic,
@@ -143,6 +144,22 @@ def test_alpha_of_several_raters_with_gaps_is_that_of_the_library(ratings: list[
     domain = len({*votes[pairable][~np.isnan(votes[pairable])].tolist()})
     ours = value_of(ALPHA, right.astype(np.float64), wrong.astype(np.float64))
     if domain < 2:
+        assert ours is None
+    else:
+        theirs = krippendorff.alpha(votes[pairable].T, level_of_measurement="nominal")
+        assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, np.nan]), min_size=4, max_size=4), max_size=20))
+@example([[0.0, 1.0, 2.0, np.nan], [1.0, 1.0, np.nan, np.nan]])
+def test_alpha_of_several_categories_with_gaps_is_that_of_the_library(ratings: list[list[float]]) -> None:
+    import krippendorff
+
+    votes = np.array(ratings).reshape(-1, 4)
+    counts = np.stack([(votes == kind).sum(axis=1) for kind in range(4)], axis=1).astype(np.float64)
+    pairable = counts.sum(axis=1) >= 2
+    ours = value_of(NOMINAL_ALPHA, counts, counts.sum(axis=1))
+    if (counts[pairable].sum(axis=0) > 0).sum() < 2:
         assert ours is None
     else:
         theirs = krippendorff.alpha(votes[pairable].T, level_of_measurement="nominal")

@@ -16,8 +16,35 @@ from sightline.formats.prediction import Prediction
 from sightline.formats.read import read_predictions
 from sightline.types import Picture, Sample
 
-LABELS = ("domain", "emotion", "image_type", "difficulty", "rhetoric")
-"""The labels of a picture, in the order in which reports show them."""
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "domain": ("Life", "Art", "Society", "Psychology", "Environment", "Others"),
+    "emotion": ("Positive", "Neutral", "Negative"),
+    "image_type": (
+        "Illustration",
+        "Meme",
+        "Poster",
+        "Multi-panel Comic",
+        "Single-panel Comic",
+        "Logo",
+        "Painting",
+    ),
+    "difficulty": ("Easy", "Middle", "Hard"),
+    "rhetoric": (
+        "Metaphor",
+        "Exaggerate",
+        "Symbolism",
+        "Contrast",
+        "Visual Dislocation",
+        "Antithesis",
+        "Analogy",
+        "Personification",
+        "Others",
+    ),
+}
+"""The labels of a picture, in the order in which reports show them, and their values (Appendix B.3), spelt as
+in the released files."""
+
+LABELS = tuple(VALUES)
 
 
 class Question(Struct, frozen=True):

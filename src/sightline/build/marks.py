@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.tables import csv_bytes, read_table, table_rows
+from sightline.formats.tables import csv_bytes, harmless, read_table, table_rows
 
 COLUMNS = ("mark", "by", "remark", "key")
 ERRORS = "errors"
@@ -80,7 +80,7 @@ def write_list(path: Path, things: Mapping[str, Mapping[str, str]]) -> None:
     SurroundingsError where the disk refuses.
     """
     shown = next(iter(things.values()), {})
-    rows = (["", "", "", key, *map(_harmless, seen.values())] for key, seen in things.items())
+    rows = (["", "", "", key, *map(harmless, seen.values())] for key, seen in things.items())
     write_atomically(path, [csv_bytes([[*COLUMNS, *shown], *rows])])
 
 
@@ -119,10 +119,7 @@ def read_marks(
                 raise UserError(
                     "is no mark", file=path, record=where, field="mark", found=row["mark"], expected=expected
                 )
-            by = row.get("by", "").strip()
-            if not by:
-                by = path.stem
-                _refuse_namesake(nameless.setdefault(by, path), path, where)
+            by = whose(row, path, where, nameless)
             mark = Mark(said == wording.yes, by, row.get("remark", "").strip(), named)
             if found[row["key"]].setdefault(by, mark).yes != mark.yes:
                 raise UserError(
@@ -134,6 +131,27 @@ def read_marks(
                     expected="one mark a person",
                 )
     return {key: list(by_person.values()) for key, by_person in found.items()}
+
+
+def whose(row: Mapping[str, str], path: Path, where: str, nameless: dict[str, Path]) -> str:
+    """Who filled in a line: the name in `by`, else that of the file.
+
+    `nameless` remembers the files that gave a name. Raises UserError where two such files have one name:
+    what two people said would be taken for one's.
+    """
+    by = row.get("by", "").strip()
+    if by:
+        return by
+    other = nameless.setdefault(path.stem, path)
+    if other.resolve() != path.resolve():
+        raise UserError(
+            f"does not say whose it is, and {other} has the same name of file",
+            file=path,
+            record=where,
+            field="by",
+            expected="a name in by",
+        )
+    return path.stem
 
 
 def _errors(cell: str, known: Sequence[str], path: Path, where: str) -> tuple[str, ...]:
@@ -151,20 +169,3 @@ def _errors(cell: str, known: Sequence[str], path: Path, where: str) -> tuple[st
                 expected=f"some of: {', '.join(known)}",
             )
     return found
-
-
-def _refuse_namesake(other: Path, path: Path, where: str) -> None:
-    """Raise UserError where the marks of two people would be taken for those of one."""
-    if other.resolve() != path.resolve():
-        raise UserError(
-            f"does not say whose mark it is, and {other} has the same name of file",
-            file=path,
-            record=where,
-            field="by",
-            expected="a name in by",
-        )
-
-
-def _harmless(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula: what is shown may come from a model, or off the web."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -16,6 +16,7 @@ KINDS = {
     "read": "say what is written in pictures, and where, by OCR (ConTextual)",
     "equivalence": "how far what was built means the same as its original",
     "curate": "raw pictures without copies, and by how much is written in them (II-Bench, ConTextual)",
+    "annotate": "a form for annotators, and a data folder of what they filled in (II-Bench)",
     "synthesize": "instructions for pictures, with responses, by a model that sees them (ConTextual)",
     "verify": "drop what people find wrong in a table (ConTextual, II-Bench)",
     "rate": "answers of several runs for people to rate blind (ConTextual, II-Bench)",
@@ -29,8 +30,8 @@ EXAMPLE = """example:
 What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
 `mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
 `sightline run groups:FOLDER` about any other. scenes draws a data folder a benchmark, caption and read
-write a file, equivalence measures; curate, synthesize, verify and split make data sets of one's own; rate
-lists answers for people.
+write a file, equivalence measures; curate, annotate, synthesize, verify and split make data sets of one's
+own; rate lists answers for people.
 """
 
 

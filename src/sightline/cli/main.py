@@ -20,7 +20,7 @@ COMMANDS = {
     "quickstart": "draw small data sets and run CODIS, II-Bench, ConTextual and MM-R3 on them",
     "list": "benchmarks, settings, options, published rows",
     "build": "make data of your own: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
-    "curate, synthesize, verify, rate, split",
+    "curate, annotate, synthesize, verify, rate, split",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
     "data": "fetch the public data sets, check or describe a data folder",
     "run": "ask a model, judge its answers, report",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,10 @@ from sightline.formats.files import Rows
 
 LONGEST_CELL = 2**31 - 1
 """The csv module's own limit, 131,072 characters, is less than what a reasoning model writes."""
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""How a formula begins, and what only looks like one behind apostrophes."""
 
 
 class Table(NamedTuple):
@@ -52,9 +57,30 @@ def table_rows(table: Table, path: Path) -> Rows:
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
     """A table as CSV, the header its first row; lines end in a line break alone."""
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(rows)
-    return stream.getvalue().encode()
+    stream = io.StringIO(newline="")
+    # The writer quotes what its line terminator holds: a lone carriage return would end the line for readers.
+    writer = csv.writer(stream, lineterminator="\r\n")
+    lines = []
+    for row in rows:
+        writer.writerow(row)
+        lines.append(stream.getvalue().removesuffix("\r\n"))
+        stream.seek(0)
+        stream.truncate()
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def harmless(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: what is shown may come from a model, or off the web.
+
+    >>> harmless("=1+1"), harmless("'tis"), plain(harmless("'=1"))
+    ("'=1+1", "'tis", "'=1")
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def plain(cell: str) -> str:
+    """The cell of which `harmless` made this one."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -82,11 +82,20 @@ def krippendorff_alpha(right: Floats, wrong: Floats, weights: Floats) -> Floats:
 
     At most 1; shape (k,). Answers with one rating or none do not count. NaN where all ratings are the same.
     """
-    ratings = right + wrong
+    return nominal_alpha(np.stack([right, wrong], axis=1), right + wrong, weights)
+
+
+def nominal_alpha(counts: Floats, ratings: Floats, weights: Floats) -> Floats:
+    """Krippendorff's alpha for categories without order: `counts` of shape (n, categories) says how many
+    raters put each thing into each, `ratings` of shape (n,) how many rated it.
+
+    At most 1; shape (k,). Things with one rating or none do not count. NaN where all ratings are the same.
+    """
     paired = weights * (ratings >= 2)
-    split = (paired * right * wrong / np.maximum(ratings - 1, 1)).sum(axis=1)
-    ones, zeros = (paired * right).sum(axis=1), (paired * wrong).sum(axis=1)
-    return 1 - _ratio((ones + zeros - 1) * split, ones * zeros)
+    apart = (counts * (ratings[:, None] - counts)).sum(axis=1) / np.maximum(ratings - 1, 1)
+    totals = paired @ counts
+    n = totals.sum(axis=1)
+    return 1 - _ratio((n - 1) * (paired @ apart), n * n - (totals * totals).sum(axis=1))
 
 
 def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
@@ -101,6 +110,7 @@ AGREEMENT = Statistic("agreement", agreement, "nothing was decided by both", "pe
 KAPPA = Statistic("kappa", cohen_kappa, "both say the same of every answer")
 ALPHA_OF_TWO = Statistic("alpha", alpha_of_two, "both say the same of every answer")
 ALPHA = Statistic("alpha", krippendorff_alpha, "no answer has two ratings, or all ratings are the same")
+NOMINAL_ALPHA = Statistic("alpha", nominal_alpha, "nothing has two ratings, or all ratings are the same")
 
 
 def _by_value(series: Floats, weights: Floats) -> Floats:

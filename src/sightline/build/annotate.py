@@ -1,0 +1,267 @@
+"""Annotation: how far several annotators agree on the labels of a picture, and II-Bench's records of it.
+
+II-Bench (section 3.2, Appendix B.4): where annotators are not consistent, it is looked into and revised until
+they agree. Here a picture that several annotated has the labels that more than half of them give it; where
+there are none it stays open. Its explanation and its questions are those of the first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct, structs
+
+import sightline
+from sightline.benchmarks.iibench_data import LABELS, Meta, Question, Record
+from sightline.build.folder import (
+    IMAGES,
+    Build,
+    begin,
+    copy_pictures,
+    finish,
+    held,
+    nothing_left,
+)
+from sightline.build.form import FILLED, Cells, Line
+from sightline.build.gallery import Gallery
+from sightline.build.ids import ids_of
+from sightline.build.manifest import Manifest, fingerprint
+from sightline.formats.contextual import PICTURE
+from sightline.formats.digests import digest_of
+from sightline.formats.files import write_atomically
+from sightline.formats.tables import csv_bytes, harmless
+from sightline.metrics.association import NOMINAL_ALPHA
+from sightline.metrics.judging import measured
+from sightline.metrics.values import clustered_mean
+from sightline.scoring.options import LETTERS
+from sightline.types import MetricValue
+
+KIND = "annotate"
+REPORT, TABLE = "annotation.json", "questions.csv"
+ALONE = "no picture has two annotators"
+
+Values = tuple[str, ...]
+
+
+class Annotated(Struct, frozen=True):
+    """A picture and the lines about it, by person in the order of the forms."""
+
+    picture: str
+    by_person: Mapping[str, tuple[Line, ...]]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Those of the first person."""
+        return next(iter(self.by_person.values()))
+
+    def said(self, label: str) -> dict[str, Values]:
+        """The values that each person gives a label."""
+        return {person: lines[0].values(label) for person, lines in self.by_person.items()}
+
+    def decided(self, label: str) -> Values | None:
+        """The values that more than half give it, as the first of them wrote them; else None."""
+        said = list(self.said(label).values())
+        for values in said:
+            if 2 * sum(set(values) == set(other) for other in said) > len(said):
+                return values
+        return None
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The labels of which nothing is decided."""
+        return tuple(label for label in LABELS if self.decided(label) is None)
+
+    @property
+    def cells(self) -> list[Cells]:
+        """What is decided: the lines of the first person with the labels of most; an open one is empty."""
+        labels = {label: ", ".join(self.decided(label) or ()) for label in LABELS}
+        return [{**line.cells, **labels, "answer": line.answer} for line in self.lines]
+
+
+def annotated(lines: Iterable[Line]) -> list[Annotated]:
+    """Lines without a fault by the picture that they are about, in their order."""
+    found: dict[str, dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        found[line.picture][line.by].append(line)
+    return [
+        Annotated(picture, {person: tuple(own) for person, own in by_person.items()})
+        for picture, by_person in found.items()
+    ]
+
+
+def still_open(form: Mapping[str, Sequence[Cells]], found: Iterable[Annotated]) -> dict[str, Sequence[Cells]]:
+    """The part of a folder's form that is left: pictures that nobody annotated, and those with an open label,
+    as the first person left them, that label empty."""
+    done = {one.picture: one for one in found}
+    return {
+        picture: done[picture].cells if picture in done else cells
+        for picture, cells in form.items()
+        if picture not in done or done[picture].open
+    }
+
+
+def agreement(found: Sequence[Annotated], *, seed: int = 0) -> list[MetricValue]:
+    """How far annotators agree on each label, with intervals over pictures: `agreement`, the share of pairs
+    of them who say the same of a picture, in percent; `alpha`, Krippendorff's, 1 where all agree and 0 where
+    they do as by chance. Who gives a label several values says the same as who gives it all of these, and no
+    other."""
+    several = [one for one in found if len(one.by_person) > 1]
+    values = []
+    for label in LABELS:
+        said = [[frozenset(own) for own in one.said(label).values()] for one in several]
+        pairs = [
+            (one.picture, float(a == b))
+            for one, own in zip(several, said, strict=True)
+            for a, b in combinations(own, 2)
+        ]
+        kinds = list(dict.fromkeys(value for own in said for value in own))
+        counts = np.array([[own.count(kind) for kind in kinds] for own in said], dtype=np.float64)
+        counts = counts.reshape(len(said), len(kinds))
+        pictures = [one.picture for one in several]
+        alpha = measured(NOMINAL_ALPHA, counts, counts.sum(axis=1), pictures, seed=seed)
+        share = clustered_mean("agreement", pairs, shares=True, reason=ALONE, seed=seed)
+        absent = {} if several else {"reason": ALONE}
+        values += [
+            structs.replace(share, subset=f"label={label}"),
+            structs.replace(alpha, subset=f"label={label}", **absent),
+        ]
+    return values
+
+
+def records(found: Sequence[Annotated], split: str) -> list[Record]:
+    """II-Bench's records of pictures without an open label; questions are named after their picture."""
+    names = [Path(one.picture).name for one in found for _ in one.lines]
+    ids = iter(ids_of(names))
+    return [
+        Record(
+            _place(one.picture),
+            tuple(_question(line, next(ids)) for line in one.lines),
+            _meta(one, split),
+        )
+        for one in found
+    ]
+
+
+def report(found: Sequence[Annotated], pictures: int, *, seed: int = 0) -> dict[str, Any]:
+    """The whole of annotation.json: the counts (`pictures`: of the folder), the agreement, and what each
+    said of every picture."""
+    return {
+        "schema": 1,
+        "pictures": pictures,
+        "annotated": len(found),
+        "open": sum(bool(one.open) for one in found),
+        "people": list(dict.fromkeys(person for one in found for person in one.by_person)),
+        "metrics": agreement(found, seed=seed),
+        "labels": [
+            {
+                "picture": one.picture,
+                "decided": {label: one.decided(label) for label in LABELS},
+                "said": {label: one.said(label) for label in LABELS},
+            }
+            for one in found
+        ],
+    }
+
+
+def build_of(gallery: Gallery, split: str) -> Build:
+    """What a folder must have been built from to be built on; annotations that come later join it."""
+    pictures = fingerprint({name: file.digest for name, file in gallery.files.items()})
+    header = {
+        "kind": KIND,
+        "settings": {"split": split, "pictures": pictures},
+        "versions": {"sightline": sightline.__version__},
+    }
+    return Build(header, fingerprint(header))
+
+
+def write(
+    found: Sequence[Annotated],
+    gallery: Gallery,
+    split: str,
+    out: Path,
+    *,
+    seed: int = 0,
+    force: bool = False,
+) -> Manifest:
+    """Write SPLIT.json in II-Bench's layout, the same questions as questions.csv for `build verify`, the
+    pictures of both, annotation.json and, last, manifest.json. Open pictures are left out.
+
+    Raises UserError, with nothing written, where no picture is left, and where the folder holds something
+    else unless `force` replaces it; SurroundingsError where the disk refuses.
+    """
+    settled = [one for one in found if not one.open]
+    dropped = {
+        **gallery.broken,
+        **dict.fromkeys(gallery.files, "no annotation"),
+        **{one.picture: f"annotators disagree on {', '.join(one.open)}" for one in found},
+    }
+    for one in settled:
+        del dropped[one.picture]
+    if not settled:
+        raise nothing_left(dropped, "pictures")
+    made = records(settled, split)
+    files = {
+        f"{split}.json": _json(made),
+        TABLE: _table(settled),
+        REPORT: _json(report(found, len(gallery.files), seed=seed)),
+    }
+    build = build_of(gallery, split)
+    with held(out, build, force=force) as journal:
+        begin(out, build, journal)
+        pictures = copy_pictures({_place(one.picture): gallery.files[one.picture] for one in settled}, out)
+        for name, content in files.items():
+            write_atomically(out / name, [content])
+        manifest = Manifest(
+            **build.header,
+            groups=len(made),
+            probes=sum(len(record.questions) for record in made),
+            pictures=len(pictures),
+            fingerprint=build.fingerprint,
+            dropped=dropped,
+            sources=pictures,
+            made={**{name: digest_of(out / name) for name in files}, **pictures},
+        )
+        finish(out, manifest, journal)
+    return manifest
+
+
+def _json(content: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def _place(picture: str) -> str:
+    return picture if picture.startswith(f"{IMAGES}/") else f"{IMAGES}/{picture}"
+
+
+def _question(line: Line, name: str) -> Question:
+    right = line.options[LETTERS.index(line.answer)]
+    return Question(name, line.cells["question"], line.options, line.answer, right)
+
+
+def _meta(one: Annotated, split: str) -> Meta:
+    values = {label: one.decided(label) or () for label in LABELS}
+    types = values["image_type"]
+    return Meta(
+        domain=values["domain"][0],
+        emotion=values["emotion"][0],
+        # The release writes one type of a picture in dev as a text, in test as a list.
+        image_type=types[0] if split == "dev" and len(types) == 1 else types,
+        difficulty=values["difficulty"][0],
+        rhetoric=values["rhetoric"],
+        explanation=one.lines[0].cells["explanation"],
+    )
+
+
+def _table(found: Iterable[Annotated]) -> bytes:
+    rows = (
+        [line.by, _place(one.picture), *(cells[column] for column in FILLED)]
+        for one in found
+        for line, cells in zip(one.lines, one.cells, strict=True)
+    )
+    return csv_bytes([["by", PICTURE, *FILLED], *([*map(harmless, row)] for row in rows)])
