@@ -14,11 +14,13 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
     pytest.skip("needs the extra 'adapter'", allow_module_level=True)
 
 import torch
+from msgspec.structs import replace
 
 from sightline.adapter.attach import attach
 from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
 from sightline.adapter.saved import SavedAdapter, Settings, fill, read_weights, save_adapter
 from sightline.errors import UserError
+from sightline.models.local.args import LocalArgs
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 from sightline.types import Answer, Failure, Picture, Request
@@ -139,7 +141,8 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_picture(
     (plain, _), (wider, mask) = given
     assert torch.equal(wider[:, 2:], plain)
     assert torch.equal(wider[0, :2], made.before.module.vectors)
-    assert bool(mask[:, :2].bool().all()) if mask is not None else True
+    assert mask.shape == wider.shape[:2]
+    assert bool(mask[:, :2].bool().all())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -182,17 +185,25 @@ def test_another_base_model_is_refused(folder: Folder, tmp_path: Path) -> None:
     saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
     with pytest.raises(UserError, match="trained on another model"):
         LocalModel(folder("blip2"), name="hf/tiny", attachment=saved)
-    from sightline.models.local.args import LocalArgs
-
     half = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(dtype="bfloat16"), attachment=saved)
     assert "bfloat16 adapter" in half.identity
+
+
+def test_another_template_than_in_training_is_refused(folder: Folder, tmp_path: Path) -> None:
+    saved = _saved(folder("chat"), KINDS["prefix"], tmp_path)
+    plain = LocalArgs(template="plain")
+    with pytest.raises(UserError, match=r"another template .*found 'plain'.*--model-arg template=auto"):
+        LocalModel(folder("chat"), name="hf/tiny", args=plain, attachment=saved)
+    base = LocalModel(folder("chat"), name="hf/tiny", args=plain).identity
+    save_adapter(tmp_path, replace(saved.settings, base=base), {})
+    LocalModel(folder("chat"), name="hf/tiny", args=plain, attachment=SavedAdapter(tmp_path))
+    with pytest.raises(UserError, match=r"--model-arg template=plain"):
+        LocalModel(folder("chat"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
 
 
 def test_a_picture_of_the_training_is_refused(
     folder: Folder, pictures: list[Picture], asking: Asking, tmp_path: Path
 ) -> None:
-    from msgspec.structs import replace
-
     saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
     known, other = asking(pictures[0], "what"), asking(pictures[1], "what")
     digest = known.pictures[pictures[0].path].digest

@@ -52,7 +52,8 @@ def _plainly(rows: Floats, weights: dict[str, Floats], layers: int) -> Floats:
         rows = np.concatenate((forth, back), axis=1)
     pooled = rows.max(axis=0)
     inner = np.maximum(0, weights["mlp.0.weight"] @ pooled + weights["mlp.0.bias"])
-    return weights["mlp.2.weight"] @ inner + weights["mlp.2.bias"]
+    made: Floats = weights["mlp.2.weight"] @ inner + weights["mlp.2.bias"]
+    return made
 
 
 def _weights(module: BiLstmPrefix) -> dict[str, Floats]:
@@ -83,30 +84,10 @@ def test_its_gradients_are_those_of_finite_differences() -> None:
     embeddings.requires_grad_()
     parameters = tuple(module.parameters())
 
-    def said(*_: Any) -> torch.Tensor:
+    def said(*_: Any) -> Any:
         return module(embeddings, seen)
 
     assert torch.autograd.gradcheck(said, (embeddings, *parameters), atol=1e-6)
-
-
-def test_its_gradients_are_those_of_the_plain_form() -> None:
-    module = _module(layers=2, hidden=3, prefix=2)
-    embeddings, seen = _prompts()
-    direction = np.random.default_rng(0).normal(size=2 * WIDTH)
-    module.zero_grad()
-    (module(embeddings[:1], seen[:1]).flatten() * torch.from_numpy(direction)).sum().backward()
-    rows, step = embeddings[0][seen[0]].numpy(), 1e-6
-    for name, weight in module.named_parameters():
-        assert weight.grad is not None
-        place = int(weight.grad.abs().argmax())
-        sides = []
-        for sign in (1, -1):
-            weights = _weights(module)
-            weights[name].reshape(-1)[place] += sign * step
-            sides.append(float(_plainly(rows, weights, 2) @ direction))
-        assert weight.grad.reshape(-1)[place].item() == pytest.approx(
-            (sides[0] - sides[1]) / (2 * step), rel=1e-5
-        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, ImageOps
@@ -72,7 +74,7 @@ def test_the_building_in_python_of_the_docs_builds(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     Image.radial_gradient("L").save("photos/a.png")
-    exec(python_blocks("python.md")[-1], {})
+    exec(python_blocks("python.md")[1], {})
     assert len(read_groups(tmp_path / "compressed" / "groups.jsonl")) == 4
 
 
@@ -96,6 +98,23 @@ def test_the_pictures_of_the_docs_read_as_the_docs_say(
     assert main([*words, "--processes", "1", "--threads", "1"]) == 0
     blocks = [f"== {path}\n{text}" for path, (_, text) in zip(pictures, told, strict=True)]
     assert capsys.readouterr().out.split("\n\n") == [*(block.rstrip("\n") for block in blocks), ""]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("transformers") is None, reason="needs the extra 'local'")
+def test_the_adapter_in_python_of_the_docs_is_trained_and_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(python_blocks("python.md")[2], names)
+    assert names["trained"].parameters == 3 * 128
+    assert len(names["trained"].validations) == 2
+    assert names["comparison"].task == "mmr3:restyling"
+    assert names["comparison"].runs == (tuple(names["runs"]),)
+    changes = {change.metric: change for change in names["comparison"].differences if change.subset == "all"}
+    assert {"acc", "con", "agree"} <= changes.keys()
+    assert changes["agree"].n == 6
 
 
 def test_the_groups_file_of_the_docs_runs(

@@ -57,9 +57,11 @@ def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_si
     assert changes["all"].n == 3
     assert changes["style=s2"].value == pytest.approx(100 * 1 / 3)
     assert changes["style=s1"].value == pytest.approx(0)
-    assert changes["all"].low is not None
-    assert changes["all"].high is not None
-    assert changes["all"].low <= changes["all"].value <= changes["all"].high
+    low, value, high = changes["all"].low, changes["all"].value, changes["all"].high
+    assert low is not None
+    assert value is not None
+    assert high is not None
+    assert low <= value <= high
 
 
 def test_the_interval_of_equal_runs_is_nothing() -> None:

@@ -123,8 +123,7 @@ class Study(NamedTuple):
                     adapter=KINDS[arm.kind],
                     without={} if arm.whole else WITHOUT,
                     every=self.steps,
-                ),
-                lambda *_: None,
+                )
             )
         return folder
 
@@ -135,15 +134,15 @@ class Study(NamedTuple):
         print(f"{kind}: rate {best:g} of {worths}", file=sys.stderr)
         return best
 
-    def run(self, task: str, adapter: Path | None) -> int:
-        """The number of the run of a task, with an adapter or without."""
-        return sightline.run(
+    def run(self, task: str, adapter: Path | None) -> None:
+        """Run a task, with an adapter or without."""
+        sightline.run(
             f"mmr3:{task}",
             model=self.model,
             data=str(self.data("test")),
             model_args={} if adapter is None else {"adapter": str(adapter)},
             store=self.store,
-        ).run
+        )
 
 
 def last(folder: Path) -> Validation:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import msgspec
 import torch
@@ -16,6 +15,7 @@ from sightline.adapter.train import Step
 from sightline.adapter.validate import Validation
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
+from sightline.formats.stream import WholeFile
 
 STATE, LOG = "state.pt", "log.jsonl"
 
@@ -68,10 +68,10 @@ class Checkpoint:
     def write(self, state: Mapping[str, Any]) -> None:
         """Write the state, then the log."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        buffer = io.BytesIO()
         entries = msgspec.to_builtins(self.entries)
-        torch.save({"training": self.training, "state": dict(state), "entries": entries}, buffer)
-        write_atomically(self._folder / STATE, [buffer.getvalue()])
+        with WholeFile(self._folder / STATE) as file:
+            content = {"training": self.training, "state": dict(state), "entries": entries}
+            torch.save(content, cast(IO[bytes], file))
         self._write_log()
 
     def begin(self) -> None:

@@ -70,7 +70,7 @@ def pictures_in(files: Sequence[Path]) -> dict[str, str]:
         for line in read_groups(file):
             for picture in _pictures(line, file, known).values():
                 found.setdefault(picture.digest, f"{line.group}/{line.variant}")
-        for source, digest in _sources(file.parent).items():
+        for source, digest in sources_of(file.parent).items():
             found.setdefault(digest, source)
     return found
 
@@ -88,9 +88,9 @@ def refuse_overlap(trained: Mapping[str, str], test: Sequence[Path]) -> None:
                 )
 
 
-def _sources(folder: Path) -> dict[str, str]:
-    """The pictures that a builder's folder was made from, by their names: nothing else than their digests
-    tells that two styles are of one picture."""
+def sources_of(folder: Path) -> Mapping[str, str]:
+    """The digests of the pictures that a builder's folder was made from, by their names: nothing else tells
+    that two styles are of one picture. Raises UserError for a manifest that is none of a builder."""
     return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
 
 

@@ -67,7 +67,11 @@ Tell = Callable[[Step, Validation | None], None]
 
 
 def train_adapter(
-    training: Training, tell: Tell, *, stop: Event | None = None, progress_shown: bool = False
+    training: Training,
+    tell: Tell = lambda *_: None,
+    *,
+    stop: Event | None = None,
+    progress_shown: bool = False,
 ) -> Trained:
     """Train an adapter, going on where the same training was stopped.
 
@@ -107,17 +111,20 @@ def train_adapter(
         if checkpoint.lacks_validation(training.every):
             checkpoint.validated(look(attached, maker))
     versions = _versions(attached)
-    for step in trainer.steps():
-        last = step.number == training.recipe.steps
-        ends = last or step.number % training.every == 0
-        checkpoint.done(step)
-        if ends or stop.is_set():
-            checkpoint.write(trainer.state())
-        if stop.is_set() and not last:
-            raise KeyboardInterrupt
-        validation = look(attached, maker) if ends else None
-        checkpoint.validated(validation)
-        tell(step, validation)
+    steps = training.recipe.steps
+    with progress("training", steps, "steps", done=trainer.done, shown=progress_shown) as advance:
+        for step in trainer.steps():
+            last = step.number == steps
+            ends = last or step.number % training.every == 0
+            checkpoint.done(step)
+            if ends or stop.is_set():
+                checkpoint.write(trainer.state())
+            if stop.is_set() and not last:
+                raise KeyboardInterrupt
+            validation = look(attached, maker) if ends else None
+            checkpoint.validated(validation)
+            advance(1)
+            tell(step, validation)
     if _versions(attached) != versions:
         raise RuntimeError("a weight of the frozen model has changed in training")
     settings = Settings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from sightline.adapter.attach import attach, merge
+from sightline.adapter.examples import sources_of
 from sightline.adapter.kinds import Kind, Lora
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
@@ -58,19 +60,39 @@ class SavedAdapter:
         return sum(tensor.nbytes for tensor in read_weights(self.folder).values())
 
     def refuse_other(self, base: str) -> None:
-        """Raise UserError where it was trained on another model; another number type is the same model."""
-        if base.split()[:2] != self.settings.base.split()[:2]:
+        """Raise UserError where it was trained on another model, or on other prompts made of the same
+        questions; another number type is the same model."""
+        trained = self.settings.base
+        if base.split()[:2] != trained.split()[:2]:
             raise UserError(
-                "this adapter was trained on another model",
+                "this adapter was trained on another model", file=self.folder, found=base, expected=trained
+            )
+        here, there = (identity.partition(" template ")[2] or "auto" for identity in (base, trained))
+        if here != there:
+            raise UserError(
+                "this adapter was trained with another template",
                 file=self.folder,
-                found=base,
-                expected=self.settings.base,
+                found=here,
+                expected=f"--model-arg template={there}",
             )
 
     def refusal(self, request: Request) -> str:
         """Why this must not be asked of it: a picture was shown to it in training; else nothing."""
         known = [file.path for file in request.pictures.values() if file.digest in self._known]
         return f"{known[0]}: {self.folder} was trained on this picture" if known else ""
+
+    def caution(self, folder: Path) -> str:
+        """What to tell where a builder made the data in a folder from pictures that training showed too,
+        under whatever files; else nothing."""
+        # Data may have a manifest that is none of a builder: nothing is known of its sources then.
+        with suppress(UserError):
+            sources = set(sources_of(folder).values())
+            if shared := len(sources & self._known):
+                return (
+                    f"{shared:,} of the {len(sources):,} pictures that {folder} was made from were shown to"
+                    f" {self.folder} in training: with it, this is no test on pictures that it has not seen"
+                )
+        return ""
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where its weights do not fit its settings."""

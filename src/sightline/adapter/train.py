@@ -110,7 +110,7 @@ class Trainer:
             said.backward()  # type: ignore[no-untyped-call]
         else:
             apart = disagreement(logits, batch.targets, _rows(groups)) / count
-            (said + self._recipe.consistency * apart).backward()
+            (said + self._recipe.consistency * apart).backward()  # type: ignore[no-untyped-call]
         return said.item(), apart.item()
 
     def _chosen(self) -> list[list[Example]]:

@@ -107,7 +107,6 @@ def execute(options: argparse.Namespace) -> int:
     check_installed()
     from sightline.adapter.run import Training, train_adapter
     from sightline.adapter.train import Recipe
-    from sightline.progress import progress
 
     recipe = Recipe(
         steps=options.steps,
@@ -143,17 +142,8 @@ def execute(options: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        with progress("training", options.steps, "steps", shown=not options.quiet) as advance:
-            done = 0
-
-            def tell(step: Step, validation: Validation | None) -> None:
-                nonlocal done
-                advance(step.number - done)
-                done = step.number
-                if validation is not None and not options.quiet:
-                    print(f"step {step.number:,}: loss {step.loss:.4f}; {_said(validation)}", file=sys.stderr)
-
-            trained = train_adapter(training, tell, stop=stop, progress_shown=not options.quiet)
+        more: dict[str, Any] = {} if options.quiet else {"tell": _tell, "progress_shown": True}
+        trained = train_adapter(training, stop=stop, **more)
     finally:
         signal.signal(signal.SIGINT, before)
     _print(trained, options.json)
@@ -174,9 +164,10 @@ def kind_of(options: argparse.Namespace) -> Kind:
 
     sizes = pairs(options.set, "--set")
     try:
-        return msgspec.convert({"kind": options.kind, **sizes}, Kind)
+        kind: Kind = msgspec.convert({"kind": options.kind, **sizes}, Kind)
     except msgspec.ValidationError as error:
         raise UserError(f"--set: {error}", expected=f"a size of {options.kind}, as --help says") from None
+    return kind
 
 
 def _without(words: list[str]) -> dict[str, list[str]]:
@@ -188,6 +179,11 @@ def _without(words: list[str]) -> dict[str, list[str]]:
             raise UserError(f"--without {word}", expected="LABEL=VALUE")
         found.setdefault(label, []).append(value)
     return found
+
+
+def _tell(step: Step, validation: Validation | None) -> None:
+    if validation is not None:
+        print(f"step {step.number:,}: loss {step.loss:.4f}; {_said(validation)}", file=sys.stderr)
 
 
 def _said(validation: Validation) -> str:

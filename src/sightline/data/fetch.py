@@ -15,7 +15,7 @@ import sightline
 from sightline.data.addresses import NotPublic, connector, onward, parse
 from sightline.data.missed import Missed
 from sightline.data.polite import Host, Manners
-from sightline.formats.stream import LineFile
+from sightline.formats.stream import WholeFile
 from sightline.models.reply import seconds_until
 from sightline.pictures import MAX_BYTES
 
@@ -144,12 +144,12 @@ class Fetcher:
 
     async def _store(self, response: aiohttp.ClientResponse, path: Path) -> None:
         size = 0
-        async with LineFile(path) as file:
+        async with WholeFile(path) as file:
             async for piece in response.content.iter_chunked(PIECE):
                 size += len(piece)
                 if size > self._limits.bytes:
                     raise Missed("too large", f"more than {self._limits.bytes:,} bytes")
-                file.write_raw(piece)
+                file.write(piece)
 
     def _told(self, error: Exception) -> Missed:
         """What a failed call says of the picture."""

@@ -33,7 +33,7 @@ from sightline.evaluation.similarity import Similarity, similarity, vector_score
 from sightline.evaluation.spec import Options, Spec, effective, setting_of, split_of
 from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.formats.drawn import is_drawn
-from sightline.models.base import Model
+from sightline.models.base import Cautious, Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.models.text_metrics import TextMetric
@@ -222,7 +222,7 @@ def describe(ready: Prepared) -> Description:
         planned=len(ready.samples),
         against=spec.against,
         seed=spec.seed,
-        notes=_cold_draws(ready),
+        notes=[*_cold_draws(ready), *_cautions(ready)],
     )
 
 
@@ -240,6 +240,14 @@ def _cold_draws(ready: Prepared) -> list[str]:
     if not (unchanged and ready.models and ready.options.sampling.get("temperature") == 0):
         return []
     return ["Sampling at temperature 0: the draws tell how far the server repeats itself, and little more"]
+
+
+def _cautions(ready: Prepared) -> list[str]:
+    """What the model has to tell of the data before it is asked about it."""
+    if not ready.models or not isinstance(ready.models[0], Cautious):
+        return []
+    folders = {picture.root for sample in ready.samples for picture in sample.pictures if picture.root}
+    return [said for folder in sorted(folders) if (said := ready.models[0].caution(Path(folder)))]
 
 
 def data_of(spec: Spec) -> Path | None:

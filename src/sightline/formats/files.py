@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from sightline.errors import UserError
-from sightline.formats.stream import LineFile
+from sightline.formats.stream import WholeFile
 
 T = TypeVar("T")
 
@@ -75,9 +75,9 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
 
     SurroundingsError where the disk refuses; nothing is left behind then.
     """
-    with LineFile(path) as file:
+    with WholeFile(path) as file:
         for piece in pieces:
-            file.write_raw(piece)
+            file.write(piece)
 
 
 def refuse_overwriting(path: Path, force: bool, option: str = "--out") -> None:

@@ -1,10 +1,11 @@
-"""A file of lines that appears whole or not at all."""
+"""Files that appear whole or not at all: of bytes, and of lines."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,8 +13,8 @@ from typing import Self
 from sightline.errors import SurroundingsError
 
 
-class LineFile:
-    """Lines are written to a file beside `path`, which takes its name when all went well.
+class WholeFile:
+    """Bytes are written to a file beside `path`, which takes its name when all went well.
 
     SurroundingsError where the disk refuses; nothing is left behind then.
     """
@@ -21,6 +22,7 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+        self._refused: SurroundingsError | None = None
 
     def __enter__(self) -> Self:
         """Open the file beside."""
@@ -35,6 +37,9 @@ class LineFile:
     ) -> None:
         """Rename it where nothing went wrong, else remove it."""
         try:
+            # A library that writes may tell of a full disk in words of its own.
+            if self._refused is not None:
+                raise self._refused
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -44,6 +49,9 @@ class LineFile:
             raise self._failed(failure) from None
         finally:
             self._beside.unlink(missing_ok=True)
+            # What could not be written is refused once more.
+            with suppress(OSError):
+                self._file.close()
 
     async def __aenter__(self) -> Self:
         """The same in a coroutine: what else runs in its loop does not wait for the disk in the end."""
@@ -55,16 +63,38 @@ class LineFile:
         """As `__exit__`, in a thread."""
         await asyncio.to_thread(self.__exit__, kind, error, trace)
 
-    def write(self, line: bytes) -> None:
-        """Add a line; the line break is added too."""
-        self.write_raw(line + b"\n")
-
-    def write_raw(self, piece: bytes) -> None:
-        """Add bytes as they are."""
+    def write(self, piece: bytes) -> int:
+        """Add bytes; returns how many."""
         try:
-            self._file.write(piece)
+            return self._file.write(piece)
         except OSError as error:
-            raise self._failed(error) from None
+            self._refused = self._failed(error)
+            raise self._refused from None
+
+    def flush(self) -> None:
+        """Nothing: all is flushed at the end. Libraries that write to a file call it."""
 
     def _failed(self, error: OSError) -> SurroundingsError:
         return SurroundingsError(f"{self._path}: cannot be written: {error.strerror or error}")
+
+
+class LineFile:
+    """A `WholeFile` of lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._whole = WholeFile(path)
+
+    def __enter__(self) -> Self:
+        """Open it."""
+        self._whole.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self._whole.__exit__(kind, error, trace)
+
+    def write(self, line: bytes) -> None:
+        """Add a line; the line break is added too."""
+        self._whole.write(line + b"\n")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 
@@ -61,4 +62,13 @@ class Model(Protocol):
 
     def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         """Answer each request, in any order: its index in `requests`, and what came of it."""
+        ...
+
+
+@runtime_checkable
+class Cautious(Protocol):
+    """A model that may know the data already."""
+
+    def caution(self, folder: Path) -> str:
+        """What to tell of the data in a folder; '' where there is nothing."""
         ...

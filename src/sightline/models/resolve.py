@@ -130,18 +130,15 @@ def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def model_folder(spec: str) -> Path:
-    """The folder of a local model, `hf/...` or `mini`, whose weights need not be there. Raises UserError."""
+    """The folder with the config.json of a local model, `hf/...` or `mini`; weights need not be there, and
+    are not fetched. Raises UserError."""
+    from sightline.models.local.checkpoint import find_config
+
     if spec == "mini":
         return MINI
-    folder = Path(spec.removeprefix("hf/")).expanduser()
-    if spec.startswith("hf/") and folder.is_dir():
-        return folder
-    from sightline.models.local.args import LocalArgs
-    from sightline.models.local.checkpoint import find_folder
-
     if not spec.startswith("hf/"):
         raise UserError(f"{spec} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
-    return find_folder(spec.removeprefix("hf/"), LocalArgs(), fetch=False)
+    return find_config(spec.removeprefix("hf/"))
 
 
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:

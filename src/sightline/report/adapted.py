@@ -22,6 +22,15 @@ PRINTED = {
 """The paper's models: their rows without and with its adapter."""
 
 
+COST_NOTES = (
+    "MB: the adapter's own weights as they are saved; neither what a pass needs beside them nor what training"
+    " does. LoRA's are put into the weights that they change, and take none in answering",
+    "ms an answer: the time of a batch in the model, shared evenly, as a mean over the stored answers;"
+    " without and with are runs at different times, not in turns: what else the machine did, and how many"
+    " were asked at once, is in the ratio",
+)
+
+
 class Cost(Struct, frozen=True):
     """Of an adapter: its folder, its kind and loss, the groups it was trained on, its numbers and those of
     the model, the bytes of its own, and the seconds that an answer of its runs took, without and with it."""
@@ -85,12 +94,7 @@ def cost_table(costs: Sequence[Cost]) -> Table:
         (Column("value", "\nwith", "ms with"), lambda cost: _number(cost.after, 1000)),
         (Column("value", "\nratio", "ratio"), lambda cost: _number(_ratio(cost))),
     ]
-    return table(
-        "what it costs",
-        fields,
-        costs,
-        ["an answer's time: the mean over the stored answers of these runs, whatever else the machine did"],
-    )
+    return table("what it costs", fields, costs, COST_NOTES)
 
 
 def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> list[_Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 from sightline.models.local.load import Loaded
@@ -18,6 +19,9 @@ class Attachment(Protocol):
 
     def refusal(self, request: Request) -> str:
         """Why this must not be asked of it: a picture was shown to it in training; else nothing."""
+
+    def caution(self, folder: Path) -> str:
+        """What to tell where data in a folder came of pictures of its training; else nothing."""
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where it does not fit."""

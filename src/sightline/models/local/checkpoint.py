@@ -67,13 +67,36 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
     What is not there yet is downloaded, where `fetch` says so. Raises UserError.
     """
     folder = folder_of(name)
+    if folder is None:
+        return _snapshot(_hub_name(name), args.revision, fetch)
+    if args.revision is not None:
+        raise UserError("--model-arg revision: a folder holds one revision alone", file=folder)
+    return folder
+
+
+def find_config(name: str) -> Path:
+    """The folder of a model of which config.json alone is needed: of one of the Hugging Face Hub nothing else
+    is downloaded. Raises UserError."""
+    folder = folder_of(name)
     if folder is not None:
-        if args.revision is not None:
-            raise UserError("--model-arg revision: a folder holds one revision alone", file=folder)
         return folder
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise UserError("a local model needs transformers", expected=INSTALL) from None
+    wanted = _hub_name(name)
+    try:
+        return Path(hf_hub_download(wanted, "config.json")).parent
+    # As for a whole model.
+    except Exception as error:
+        raise _not_to_be_had(name, None, error) from error
+
+
+def _hub_name(name: str) -> str:
+    """The name, where it can be one of the Hub. Raises UserError."""
     if not _HUB_NAME.fullmatch(name) or name.startswith("."):
         raise no_folder(name)
-    return _snapshot(name, args.revision, fetch)
+    return name
 
 
 def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
@@ -98,12 +121,16 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
         return Path(snapshot_download(name, **wanted, ignore_patterns=ignored))
     # Without a network the library below the hub's raises errors of its own, which differ by version.
     except Exception as error:
-        at = f" at {revision}" if revision else ""
-        raise UserError(
-            f"the model '{name}'{at} cannot be had from the Hugging Face Hub",
-            found=f"{type(error).__name__}: {error}",
-            expected="the name of a model there, access to it, or the path of a folder",
-        ) from error
+        raise _not_to_be_had(name, revision, error) from error
+
+
+def _not_to_be_had(name: str, revision: str | None, error: Exception) -> UserError:
+    at = f" at {revision}" if revision else ""
+    return UserError(
+        f"the model '{name}'{at} cannot be had from the Hugging Face Hub",
+        found=f"{type(error).__name__}: {error}",
+        expected="the name of a model there, access to it, or the path of a folder",
+    )
 
 
 def _is_whole(folder: Path) -> bool:

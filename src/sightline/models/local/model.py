@@ -80,6 +80,10 @@ class LocalModel:
         """What of the options has a part in the answer. Raises UserError for one that does not exist."""
         return effective(sampling)
 
+    def caution(self, folder: Path) -> str:
+        """What to tell of data in a folder before it is asked about; '' where there is nothing."""
+        return self._attachment.caution(folder) if self._attachment is not None else ""
+
     async def __aenter__(self) -> Self:
         """Load the model. Raises UserError where that cannot be done on this machine."""
         self._threads = ThreadPoolExecutor(WORKERS, "sightline-local")
