@@ -1,9 +1,8 @@
-"""What an adapter costs when `mini` answers: whole evaluations with and without, in turns.
+"""What an adapter costs when `mini` answers: whole evaluations with and without, in turns, on two tasks.
 
-    python perf/adapter.py [--groups 200] [--rounds 3]
-
-The weights are new but for the last layer, which is zero: the vectors before each prompt then say little, and
-answers stay about as long as without. Each round is `sightline.arun` on an empty store.
+Rephrasing asks several wordings of one picture: without an adapter the picture and what stands before the
+wording are read once for all of them, which vectors made from the whole prompt do not allow. Restyling asks
+one question of several pictures: nothing is shared either way.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ def make(kind: Kind, folder: Path) -> Path:
     return folder
 
 
-def seconds(data: Path, adapter: Path | None, folder: Path) -> tuple[float, float]:
+def seconds(task: str, data: Path, adapter: Path | None, folder: Path) -> tuple[float, float]:
     """What an evaluation took, and how many tokens its answers have on average."""
     began = time.perf_counter()
     evaluation = asyncio.run(
         sightline.arun(
-            "mmr3:rephrasing",
+            task,
             model="mini",
             data=str(data),
             set={"embedder": "none"},
@@ -60,6 +59,24 @@ def seconds(data: Path, adapter: Path | None, folder: Path) -> tuple[float, floa
     took = time.perf_counter() - began
     assert evaluation.exit_status == 0, evaluation.unanswered
     return took, evaluation.counts.completion_tokens / evaluation.counts.answered
+
+
+def compare(task: str, ways: dict[str, Path | None], data: Path, folder: Path, rounds: int) -> None:
+    """Measure and print a line for each way."""
+    seconds(task, data, None, folder)
+    took: dict[str, list[float]] = {way: [] for way in ways}
+    tokens = {}
+    for _ in range(rounds):
+        for way, adapter in ways.items():
+            second, tokens[way] = seconds(task, data, adapter, folder)
+            took[way].append(second)
+    print(task)
+    for way, each in took.items():
+        ratios = [one / other for one, other in zip(each, took["without"], strict=True)]
+        print(
+            f"  {way:<20}{statistics.median(each):>7.2f} s{tokens[way]:>7.1f} tokens an answer"
+            f"  ratio {statistics.median(ratios):.2f}"
+        )
 
 
 def main() -> int:
@@ -80,20 +97,9 @@ def main() -> int:
         folder = Path(name)
         data = draw_mmr3(folder / "data", groups=options.groups, seed=1000)
         adapters = {kind: make(made, folder / str(place)) for place, (kind, made) in enumerate(kinds.items())}
-        ways = {"without": None, **adapters}
-        seconds(data, None, folder)
-        took: dict[str, list[float]] = {way: [] for way in ways}
-        tokens = {}
-        for _ in range(options.rounds):
-            for way, adapter in ways.items():
-                second, tokens[way] = seconds(data, adapter, folder)
-                took[way].append(second)
-    for way, each in took.items():
-        ratios = [one / other for one, other in zip(each, took["without"], strict=True)]
-        print(
-            f"{way:<20}{statistics.median(each):>7.2f} s{tokens[way]:>7.1f} tokens an answer"
-            f"  ratio {statistics.median(ratios):.2f}"
-        )
+        ways: dict[str, Path | None] = {"without": None, **adapters}
+        for task in ("mmr3:rephrasing", "mmr3:restyling"):
+            compare(task, ways, data, folder, options.rounds)
     return 0
 
 

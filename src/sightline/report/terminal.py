@@ -135,7 +135,8 @@ def _grid(columns: Sequence[_Texts], groups: Sequence[str]) -> Grid:
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for column in columns:
         head = Padding(Text(column.head), (0, 0, 0, column.indent))
-        grid.add_column(head, no_wrap=not column.wraps, overflow="fold")
+        least = min(column.least, SHORTEST_WORD + column.indent) if column.wraps else column.least
+        grid.add_column(head, no_wrap=not column.wraps, overflow="fold", min_width=least)
     for nth in range(len(columns[0].cells)):
         if groups and groups[nth] not in groups[:nth]:
             grid.add_row(Text(groups[nth], style="bold"))
