@@ -209,9 +209,13 @@ def test_a_repetition_penalty_falls_on_what_was_said_and_not_on_what_fills_up() 
     from sightline.models.local.generate import _Penalty
 
     end, scores = 2, torch.tensor([[1.0, -1.0, 3.0, 2.0, 0.5, -2.0]])
-    alone = _Penalty(1.5, torch.ones(1, 2))(torch.tensor([[3, 5, 4]]), scores)
-    left = _Penalty(1.5, torch.tensor([[0, 0, 1, 1]]))(torch.tensor([[end, end, 3, 5, 4]]), scores)
-    between = _Penalty(1.5, torch.tensor([[1, 0, 1]]))(torch.tensor([[3, end, 5, 4]]), scores)
+
+    def penalized(tokens: list[int], seen: list[int]) -> Any:
+        return _Penalty(1.5, torch.tensor([seen]).bool())(torch.tensor([tokens]), scores)
+
+    alone = penalized([3, 5, 4], [1, 1])
+    left = penalized([end, end, 3, 5, 4], [0, 0, 1, 1])
+    between = penalized([3, end, 5, 4], [1, 0, 1])
     assert alone.tolist()[0] == pytest.approx([1, -1, 3, 2 / 1.5, 0.5 / 1.5, -3])
     assert torch.equal(left, alone)
     assert torch.equal(between, alone)
