@@ -333,9 +333,9 @@ class MetricValue(Struct, frozen=True):
     """One number and all that must travel with it: one entry of metrics.json.
 
     Shares are percentages 0-100. `n` counts what the metric averages over, `clusters` the independent
-    pictures among them; `low` and `high` bound the 95 % interval of kind `interval`. An undefined value
-    is None with n 0 and a `reason`. `value_decided` leaves undecided verdicts out; `value_if_right` is
-    the value if every undecided one were right.
+    pictures among them; `low` and `high` bound the 95 % interval of kind `interval`, None where the clusters
+    show no spread. An undefined value is None with n 0 and a `reason`. `value_decided` leaves undecided
+    verdicts out; `value_if_right` is the value if every undecided one were right.
     """
 
     metric: str

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from sightline.benchmarks.iibench_data import LABELS, VALUES
-from sightline.build.annotate import Annotated, agreement, annotated, records
+from sightline.build.annotate import Annotated, agreement, annotated, places, records
 from sightline.build.form import Line, cells_in, faults, read_forms, write_form
 from sightline.build.mini import draw_iibench
 from sightline.cli.main import main
@@ -97,8 +97,9 @@ def test_released_records_come_back_from_a_form_field_by_field(
         names = {one["local_path"] for one in released}
         form = {name: [{**line, "answer": "A"} for line in form[name]] for name in form if name in names}
     write_form(tmp_path / "form.csv", folder, form)
-    lines = read_forms([tmp_path / "form.csv"])
-    assert json.loads(msgspec.json.encode(records(annotated(lines), split))) == released
+    agreed = put(str(tmp_path / "anna.csv"), [{**line, "by": "anna"} for line in rows(tmp_path / "form.csv")])
+    lines = read_forms([Path(agreed)])
+    assert json.loads(msgspec.json.encode(records(annotated(lines), places(form), split))) == released
     found = faults(lines, form)
     told = {(Path(str(fault.record)).stem, fault.field) for fault in found}
     assert told == (set(TWICE.items()) if split == "dev" else {("test-169", "C")})
@@ -111,9 +112,10 @@ def test_the_released_dev_split_goes_through_the_command_line_and_runs(
     monkeypatch.chdir(tmp_path)
     folder = shared / "data" / "iibench"
     assert run(folder, "--split", "dev", "--write", "form.csv") == 0
-    assert run(folder, "--split", "dev", "--people", "form.csv", "--out", "out") == 2
+    lines = [{**line, "by": "anna"} for line in rows("form.csv")]
+    assert run(folder, "--split", "dev", "--people", put("all.csv", lines), "--out", "out") == 2
     assert not Path("out").exists()
-    lines, released = rows("form.csv"), json.loads((folder / "dev.json").read_text())
+    released = json.loads((folder / "dev.json").read_text())
     for line, record in zip(lines, released, strict=True):
         (question,) = record["questions"]
         letter = TWICE.get(question["id"])
@@ -136,7 +138,8 @@ def test_what_the_embedded_model_sees_in_drawn_data_it_sees_after_the_form_too(
     monkeypatch.chdir(tmp_path)
     draw_iibench(Path("drawn"), questions=1, dev=4, seed=3)
     assert run("drawn", "--split", "dev", "--write", "form.csv") == 0
-    assert run("drawn", "--split", "dev", "--people", "form.csv", "--out", "out") == 0
+    put("anna.csv", [{**line, "by": "anna"} for line in rows("form.csv")])
+    assert run("drawn", "--split", "dev", "--people", "anna.csv", "--out", "out") == 0
     assert json.loads(Path("out/dev.json").read_text()) == json.loads(Path("drawn/dev.json").read_text())
     told = []
     for data in ("drawn", "out"):
@@ -351,3 +354,88 @@ def test_two_nameless_forms_of_one_name_are_refused(form: str, capsys: Capture) 
     Path("cut.csv").write_text("by,image_url\n,images/a.png\n")
     assert run("raw", "--people", "cut.csv") == 2
     assert "cut.csv, field domain: lacks a column" in capsys.readouterr().err
+
+
+def test_what_a_form_was_filled_with_from_the_start_is_no_annotation_until_somebody_signs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    draw_iibench(Path("drawn"), questions=1, dev=4, seed=3)
+    folder = ("drawn", "--split", "dev")
+    assert run(*folder, "--write", "form.csv") == 0
+    capsys.readouterr()
+    assert run(*folder, "--people", "form.csv") == 2
+    assert "a line left as it was written needs a name in by" in capsys.readouterr().err
+    first, second, *others = rows("form.csv")
+    changed = {**first, "question": f"{first['question']} Or not?"}
+    # Spreadsheets write another line break.
+    untouched = {**others[0], "explanation": others[0]["explanation"].replace("\n", "\r\n")}
+    lines = [changed, {**second, "by": "Ben"}, untouched, *others[1:]]
+    found = read_forms([Path(put("anna.csv", lines))])
+    assert [(line.picture, line.by) for line in found] == [
+        (first["image_url"], "anna"),
+        (second["image_url"], "Ben"),
+    ]
+
+
+def test_an_open_picture_that_the_next_annotator_leaves_stays_open(form: str) -> None:
+    anna = filled("anna.csv")
+    other = {"emotion": "Positive"}
+    ben = filled("ben.csv", {"images/a.png": other, "images/b.png": other})
+    both = ("--people", anna, "--people", ben)
+    assert run("raw", *both, "--write", "open.csv") == 0
+    first, second = rows("open.csv")
+    cleo = put("cleo.csv", [{**first, "emotion": "Positive"}, second])
+    assert run("raw", *both, "--people", cleo, "--out", "out") == 0
+    dropped = json.loads(Path("out/manifest.json").read_text())["dropped"]
+    assert dropped == {
+        "images/b.png": "annotators disagree on emotion",
+        "images/d.png": dropped["images/d.png"],
+    }
+
+
+def test_texts_that_are_not_used_are_told(form: str, capsys: Capture) -> None:
+    anna = filled("anna.csv", explanation="It shows  that time flies.")
+    ben = filled("ben.csv", {"images/b.png": {"question": "Ben's?"}, "images/c.png": {"answer": "D"}})
+    capsys.readouterr()
+    assert run("raw", "--people", anna, "--people", ben, "--out", "out") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "has others, of 2 pictures: images/b.png by ben; images/c.png by ben" in shown
+    told = json.loads(Path("out/annotation.json").read_text())["labels"]
+    assert [one["unused_texts"] for one in told] == [[], ["ben"], ["ben"]]
+    assert run("raw", "--people", ben, "--people", anna, "--out", "out") == 0
+    questions = [one["questions"][0] for one in json.loads(Path("out/test.json").read_text())]
+    assert [(one["question"], one["answer"]) for one in questions] == [
+        (FILLED["question"], "C"),
+        ("Ben's?", "C"),
+        (FILLED["question"], "D"),
+    ]
+
+
+def test_pictures_of_one_name_beside_and_below_images_both_come_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("raw/images").mkdir(parents=True)
+    for colour, path in (("red", "raw/a.png"), ("blue", "raw/images/a.png")):
+        Image.new("RGB", (9, 7), colour).save(path)
+    assert run("raw", "--write", "form.csv") == 0
+    anna = put("anna.csv", [{**line, **FILLED, "question": line["image_url"]} for line in rows("form.csv")])
+    assert run("raw", "--people", anna, "--out", "out") == 0
+    made = json.loads(Path("out/test.json").read_text())
+    assert len({one["local_path"] for one in made}) == len({one["questions"][0]["id"] for one in made}) == 2
+    for one in [*made, *rows("out/questions.csv")]:
+        place = one.get("local_path") or one["image_url"]
+        source = one["question"] if "question" in one else one["questions"][0]["question"]
+        assert Path("out", place).read_bytes() == Path("raw", source).read_bytes()
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    assert (manifest["pictures"], manifest["probes"]) == (2, 2)
+
+
+def test_annotations_are_not_replaced_by_a_form(form: str, capsys: Capture) -> None:
+    anna = filled("anna.csv")
+    before = Path(anna).read_bytes()
+    capsys.readouterr()
+    assert run("raw", "--people", anna, "--write", anna, "--force") == 2
+    assert "anna.csv: is read, and would be replaced; expected another --write" in capsys.readouterr().err
+    assert Path(anna).read_bytes() == before

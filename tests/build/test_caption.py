@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from PIL import Image
 
 from sightline.benchmarks.captions import read_captions
-from sightline.build.caption import EMPTY, SAMPLING, Caption, Captioner, refuse_other_captions, write
+from sightline.build.caption import refuse_other_captions, write
 from sightline.build.gallery import Gallery, look_at, pictures_in
 from sightline.engine.asking import Asker, Asking
+from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups

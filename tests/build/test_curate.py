@@ -342,3 +342,22 @@ def test_help_says_the_distance_that_is_the_default(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["build", "curate", "--help"])
     assert f"(default {DISTANCE})" in " ".join(capsys.readouterr().out.split())
+
+
+def test_marks_are_not_replaced_by_a_list(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--write", "list.csv") == 0
+    before = Path("list.csv").read_bytes()
+    assert command(raw, "--people", "list.csv", "--write", "list.csv", "--force") == 2
+    assert "list.csv: is read, and would be replaced" in capsys.readouterr().err
+    assert Path("list.csv").read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes nothing")
+def test_an_out_that_takes_nothing_is_refused_before_any_picture_is_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Image.new("RGB", (9, 9)).save(tmp_path / "a.png")
+    store = tmp_path / "s.db"
+    assert main(["build", "curate", str(tmp_path), "--out", "/proc/x/c", "--store", str(store)]) == 2
+    assert "/proc/x/c: cannot be written" in capsys.readouterr().err
+    assert not store.exists()

@@ -110,3 +110,21 @@ def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
     for text in ("4", "5/4", "2/4", "0/0", "4/", "-4/5", "half"):
         with pytest.raises(UserError, match="is no rule"):
             rule_of(text)
+
+
+def test_case_and_blanks_of_a_name_make_nobody_else(listed: Path, tmp_path: Path) -> None:
+    """One person may not vote twice, nor against herself."""
+    first = fill(listed, {"k1": "right", "k2": "wrong"}, tmp_path / "Anna B.csv")
+    again = fill(listed, {"k1": "right", "k3": "wrong"}, tmp_path / "x.csv", by=" anna  b ")
+    assert read_marks([first, again], RIGHT) == {
+        "k1": [Mark(True, "Anna B")],
+        "k2": [Mark(False, "Anna B")],
+        "k3": [Mark(False, "Anna B")],
+    }
+    against = fill(listed, {"k2": "right"}, tmp_path / "y.csv", by="ANNA B")
+    with pytest.raises(UserError, match="'Anna B' has said both of one thing"):
+        read_marks([first, against], RIGHT)
+    (tmp_path / "other").mkdir()
+    namesake = fill(listed, {"k1": "wrong"}, tmp_path / "other" / "anna b.csv")
+    with pytest.raises(UserError, match="has the same name of file"):
+        read_marks([first, namesake], RIGHT)

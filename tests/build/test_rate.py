@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -57,6 +57,12 @@ def test_an_instance_is_shared_where_every_run_answered_all_of_it_and_it_has_a_r
     assert [[one.key for one in unit] for unit in units] == [["a 0", "b 0"], ["a 2", "b 2"], ["a 3", "b 3"]]
     with pytest.raises(UserError, match="no instance has an answer of each of the 2 runs"):
         shared([first, run("b", [77])])
+
+
+def test_an_instance_of_which_runs_answered_other_probes_is_not_shared() -> None:
+    first = [*run("a", range(3)), *run("a", [0, 1], variant="w")]
+    second = [*run("b", [0, 2]), *run("b", [0, 1], variant="w"), answer("b", "1", variant="x")]
+    assert {unit[0].group for unit in shared([first, second])} == {"0", "2"}
 
 
 def test_wrong_answers_are_those_that_are_not_right_and_were_given() -> None:
@@ -167,6 +173,15 @@ def test_a_list_shows_all_that_people_need_and_nobody_s_name(runs: Path, capsys:
     assert not any(name in text for name in (*MODELS, *keys))
 
 
+def test_a_picture_that_is_not_there_has_no_path(runs: Path) -> None:
+    for picture in (runs / "images").rglob("*.png"):
+        picture.unlink()
+    assert rate("--data", str(runs), "--count", "10", "--write", "list.csv") == 0
+    with (runs / "contextual_val.csv").open(newline="") as file:
+        names = {row["image_url"] for row in csv.DictReader(file)}
+    assert {line["picture"] for line in rows("list.csv")} <= names
+
+
 def test_what_three_people_say_is_the_verdicts_of_which_a_judge_report_is_made(
     runs: Path, capsys: Capture
 ) -> None:
@@ -248,3 +263,91 @@ def test_a_call_that_says_half_is_refused(
 ) -> None:
     assert rate(*words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_runs_of_several_splits_are_refused(runs: Path, capsys: Capture) -> None:
+    told = json.loads(Path("results/llava/metrics.json").read_text())
+    told["options"]["split"] = "test"
+    Path("results/llava/metrics.json").write_text(json.dumps(told))
+    capsys.readouterr()
+    assert rate("--write", "list.csv") == 2
+    assert "the runs are of several splits (found 'val, test')" in capsys.readouterr().err
+
+
+def test_pictures_are_found_for_the_answers_of_every_run(runs: Path) -> None:
+    """The first run left out the eight instances that few-shot settings show."""
+    Path("held").mkdir()
+    told = json.loads(Path("results/llava/metrics.json").read_text())
+    Path("held/metrics.json").write_text(
+        json.dumps({**told, "options": {**told["options"], "held_out": True}})
+    )
+    answers = Path("results/llava/answers.jsonl").read_text().splitlines(keepends=True)
+    Path("held/answers.jsonl").write_text(answers[0])
+    words = ["build", "rate", "held", "results/llava", "--wrong", "--data", str(runs), "--write", "list.csv"]
+    assert main(words) == 0
+    lines = rows("list.csv")
+    assert len({line["picture"] for line in lines}) == 24
+    assert all(Path(line["picture"]).is_file() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda file, told: file.unlink(), "none of the runs says of which data it is"),
+        (
+            lambda file, told: file.write_text(json.dumps({**told, "options": {}})),
+            "metrics.json, field options.split: does not say of which split its answers are",
+        ),
+    ],
+)
+def test_only_data_that_are_named_must_be_those_of_the_runs(
+    runs: Path,
+    change: Callable[[Path, dict[str, object]], object],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    for name in RUNS:
+        file = Path(name, "metrics.json")
+        change(file, json.loads(file.read_text()))
+    capsys.readouterr()
+    assert rate("--data", str(runs), "--write", "list.csv") == 2
+    assert said in capsys.readouterr().err
+    assert not Path("list.csv").exists()
+    monkeypatch.setenv("SIGHTLINE_DATA", str(runs))
+    assert rate("--write", "list.csv") == 0
+    assert "no paths of pictures, by SIGHTLINE_DATA: " in (told := capsys.readouterr().err)
+    assert said in told
+    assert {line["picture"] for line in rows("list.csv")} == {f"images/val-{n:03}.png" for n in range(1, 25)}
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        (("--write", "results/llava/answers.jsonl"), "results/llava/answers.jsonl"),
+        (("--people", "ann.csv", "--out", "ann.csv"), "ann.csv"),
+        (("--people", "ann.csv", "--out", "results/llava/answers.jsonl"), "results/llava/answers.jsonl"),
+    ],
+)
+def test_neither_answers_nor_marks_are_replaced(
+    runs: Path, capsys: Capture, words: tuple[str, ...], read: str
+) -> None:
+    assert rate("--write", "list.csv") == 0
+    marked("ann")
+    before = Path(read).read_bytes()
+    capsys.readouterr()
+    assert rate(*words, "--force") == 2
+    assert f"{read}: is read, and would be replaced" in capsys.readouterr().err
+    assert Path(read).read_bytes() == before
+
+
+def test_who_marks_an_answer_twice_alike_counts_once(runs: Path, capsys: Capture) -> None:
+    assert rate("--count", "2", "--write", "list.csv") == 0
+    again = Path(marked("Ann")).rename("again.csv")
+    ann = marked("ann")
+    assert rate("--people", str(again), "--people", ann, "--out", "people.jsonl") == 0
+    assert [one.judge for one in read_verdicts(Path("people.jsonl"))] == 4 * ["Ann"]
+    against = marked("ANN", mark="wrong")
+    capsys.readouterr()
+    assert rate("--people", ann, "--people", against, "--out", "other.jsonl") == 2
+    assert "'ann' has said both of one thing" in capsys.readouterr().err

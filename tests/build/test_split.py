@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sightline.build.split import proportional, split_table, write_split
+from sightline.build.proportional import proportional
+from sightline.build.split import split_table, write_split
 from sightline.cli.main import main
 from sightline.errors import UserError
 
@@ -179,3 +180,16 @@ def test_another_layout_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("image_url,instruction,category\nu,i,web\n")
     with pytest.raises(UserError, match="field response: lacks a column"):
         split_table(tmp_path / "t.csv", 1, seed=0)
+
+
+@pytest.mark.parametrize("name", ["contextual_test.csv", "contextual_val.csv"])
+def test_the_only_table_with_responses_is_not_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    table = _table(tmp_path, {"web": 5}).rename(tmp_path / name)
+    before = table.read_bytes()
+    words = ["build", "split", str(table), "--out", str(tmp_path), "--count", "2"]
+    assert main([*words, "--force"]) == 2
+    assert f"{name}: is read, and would be replaced; expected another --out" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert table.read_bytes() == before

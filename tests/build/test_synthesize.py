@@ -14,7 +14,7 @@ from sightline.build.chances import ASKS
 from sightline.build.manifest import read_manifest
 from sightline.build.synthesize import CATEGORY
 from sightline.cli.main import main
-from sightline.formats.contextual import COLUMNS
+from sightline.formats.contextual_folder import COLUMNS
 from sightline.models.base import Capabilities
 from sightline.models.offline import Offline
 from sightline.prompts import load

@@ -87,6 +87,13 @@ def test_accepted_lines_are_a_data_folder_and_the_others_go_back_with_votes_and_
     assert "not decided: 2" in shown
 
 
+def test_a_table_without_responses_is_refused(table: Path, capsys: Capture) -> None:
+    put(table, [{name: row[name] for name in HEADER if name != "response"} for row in rows(table)])
+    assert run(table, "--write", "list.csv") == 2
+    assert "field response: lacks a column" in capsys.readouterr().err
+    assert not Path("list.csv").exists()
+
+
 def test_later_marks_join_the_folder_and_other_lines_are_refused(table: Path, capsys: Capture) -> None:
     run(table, "--write", "list.csv")
     anna = marked("list.csv", {"R0": "right"}, "anna")
@@ -150,8 +157,9 @@ def test_who_wrote_the_lines_may_be_kept_from_marking_them(table: Path, capsys: 
     run(table, "--write", "list.csv")
     author = marked("list.csv", {"R0": "right"}, "author")
     capsys.readouterr()
-    assert run(table, "--people", author, "--not-by", "author") == 2
-    assert "'author' has marked a line" in capsys.readouterr().err
+    for spelling in ("author", " Author"):
+        assert run(table, "--people", author, "--not-by", spelling) == 2
+        assert "'author' has marked a line" in capsys.readouterr().err
 
 
 def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> None:
@@ -283,3 +291,32 @@ def test_a_wrong_call_is_told_and_nothing_is_written(
     assert run(table, *words) == 2
     assert message in capsys.readouterr().err
     assert [path.name for path in Path().iterdir()] == ["mine"]
+
+
+def test_two_pictures_of_one_name_are_refused_and_copies_of_one_are_not(table: Path, capsys: Capture) -> None:
+    more = Path("more")
+    (more / "images").mkdir(parents=True)
+    line = {**rows(table)[0], "response": "R5"}
+    other = put(more / "contextual_val.csv", [line])
+    picture = Path(line["image_url"])
+    (more / picture).write_bytes((table.parent / picture).read_bytes())
+    assert run(table, other, "--write", "list.csv") == 0
+    Image.new("RGB", (9, 7), "blue").save(more / picture)
+    capsys.readouterr()
+    assert run(table, other, "--write", "again.csv") == 2
+    assert f"more/{picture}, record {picture}, field image_url: is another picture than" in (
+        capsys.readouterr().err
+    )
+    assert run(table, other, "--people", marked("list.csv", {"R0": "right"}, "anna"), "--out", "out") == 2
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("written", ["mine/contextual_val.csv", "anna.csv"])
+def test_neither_a_table_nor_marks_are_replaced_by_a_list(table: Path, written: str, capsys: Capture) -> None:
+    run(table, "--write", "list.csv")
+    marked("list.csv", {"R0": "right"}, "anna")
+    before = Path(written).read_bytes()
+    capsys.readouterr()
+    assert run(table, "--people", "anna.csv", "--write", written, "--force") == 2
+    assert f"{written}: is read, and would be replaced" in capsys.readouterr().err
+    assert Path(written).read_bytes() == before

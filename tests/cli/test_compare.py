@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.build.mini import draw_codis
+from sightline.build.mini import draw_codis, draw_contextual
 from sightline.cli.main import main
+from sightline.engine.store import Store
 
 Capture = pytest.CaptureFixture[str]
 PAIRS = 40
@@ -106,6 +107,74 @@ def test_runs_that_were_judged_or_asked_differently_say_so(runs: Runs, capsys: C
     assert runs.compare("1", "2", "--json") == 0
     ((first, *_),) = [table["notes"] for table in _tables(capsys)]
     assert first.startswith("difference: "), "other answers are what is compared"
+
+
+def test_a_run_that_is_refused_is_none(runs: Runs, capsys: Capture) -> None:
+    """A replayed file is read when the first answer is wanted, and a server is looked for no earlier."""
+    bad = runs.folder / "bad.jsonl"
+    bad.write_text('{"foo": 1}\n')
+    assert main(["report", "--list", "--json", *runs.store]) == 0
+    before = capsys.readouterr().out
+    assert runs.run(str(bad)) == 2
+    assert "the layout is unknown" in capsys.readouterr().err
+    assert main(["report", "--list", "--json", *runs.store]) == 0
+    assert capsys.readouterr().out == before
+
+
+def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path, capsys: Capture) -> None:
+    draw_contextual(tmp_path, questions=2, val=2)
+    store = ["--store", str(tmp_path / "s.db")]
+    asked = (
+        "split=test",
+        "split=val",
+        "split=val text_metrics=rouge_l",
+        "split=val augment=ocr",
+        "split=val augment=layout",
+        "split=val first=instruction",
+        "split=val seed=3",
+        "split=val limit=1 repeats=2",
+    )
+    for chosen in asked:
+        call = ["run", "contextual", "--model", "baseline/chance", "--data", str(tmp_path), "--quiet"]
+        for word in chosen.split():
+            own = word.startswith(("text_metrics", "first"))
+            call += ["--set", word] if own else f"--{word}".split("=")
+        assert main([*call, *store]) == 0
+    capsys.readouterr()
+    assert main(["report", "--list", *store]) == 0
+    lines = [line.split("baseline/chance, ")[1].split(", ") for line in capsys.readouterr().out.splitlines()]
+    assert len(set(map(tuple, lines))) == len(asked)
+    for told, chosen in zip(lines, asked, strict=True):
+        assert set(chosen.split()) <= set(told)
+
+
+def test_a_run_that_did_not_finish_is_held_against_none_and_reported_as_such(
+    runs: Runs, capsys: Capture
+) -> None:
+    store = Store.open(runs.store[1], create=False)
+    _, body, _ = store.run(1)
+    begun = str(store.start_run(body))
+    store.add_probes(int(begun), list(enumerate(store.probes(1)))[:2])
+    for pair in (["1", begun], [begun, "1"]):
+        assert runs.compare(*pair, "--fail-if", "worse") == 2
+        assert f"run {begun} did not finish" in capsys.readouterr().err
+    assert main(["report", begun, "--json", *runs.store]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any(f"run {begun} did not finish" in note for note in notes)
+    store.drop_run(int(begun))
+    store.close()
+
+
+def test_probes_without_an_answer_are_told_under_the_table(runs: Runs, capsys: Capture) -> None:
+    few = runs.folder / "few.jsonl"
+    few.write_text("\n".join(Path(runs.answers(0)).read_text().splitlines()[:-3]))
+    assert runs.run(str(few)) == 1
+    capsys.readouterr()
+    assert main(["report", "--list", "--json", *runs.store]) == 0
+    last = max(run["run"] for run in _tables(capsys))
+    assert runs.compare("1", str(last), "--json") == 0
+    (table,) = _tables(capsys)
+    assert f"run {last}: 3 of 80 probes have no answer, and count as not right" in table["notes"]
 
 
 def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from sightline.build.mini import draw_contextual
 from sightline.cli.main import main
 from sightline.data.sources import SOURCES
+from sightline.registry import benchmark as find_benchmark
 
 Capture = pytest.CaptureFixture[str]
 
@@ -162,3 +164,30 @@ def test_help_shows_an_example(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["data", "--help"])
     assert "sightline data pull codis" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("split", [[], ["--split", "synthetic"]])
+def test_synthetic_instructions_are_looked_through_with_no_release_to_hold_them_against(
+    tmp_path: Path, capsys: Capture, split: list[str]
+) -> None:
+    draw_contextual(tmp_path, questions=1, val=3)
+    (tmp_path / "contextual_val.csv").rename(tmp_path / "contextual_synthetic.csv")
+    (tmp_path / "contextual_test.csv").unlink()
+    words = ["contextual", "--data", str(tmp_path), *split, "--json", "--quiet"]
+    assert main(["data", "describe", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["splits"] == {"synthetic": 3}
+    assert main(["data", "check", *words]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["splits"]
+    assert (found["samples"], found["pictures"], found["broken"]) == (3, 3, [])
+    compared = ("released", "published_samples", "published_clusters", "as_published")
+    assert [found[name] for name in compared] == [None] * 4
+    words.remove("--json")
+    assert main(["data", "check", *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "contextual_synthetic.csv is no part of the release" in said
+    assert "the paper counts" not in said
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_split_of_a_benchmark_can_be_looked_through(name: str) -> None:
+    assert {one.split for one in SOURCES[name].splits} == set(find_benchmark(name).splits)

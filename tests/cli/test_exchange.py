@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sightline.build.mini import draw_contextual
 from sightline.cli.main import main
 from sightline.formats import read_outcomes
 
@@ -292,3 +294,29 @@ def test_a_file_that_exists_is_written_over_only_when_told_to(
     assert out.read_text() == "mine"
     assert main([*words, "--force"]) == 0
     assert json.loads(out.read_text())["response"] == "(A)"
+
+
+def test_references_taken_for_answers_are_told(tmp_path: Path, capsys: Capture) -> None:
+    drawn = draw_contextual(tmp_path / "drawn", questions=1, val=4)
+    words = ["--task", "contextual", "--data", str(drawn), "--split", "val", "--out"]
+    assert main(["import", str(drawn / "contextual_val.csv"), *words, str(tmp_path / "a.jsonl")]) == 0
+    assert "every answer is its reference, word for word" in capsys.readouterr().err
+
+
+def test_an_import_of_several_models_is_scored_model_by_model(tmp_path: Path, capsys: Capture) -> None:
+    drawn = draw_contextual(tmp_path / "drawn", questions=1, val=4)
+    with (drawn / "contextual_val.csv").open(newline="") as file:
+        known = {row["image_url"]: row["response"] for row in csv.DictReader(file)}
+    both = {"good": known, "bad": dict.fromkeys(known, "I cannot read it.")}
+    (tmp_path / "both.json").write_text(json.dumps(both))
+    out, words = str(tmp_path / "a.jsonl"), ["--data", str(drawn), "--split", "val"]
+    assert main(["import", str(tmp_path / "both.json"), "--task", "contextual", *words, "--out", out]) == 0
+    assert "word for word" not in capsys.readouterr().err
+    for model, said in both.items():
+        place = tmp_path / model
+        assert (
+            main(["score", "contextual", out, *words, "--model", model, "--out", str(place), "--quiet"]) == 0
+        )
+        assert {one.sample: one.response for one in read_outcomes(place / "answers.jsonl")} == said
+    assert main(["score", "contextual", out, *words]) == 2
+    assert "--model with one of good, bad" in capsys.readouterr().err

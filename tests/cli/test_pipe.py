@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,19 +35,50 @@ def test_a_run_that_nobody_reads_ends_as_it_went_and_tells_its_course(tmp_path: 
     assert (status, "asking stopped at the budget" in error) == (4, True)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_is_full_is_told_of_standard_output(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*SIGHTLINE, "list", "contextual", "--json"],
+            cwd=tmp_path,
+            text=True,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    told = "sightline: standard output: cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (3, told)
+
+
 def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
     draw_iibench(tmp_path / "data", questions=1, dev=2)
-    left_alone(
-        tmp_path,
-        "run",
-        "iibench",
-        "--model",
-        "baseline/chance",
-        "--data",
-        "data",
-        "--split",
-        "dev",
-        "--quiet",
-    )
+    run(tmp_path)
     assert left_alone(tmp_path, "report") == (0, "")
     assert left_alone(tmp_path, "report", "--pivot") == (0, "")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_a_condition_holds_where_nobody_reads_the_table(tmp_path: Path, form: str) -> None:
+    draw_iibench(tmp_path / "data", questions=1, dev=12)
+    pictures = json.loads((tmp_path / "data" / "dev.json").read_bytes())
+    key = {one["id"]: one["answer"] for picture in pictures for one in picture["questions"]}
+    wrong = {name: "B" if letter == "A" else "A" for name, letter in key.items()}
+    for name, said in (("right", key), ("wrong", wrong)):
+        lines = [json.dumps({"id": one, "response": letter}) for one, letter in said.items()]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+        run(tmp_path, f"replay/{name}.jsonl")
+    for command, condition in (("report 2", "accuracy<30"), ("compare 1 2", "worse")):
+        words = [*command.split(), "--format", form, "--fail-if", condition]
+        status, error = left_alone(tmp_path, *words)
+        assert (status, error.startswith(f"--fail-if {condition}: ")) == (5, True), error
+
+
+def test_a_fault_in_the_data_is_told_where_nobody_reads_the_table(tmp_path: Path) -> None:
+    draw_iibench(tmp_path / "data", questions=1, dev=2)
+    (tmp_path / "data" / "images" / "dev" / "dev-1.png").unlink()
+    status, error = left_alone(tmp_path, "data", "check", "iibench", "--data", "data", "--quiet")
+    assert (status, "missing: images/dev/dev-1.png" in error) == (1, True)
+
+
+def run(folder: Path, model: str = "baseline/chance") -> None:
+    words = ["--model", model, "--data", "data", "--split", "dev", "--quiet"]
+    assert left_alone(folder, "run", "iibench", *words)[0] == 0

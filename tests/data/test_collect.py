@@ -23,7 +23,7 @@ from sightline.data.collect import collect
 from sightline.data.noted import MANIFEST
 from sightline.data.put import part_of
 from sightline.errors import SurroundingsError, UserError
-from sightline.formats.contextual import picture_path
+from sightline.formats.contextual_folder import picture_path
 
 __all__ = ["hostile"]
 
@@ -192,6 +192,21 @@ def test_what_failed_is_asked_for_again_and_no_longer_missing_once_it_is_there(
     assert manifest(tmp_path)["missing"] == {}
 
 
+def test_what_is_known_of_urls_that_are_not_wanted_now_stays_in_the_manifest(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    """The splits of a data set are fetched one after the other, into one folder."""
+    of_val = hostile.serve({"/a.png": page(PICTURE), "/dead.png": page(status="404 Not Found")})
+    assert counts(settle(of_val, tmp_path)) == (0, 1, 1)
+    before = manifest(tmp_path)
+    of_test = hostile.serve({"/b.png": page(PICTURE), "/gone.png": page(status="410 Gone")})
+    assert counts(settle(of_test, tmp_path)) == (0, 1, 1)
+    after = manifest(tmp_path)
+    for kind, names in (("pictures", ("/a.png", "/b.png")), ("missing", ("/dead.png", "/gone.png"))):
+        assert set(after[kind]) == set(map(hostile.url, names))
+        assert after[kind].items() >= before[kind].items()
+
+
 def test_pictures_of_another_folder_are_taken_before_any_is_fetched(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
@@ -204,6 +219,9 @@ def test_pictures_of_another_folder_are_taken_before_any_is_fetched(
     assert sorted(hostile.asked) == ["/b.png", "/c.png"]
     assert files(fresh) == ["images/a.png", "images/b.png", "images/c.png", "pictures.json"]
     assert not (fresh / "images/c.png").is_symlink()
+    about_b, about_c = sorted(found.unusable)
+    assert about_b.startswith(f"{tmp_path}/images/b.png: not a picture")
+    assert about_c.startswith(f"{tmp_path}/images/c.png: leads out of the data folder")
 
 
 def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hostile) -> None:

@@ -92,7 +92,8 @@ BAD: dict[str, tuple[Page, int, str, str]] = {
     "gzip of a picture": (page(gzip.compress(PICTURE), headers={"Content-Encoding": "GZip"}), 1, "", ""),
     "brotli": (page(PICTURE, headers={"Content-Encoding": "br"}), 1, "compressed", "sent as br"),
     "no HTTP": (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", 1, "no valid HTTP", ""),
-    "hung up": (b"", 0, "connection broke", ""),
+    # Where a server hangs up without a word aiohttp asks once more of itself, at each of our two attempts.
+    "hung up": (b"", 4, "connection broke", ""),
     "endless words": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000, 1, "no valid HTTP", ""),
 }
 
@@ -109,8 +110,7 @@ def test_what_is_no_picture_is_one_recorded_error_and_leaves_nothing(
     assert reason in lost.reason
     assert detail in lost.detail
     assert (lost.reason + lost.detail).isprintable()
-    # Where a server hangs up without a word aiohttp may ask once more of itself.
-    assert hostile.asked.count("/x.png") == asked or not asked
+    assert hostile.asked.count("/x.png") == asked
     assert files(tmp_path) == ["data/images/good.png", "data/pictures.json"]
     (entry,) = json.loads((tmp_path / "data" / MANIFEST).read_text())["missing"].values()
     assert entry == {"path": "images/x.png", "reason": lost.reason, "detail": lost.detail}
@@ -212,14 +212,13 @@ def test_a_host_is_asked_for_few_pictures_at_a_time(hostile: Hostile, tmp_path: 
 def test_a_request_says_who_asks_wants_nothing_compressed_and_sends_no_cookie(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    wanted = hostile.serve(
-        {
-            "/a.png": page(PICTURE, headers={"Set-Cookie": "who=you"}),
-            "/b%2B_%281%29.png?x=%2F": page(PICTURE),
-        }
-    )
-    settle(wanted, tmp_path, at_once=1)
-    assert hostile.asked == ["/a.png", "/b%2B_(1).png?x=%2F"] or hostile.asked[1].startswith("/b%2B_")
+    # The same url, with the signs in the clear that need no quoting where they stand.
+    asked = ["/a.png", "/b%2B_(1).png?x=/"]
+    hostile.serve({asked[0]: page(PICTURE, headers={"Set-Cookie": "who=you"}), asked[1]: page(PICTURE)})
+    named = {"/a.png": "images/a.png", "/b%2B_%281%29.png?x=%2F": "images/b.png"}
+    wanted = {hostile.url(path): name for path, name in named.items()}
+    assert counts(settle(wanted, tmp_path, at_once=1)) == (0, 2, 0)
+    assert hostile.asked == asked
     for head in hostile.heads:
         assert "User-Agent: sightline/" in head
         assert "Accept-Encoding: identity" in head

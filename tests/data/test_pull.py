@@ -131,9 +131,12 @@ def test_a_byte_that_changed_on_the_way_is_seen_wherever_it_lies(
         pull(source, tmp_path / "data", origin=str(damaged))
 
 
-@pytest.mark.parametrize("given", ["absent.tar.gz", "."])
-def test_an_archive_that_is_no_file_is_refused(tmp_path: Path, source: Source, given: str) -> None:
-    with pytest.raises(UserError, match="there is no such file"):
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("absent.tar.gz", "there is no such file"), (".", "is a folder; expected the .tar.gz of")],
+)
+def test_an_archive_that_is_no_file_is_refused(tmp_path: Path, source: Source, given: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
         pull(source, tmp_path / "data", origin=str(tmp_path / given))
 
 

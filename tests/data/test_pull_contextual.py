@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.data.hostile import Hostile, drawn, files, hostile, page
+from tests.data.hostile import Hostile, drawn, files, hostile, noise, page
 
 from sightline.cli.main import main
 from sightline.data import sources
@@ -95,6 +95,26 @@ def test_records_and_pictures_are_pulled_and_the_second_time_nothing_is(
     assert ", there already\n" in said
     assert "pictures: 3, of which 3 were there, 0 were fetched, 0 are missing" in said
     assert len(hostile.asked) == 3
+
+
+def test_a_picture_beside_that_is_cut_off_is_named(
+    hostile: Hostile, origin: Path, call: Callable[..., int], capsys: Capture
+) -> None:
+    """Also where its url gives none, which is said of the url alone."""
+    hostile.pages["/time-images/b.png"] = page(status="404 Not Found")
+    pictures = origin / "images/time-images"
+    pictures.mkdir(parents=True)
+    whole = noise(64)
+    for name, content in (("a", whole), ("b", whole[: len(whole) // 2]), ("c", drawn(3))):
+        (pictures / f"{name}.png").write_bytes(content)
+    assert call("--allow-private", "--quiet") == 1
+    told = capsys.readouterr()
+    assert "2 were there, 0 were fetched, 1 are missing" in told.out
+    (line,) = told.err.splitlines()
+    assert line.startswith(f"not taken: {pictures}/b.png: cannot be decoded")
+    assert call("--allow-private", "--quiet", "--json") == 1
+    (kept,) = json.loads(capsys.readouterr().out)["pictures"]["unusable"]
+    assert line == f"not taken: {kept}"
 
 
 def test_missing_pictures_are_a_table_by_reason_and_exit_status_1(

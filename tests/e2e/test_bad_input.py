@@ -141,6 +141,21 @@ def test_a_task_that_does_not_exist(refuse: Refuse, drawn: Any, task: str, said:
         assert words in message
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no file system that takes no folder")
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_place_for_results_that_takes_none_is_found_before_anything_is_asked(
+    drawn: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Its permissions are no hindrance to root, and say nothing of the file system."""
+    store = tmp_path / "s.db"
+    words = [command, *_run(drawn(4), "--out", "/proc/x/y", "--store", store, "--quiet")[1:]]
+    assert main([str(word) for word in words]) == 2
+    message = capsys.readouterr().err
+    assert "/proc/x/y" in message
+    assert "cannot be written" in message
+    assert not store.exists()
+
+
 def test_a_store_that_is_something_else(refuse: Refuse, drawn: Any, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary, this is no database")
     message = refuse(*_run(drawn(4), "--store", "notes.txt"))

@@ -360,6 +360,13 @@ def test_a_replayed_file_answers_like_the_model_it_came_from(
     assert value(run, "acc_p") == 100.0
 
 
+def test_a_replayed_file_needs_no_pictures(codis: str, tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
+    file = Path(codis) / "output_example.json"
+    run = sightline.run("codis", model=f"replay/{file}", data=tmp_path, store=str(tmp_path / "s.db"))
+    assert (run.result.errors, value(run, "acc_p")) == (0, 100.0)
+
+
 def test_a_missing_picture_leaves_its_cluster_to_its_name(codis: str, tmp_path: Path) -> None:
     (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
     scored = sightline.score("codis", Path(codis) / "output_example.json", data=tmp_path)

@@ -78,7 +78,7 @@ def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> N
     first.close()
     again = Store.open(path, create=False)
     assert again.known(["k"]) == {"k": ANSWER}
-    assert again.run() == (run, {"a": 2})
+    assert again.run() == (run, {"a": 2}, True)
     assert list(again.probes(run)) == [b"zero", b"one"]
     assert [verdict.verdict for verdict in again.verdicts(run)] == ["right"]
     again.close()
@@ -95,6 +95,20 @@ def test_a_run_that_is_not_there_is_the_callers_mistake(store: Store) -> None:
         store.run()
     with pytest.raises(UserError, match="no run 7"):
         store.run(7)
+
+
+def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -> None:
+    _add(store, ANSWER)
+    dropped, kept = store.start_run({"n": 1}), store.start_run({"n": 2})
+    for run in (dropped, kept):
+        store.add_probes(run, [(0, b"probe")])
+        store.add_verdicts(run, [Verdict(("k",), "correct", "s", "rules", "rules", "right")])
+    store.drop_run(dropped)
+    assert [run for run, *_ in store.runs()] == [kept]
+    assert (list(store.probes(dropped)), list(store.verdicts(dropped))) == ([], [])
+    assert (len(list(store.probes(kept))), len(list(store.verdicts(kept)))) == (1, 1)
+    assert store.known(["k"]) == {"k": ANSWER}
+    assert store.run(kept) == (kept, {"n": 2}, False)
 
 
 def test_a_picture_that_changed_replaces_what_was_seen_of_it(store: Store) -> None:

@@ -50,7 +50,7 @@ def test_a_condition_holds_or_does_not(text: str, found: str | None) -> None:
         ("leakage>1", "there is no number to hold against it (needs the answers of setting 'no-image')"),
         (
             "acc_p[category=Location and Orientation].low<3",
-            "there is no number to hold against it (no interval: fewer than two clusters)",
+            "there is no number to hold against it (no interval: fewer than two clusters, or all agree)",
         ),
         (
             "acc_p[category=Nowhere]<1",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from sightline.evaluation.spec import Spec
 from sightline.evaluation.testimony import read_testimony
 from sightline.formats.jsonl import write_answers
 from sightline.formats.verdicts import write_verdicts
-from sightline.metrics.judging import JudgeReport, Row
+from sightline.metrics.judged import JudgeReport, Row
 from sightline.report.judges import judge_tables
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 
@@ -62,15 +63,24 @@ def answers(count: int, prefix: str = "a", scores: Sequence[float] = (), version
     ]
 
 
-def folder(place: Path, given: Sequence[Verdict], said: Sequence[Outcome] = (), model: str = "") -> str:
+def folder(
+    place: Path,
+    given: Sequence[Verdict],
+    said: Sequence[Outcome] = (),
+    model: str = "",
+    *,
+    benchmark: str = "contextual",
+    options: Mapping[str, Any] | None = None,
+    versions: Mapping[str, Any] | None = None,
+) -> str:
     """A results folder."""
     place.mkdir()
     write_verdicts(given, place / "verdicts.jsonl")
     if said:
         write_answers(said, place / "answers.jsonl")
     if model:
-        metrics = {"benchmark": "contextual", "setting": "default", "model": model}
-        versions = {"rouge_l": "rouge-score 9"}
+        metrics = {"benchmark": benchmark, "setting": "default", "model": model, "options": options or {}}
+        versions = versions or {"rouge_l": "rouge-score 9"}
         (place / "metrics.json").write_text(json.dumps({**metrics, "versions": versions}))
     return str(place)
 
@@ -131,11 +141,33 @@ def test_numbers_of_answers_are_ranked_and_decide_nothing(tmp_path: Path) -> Non
 def test_people_may_come_in_a_file_of_their_own_and_count_once(tmp_path: Path) -> None:
     people = verdicts("ann", "person", "rrww")
     results = folder(tmp_path / "a", [*people, *verdicts("gpt", "model", "rwww")], answers(4), "llava")
-    write_verdicts(verdicts("ann", "model", "rrww"), tmp_path / "people.jsonl")
+    write_verdicts(verdicts("ann", "person", "rrww"), tmp_path / "people.jsonl")
     once = report(results)
     again = report(results, f"{results}/verdicts.jsonl", human=[str(tmp_path / "people.jsonl")])
     assert row(once, "gpt") == row(again, "gpt")
     assert again.people.raters == 1
+
+
+def test_a_judge_in_a_file_beside_is_no_person(tmp_path: Path) -> None:
+    results = folder(tmp_path / "a", verdicts("ann", "person", "rrww"), answers(4), "llava")
+    write_verdicts(verdicts("gpt-4", "model", "rwww"), tmp_path / "judge.jsonl")
+    found = report(results, human=[str(tmp_path / "judge.jsonl")])
+    assert (found.people.raters, row(found, "gpt-4").answers) == (1, 4)
+    alone = folder(tmp_path / "b", verdicts("rules", "rules", "rrww"), answers(4), "llava")
+    with pytest.raises(
+        UserError, match=r"0 verdicts of people.*verdicts of rules \(rules\), gpt-4 \(model\)"
+    ):
+        report(alone, human=[str(tmp_path / "judge.jsonl")])
+
+
+def test_judges_go_by_short_names_and_a_note_says_the_whole(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:8000/v1#qwen"
+    given = [*verdicts("ann", "person", "rrww"), *verdicts("rules", "rules", "rwww")]
+    given += [*verdicts(address, "model", "rrww"), *verdicts(address, "model", "rrrw", scorer="other/seen")]
+    whole, against_best, *_ = judge_tables(report(folder(tmp_path / "a", given)))
+    assert [line[0] for line in whole.rows] == ["rules", "qwen (s)", "qwen (other/seen)"]
+    assert f"qwen is {address}" in whole.notes
+    assert against_best.title == "ROC-AUC less that of qwen (s)"
 
 
 def test_responders_and_labels_have_rows_of_their_own(tmp_path: Path) -> None:
@@ -184,6 +216,107 @@ def test_one_judge_with_two_prompts_is_two(tmp_path: Path) -> None:
         ("gpt (text)", 100),
         ("gpt (picture)", 0),
     ]
+
+
+def judged(name: str, sampling: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    return {"shots": len(name), **options, "judge_sampling": {"gpt": sampling}}
+
+
+def test_one_judge_under_other_options_is_two_and_named_by_them(tmp_path: Path) -> None:
+    """ConTextual, Figure 20: by the text alone, and with the picture."""
+    people = verdicts("ann", "person", "rrww")
+    text, picture, again = (
+        folder(
+            tmp_path / name,
+            [*people, *verdicts("gpt", "model", said), *verdicts("rules", "rules", "ruww")],
+            answers(4),
+            "llava",
+            options=judged(name, {"temperature": 0}, judge_picture=sees, judge_parse="last"),
+        )
+        for name, said, sees in (("text", "rwrw", False), ("picture", "rrww", True), ("again", "rrww", True))
+    )
+    found = report(text, picture, again)
+    assert {one.judge: one.roc_auc.value for one in found.rows} == {
+        "gpt (s, judge_picture=false)": 50,
+        "gpt (s, judge_picture=true)": 100,
+        "rules": 100,
+    }
+    assert [one.judge for one in report(picture, again).rows] == ["gpt", "rules"]
+
+
+def test_one_judge_under_other_options_is_two_on_other_answers_too(tmp_path: Path) -> None:
+    one, other = (
+        folder(
+            tmp_path / name,
+            [*verdicts("ann", "person", "rw", name), *verdicts("gpt", "model", "rw", name)],
+            answers(2, name),
+            name,
+            options=judged(name, {"temperature": temperature}),
+        )
+        for name, temperature in (("a", 0), ("b", 1))
+    )
+    assert {row.judge: row.answers for row in report(one, other).rows if row.subset == "all"} == {
+        'gpt (s, judge_sampling={"temperature": 0})': 2,
+        'gpt (s, judge_sampling={"temperature": 1})': 2,
+    }
+
+
+def test_numbers_of_two_models_under_one_name_are_refused(tmp_path: Path) -> None:
+    people = verdicts("ann", "person", "rrww")
+    one, other = (
+        folder(
+            tmp_path / name,
+            people,
+            answers(4, scores=[4, 3, 2, 1]),
+            name,
+            versions={"sightline": name, "rouge_l": version},
+        )
+        for name, version in (("a", "rouge-score 9"), ("b", "rouge-score 10"))
+    )
+    told = r"b/metrics\.json.*versions\.rouge_l.*rouge-score 10.*rouge-score 9.*--set text_metrics=rouge_l"
+    with pytest.raises(UserError, match=told):
+        report(one, other)
+    assert report(one).versions == {"rouge_l": "rouge-score 9"}
+
+
+def test_the_first_verdict_that_decides_counts_also_across_folders(tmp_path: Path) -> None:
+    people = verdicts("ann", "person", "rrw")
+    first = folder(tmp_path / "a", [*people, *verdicts("gpt", "model", "wur")], answers(3), "llava")
+    again = folder(tmp_path / "b", verdicts("gpt", "model", "urw"), answers(3), "llava")
+    gpt = row(report(first, again), "gpt")
+    assert gpt.decided == 3
+    assert gpt.agreement.value == pytest.approx(100 / 3)
+    gpt = row(report(again, first), "gpt")
+    assert gpt.decided == 3
+    assert gpt.agreement.value == pytest.approx(200 / 3)
+
+
+def test_samples_of_two_benchmarks_with_one_id_are_two_clusters(tmp_path: Path) -> None:
+    def read(name: str, benchmark: str) -> str:
+        said = [replace(one, cluster="") for one in answers(4, name)]
+        given = [*verdicts("ann", "person", "rrww", name), *verdicts("gpt", "model", "rwww", name)]
+        return folder(tmp_path / name, given, said, f"model-{name}", benchmark=benchmark)
+
+    one, other, same = read("a", "contextual"), read("b", "codis"), read("c", "contextual")
+    assert row(report(one, other), "gpt").agreement.clusters == 4
+    assert row(report(one, same), "gpt").agreement.clusters == 2
+
+
+def test_a_judge_without_spread_is_neither_told_apart_nor_not(tmp_path: Path) -> None:
+    given = [
+        *verdicts("ann", "person", "rw" * 20),
+        *verdicts("good", "model", "rw" * 20),
+        *verdicts("yes", "model", "r" * 40),
+        *verdicts("fair", "model", "rw" * 19 + "wr"),
+    ]
+    against_best = judge_tables(report(folder(tmp_path / "a", given)))[1]
+    said = [column.key for column in against_best.columns].index("told_apart")
+    assert [(line[0], line[said]) for line in against_best.rows] == [
+        ("fair", "no"),
+        ("yes", "cannot be said"),
+    ]
+    told = "good; these data do not tell it from fair; of yes it cannot be said: there is no interval"
+    assert against_best.notes[0].endswith(told)
 
 
 def test_a_verdict_is_on_the_variant_that_it_names(tmp_path: Path) -> None:

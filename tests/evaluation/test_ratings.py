@@ -50,5 +50,15 @@ def test_an_answer_has_an_error_that_more_than_half_of_those_name_who_name_any()
     assert {one.n for one in found} == {3}
 
 
+def test_who_leaves_the_variant_out_counts_beside_who_names_it() -> None:
+    verdicts = [
+        said("1", "ann", "x"),
+        said("1", "ben", "y", variant=""),
+        said("1", "cleo", "y", variant=""),
+        said("1", "ann", "z", variant=""),
+    ]
+    assert [one.metric for one in errors([item("1", "a")], verdicts)] == ["y"]
+
+
 def test_where_nobody_names_an_error_there_is_no_row() -> None:
     assert errors([item("1", "a")], [said("1", "ann")]) == []

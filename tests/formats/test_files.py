@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import SurroundingsError, UserError
-from sightline.formats.files import json_rows, read_bytes, write_atomically
+from sightline.formats.files import (
+    json_rows,
+    read_bytes,
+    refuse_overwriting,
+    refuse_unwritable,
+    write_atomically,
+)
 
 
 def test_gzipped_and_plain_files_read_the_same(tmp_path: Path) -> None:
@@ -107,9 +113,32 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes nothing")
+def test_a_place_that_takes_nothing_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    refuse_unwritable(tmp_path / "a" / "b")
+    refuse_overwriting(tmp_path / "answers.jsonl", force=False)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UserError, match=r"/proc/sightline/out: cannot be written.*--out"):
+        refuse_unwritable(Path("/proc/sightline/out"))
+    with pytest.raises(UserError, match=r"/proc: cannot be written.*--write"):
+        refuse_overwriting(Path("/proc/list.csv"), False, "--write")
+
+
 def test_a_write_replaces_the_file(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     write_atomically(path, [b"old"])
     write_atomically(path, [b"n", b"ew"])
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_command_reads_is_not_replaced_with_force_either(tmp_path: Path) -> None:
+    source, link, other = (tmp_path / name for name in ("a.csv", "link.csv", "b.csv"))
+    source.write_text("a")
+    other.write_text("b")
+    link.symlink_to(source)
+    for written, read in ((source, source), (link, source), (source, tmp_path / "x" / ".." / "a.csv")):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        with pytest.raises(UserError, match="is read, and would be replaced; expected another --write"):
+            refuse_overwriting(written, True, "--write", read=[tmp_path / "gone.csv", read])
+    refuse_overwriting(source, True, read=[other, tmp_path / "gone.csv"])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats import Prediction, read_outcomes, read_predictions, write_answers
@@ -102,6 +103,19 @@ def test_answers_are_predictions_too(tmp_path: Path) -> None:
         usage=Usage(812, 3),
     )
     assert (second.error, third.error) == ("the file records a failed call", "429")
+
+
+def test_versions_that_answer_the_same_probes_are_models(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    one, two = outcome(sample="a", version="0613"), outcome(sample="b", version="1106")
+    write_answers([one, two], path)
+    assert [found.model for found in read_predictions(path, benchmark="iibench", setting="none")] == ["", ""]
+    write_answers([one, replace(one, version="1106"), two], path)
+    several = read_predictions(path, benchmark="iibench", setting="none")
+    assert [found.model for found in several] == ["0613", "1106", "1106"]
+    write_answers([one, two, two], path)
+    with pytest.raises(UserError, match="answered twice"):
+        read_predictions(path, benchmark="iibench", setting="none")
 
 
 def test_the_whole_of_ii_bench_comes_back_from_its_file(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from PIL import Image
 
 import sightline
+from sightline.build.mini import draw_contextual
 from sightline.evaluation.run import Evaluation
 
 pytest.importorskip("inspect_ai")
@@ -34,6 +36,7 @@ class Pure(ModelAPI):
     """A provider whose answer is a function of the prompt."""
 
     answer: Callable[[str], str]
+    judgement: Callable[[str], str]
     seen: list[Any]
 
     def __init__(
@@ -48,7 +51,7 @@ class Pure(ModelAPI):
     async def generate(self, input: list[Any], tools: Any, tool_choice: Any, config: GenerateConfig) -> Any:  # noqa: A002
         Pure.seen.append(input)
         text = input[-1].text
-        said = JUDGEMENTS(text) if self.model_name == "judge" else Pure.answer(text)
+        said = Pure.judgement(text) if self.model_name == "judge" else Pure.answer(text)
         if said == "fails":
             raise ValueError("there is nothing to say")
         output = ModelOutput.from_content(self.model_name, said)
@@ -72,6 +75,7 @@ def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Pure.seen = []
     Pure.answer = staticmethod(_any_of(*OTHERS))
+    Pure.judgement = staticmethod(JUDGEMENTS)
 
 
 @pytest.fixture
@@ -276,6 +280,42 @@ def test_a_model_judges_answers_as_it_does_for_us(codis: Path) -> None:
         assert judged[name] == ours[name]
     assert judged["undecided"] > 0
     assert judged["acc_q"] != counted(evaluate("codis", data=codis))["acc_q"]
+
+
+@pytest.mark.parametrize("sees", [False, True])
+def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_pictures_as_it_is_for_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: bool
+) -> None:
+    data = draw_contextual(tmp_path / "drawn", questions=0, val=12)
+    Pure.answer = staticmethod(_any_of("16", "Cuba", "A sign."))
+    times: Counter[str] = Counter()
+
+    def judgement(text: str) -> str:
+        times[text] += 1
+        said = _any_of("Yes", "No", "perhaps")(text)
+        return f"Judgement: {'No' if said == 'perhaps' and times[text] == 2 else said}"
+
+    Pure.judgement = staticmethod(judgement)
+    words: dict[str, Any] = {"data": data, "split": "val"}
+    log = evaluate("contextual", judge="pure/judge", set_judge_picture=sees, **words)
+    asked, shown = Counter(times), _shown_to_the_judge()
+    times.clear()
+    chosen = {"judge_picture": sees}
+    run = sightline.run(
+        "contextual", model="inspect/pure/m", judge="inspect/pure/judge", set=chosen, store="s.db", **words
+    )
+    assert counted(log) == expected(run)
+    assert 0 < counted(log)["accepted"] < 100
+    assert counted(log)["undecided"] == 0
+    assert asked == times
+    assert set(asked.values()) == {1, 2}
+    assert shown == [sees] * asked.total()
+
+
+def _shown_to_the_judge() -> list[bool]:
+    """Whether each prompt of Figure 20 that was sent came with a picture."""
+    prompts = [turns[-1] for turns in Pure.seen if "ImageTaskEvaluatorGPT" in turns[-1].text]
+    return [not isinstance(turn.content, str) for turn in prompts]
 
 
 def test_the_numbers_follow_from_the_log_alone(codis: Path) -> None:

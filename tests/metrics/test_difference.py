@@ -64,10 +64,13 @@ def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_si
     assert low <= value <= high
 
 
-def test_the_interval_of_equal_runs_is_nothing() -> None:
-    runs = {str(number): ("10", "10") for number in range(20)}
+@pytest.mark.parametrize(("before", "after", "value"), [("10", "10", 0), ("00", "11", 100)])
+def test_what_changes_alike_everywhere_has_no_interval(before: str, after: str, value: float) -> None:
+    """Five groups that all gain are p 0.0625 to a flip of signs: no spread is no certainty."""
+    runs = {str(number): (before, after) for number in range(5)}
     change = _changes(Metric("acc", _acc, source=""), runs)["all"]
-    assert (change.value, change.low, change.high) == (0, 0, 0)
+    assert (change.value, change.clusters) == (value, 5)
+    assert (change.low, change.high, change.interval) == (None, None, None)
 
 
 def test_terms_without_labels_of_their_own_have_those_of_their_group() -> None:

@@ -96,7 +96,7 @@ def test_a_judge_is_not_told_apart_from_itself() -> None:
     judge = noisy(0.2, 7)
     found = contrast(ROC_AUC, judge, judge, TRUTH, ITEMS)
     assert (found.difference.value, found.difference.unit) == (0.0, "points")
-    assert not found.told_apart
+    assert found.told_apart is None
     assert (found.detectable, found.needed) == (None, None)
 
 
@@ -107,6 +107,17 @@ def test_a_good_and_a_hopeless_judge_are_told_apart() -> None:
     assert found.difference.value < -20
     assert found.needed is not None
     assert found.needed < 60
+
+
+def test_two_that_differ_too_little_are_not_told_apart() -> None:
+    assert contrast(ROC_AUC, noisy(0.3, 8), noisy(0.25, 9), TRUTH, ITEMS).told_apart is False
+
+
+def test_of_a_difference_without_spread_nothing_can_be_said() -> None:
+    """A judge who says yes to everything beside a perfect one: 50 points apart in every resample."""
+    found = contrast(ROC_AUC, np.ones(60), TRUTH, TRUTH, ITEMS)
+    assert (found.difference.value, found.difference.low) == (-50, None)
+    assert found.told_apart is None
 
 
 def test_items_needed_are_those_of_the_normal_power_of_a_paired_difference() -> None:

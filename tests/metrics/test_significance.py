@@ -229,3 +229,7 @@ def test_the_papers_p_values_are_held_against_its_shares() -> None:
     alone = round(240 * 199 / 506)
     assert 240 + 199 - 2 * alone == 251
     assert _p_of_shares(240, 199, alone) == pytest.approx(0.0095, abs=0.0001)
+
+
+def test_what_rounding_leaves_of_equal_similarities_is_no_difference() -> None:
+    assert flip_clusters(np.full(3, 2e-16), np.arange(3)) == 1.0

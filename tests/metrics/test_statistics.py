@@ -180,7 +180,7 @@ def test_one_unit_in_every_cluster_gets_wilsons_interval() -> None:
     ids=["two units in a cluster", "half a unit", "half right", "no share"],
 )
 def test_anything_else_gets_the_bootstraps(sums: list[float], counts: list[float], share: bool) -> None:
-    [found] = intervals(np.array([sums]).T, np.array([counts], dtype=float).T, np.array([share]))
+    [found] = intervals(np.array([sums], float).T, np.array([counts], float).T, np.array([share]))
     assert found is not None
     assert found.kind == "bootstrap"
 
@@ -190,14 +190,30 @@ def test_one_cluster_has_no_interval() -> None:
 
 
 def test_where_no_resample_holds_a_unit_there_is_no_interval() -> None:
-    sums = counts = np.array([[1.0]] * 2 + [[0.0]] * 10_000)
-    found = {intervals(sums, counts, np.array([False]), seed=seed, resamples=1)[0] for seed in range(40)}
-    assert found == {None, Interval(1.0, 1.0, "bootstrap")}
+    counts = np.array([[1.0]] * 2 + [[0.0]] * 10_000)
+    sums = counts * np.arange(float(len(counts)))[:, None]
+    found = {intervals(sums, counts, np.array([False]), seed=seed, resamples=2)[0] for seed in range(40)}
+    assert None in found
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize("value", [0.0, 1 / 3, -0.1, 12345.678])
+def test_clusters_that_agree_have_no_interval_whatever_rounding_makes_of_them(value: float) -> None:
+    counts = np.arange(1.0, 8)[:, None]
+    assert intervals(value * counts, counts, np.array([False])) == [None]
+
+
+def test_a_share_of_clusters_that_agree_has_wilsons_whatever_rounding_makes_of_it() -> None:
+    counts = np.arange(1.0, 8)[:, None]
+    [found] = intervals(counts / 3, counts, np.array([True]))
+    assert found is not None
+    assert found.kind == "wilson"
+    assert found[:2] == pytest.approx(wilson(7 / 3, 7))
 
 
 def test_an_interval_holds_its_value_whatever_rounding_did() -> None:
-    assert Interval(0.3, 0.3, "bootstrap").around(30.000000000000004, 100) == (
-        30.0,
+    assert Interval(0.2, 0.3, "bootstrap").around(30.000000000000004, 100) == (
+        20.0,
         30.000000000000004,
         "bootstrap",
     )

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
+from sightline.published import published, rows
 from sightline.report.across import over_models
 from sightline.report.grid import Cell, Table, Value
-from sightline.report.published import published, rows
 from sightline.types import MetricValue, Result
 
 SCORES = ("acc", "s_gt", "con", "s_c")

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.report.published import attach, published, rows
+from sightline.published import attach, published, rows
 from sightline.types import PublishedValue, Result
 
 Make = Callable[..., Result]

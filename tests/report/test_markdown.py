@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sightline.published import attach
 from sightline.report.markdown import markdown, report_markdown
-from sightline.report.published import attach
 from sightline.report.tables import summary
 from sightline.types import Result
 

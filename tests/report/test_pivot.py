@@ -12,11 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.published import attach
 from sightline.report.grid import Spread, Table
 from sightline.report.markdown import markdown
 from sightline.report.pivot import fitted, pivot
 from sightline.report.plain import csv_text, json_text
-from sightline.report.published import attach
 from sightline.report.terminal import show
 from sightline.report.varied import Measured, measured, short_names
 from sightline.types import MetricValue, Result

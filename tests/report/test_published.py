@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import UserError
-from sightline.report.published import papers, published, rows
+from sightline.published import papers, published, rows
 from sightline.types import PublishedValue
 
 PAIRS = {

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.records import data_folder, refuse_doubles
 from sightline.errors import UserError
-from sightline.formats.contextual import ANSWER, COLUMNS, PICTURE, picture_path, table_name
+from sightline.formats.contextual_folder import ANSWER, COLUMNS, PICTURE, picture_path, table_name
 from sightline.formats.files import json_rows, read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import Labels, Picture, Sample
@@ -77,7 +77,7 @@ def read_samples(
     """
     place = data_folder(folder, "contextual", table_name(split))
     files = {name: place / table_name(name) for name in SPLITS}
-    tables = {name: _read(file) for name, file in files.items() if file.is_file()}
+    tables = {name: _read(file, solved=name != "test") for name, file in files.items() if file.is_file()}
     solved = {(one.image_url, one.instruction): one for one in tables.get("val", {}).values()}
     known = {name for table in tables.values() for name in table}
     given = _by_url(answers, ANSWER, known)
@@ -108,10 +108,10 @@ def picture_of(shown: Record | Example, place: Path | str) -> Picture:
     return Picture(str(Path(place) / picture_path(shown.image_url)), str(place))
 
 
-def _read(path: Path) -> dict[str, Record]:
-    """The lines of a table by id."""
+def _read(path: Path, *, solved: bool) -> dict[str, Record]:
+    """The lines of a table by id; `solved` says that they have responses."""
     table = read_table(read_bytes(path), path)
-    for column in _NEEDED:
+    for column in COLUMNS if solved else _NEEDED:
         if column not in table.header:
             raise UserError("lacks a column", file=path, field=column, expected="the released layout")
     records: dict[str, Record] = {}

@@ -8,7 +8,7 @@ there are none it stays open. Its explanation and its questions are those of the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from sightline.build.form import FILLED, Cells, Line
 from sightline.build.gallery import Gallery
 from sightline.build.ids import ids_of
 from sightline.build.manifest import Manifest, fingerprint
-from sightline.formats.contextual import PICTURE
+from sightline.formats.contextual_folder import PICTURE
 from sightline.formats.digests import digest_of
 from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes, harmless
@@ -71,6 +71,13 @@ class Annotated(Struct, frozen=True):
             if 2 * sum(set(values) == set(other) for other in said) > len(said):
                 return values
         return None
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The people whose texts differ from those of the first, which are the picture's."""
+        told = {person: [line.texts for line in lines] for person, lines in self.by_person.items()}
+        first = next(iter(told.values()))
+        return tuple(person for person, texts in told.items() if texts != first)
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -134,13 +141,26 @@ def agreement(found: Sequence[Annotated], *, seed: int = 0) -> list[MetricValue]
     return values
 
 
-def records(found: Sequence[Annotated], split: str) -> list[Record]:
-    """II-Bench's records of pictures without an open label; questions are named after their picture."""
+def places(pictures: Collection[str]) -> dict[str, str]:
+    """Where the pictures of a folder, all by their paths there, lie in what is built: below images/.
+
+    They keep their paths where these all begin so, as in the release.
+
+    >>> places(["images/a.png"]), places(["a.png", "images/a.png"])
+    ({'images/a.png': 'images/a.png'}, {'a.png': 'images/a.png', 'images/a.png': 'images/images/a.png'})
+    """
+    below = all(picture.startswith(f"{IMAGES}/") for picture in pictures)
+    return {picture: picture if below else f"{IMAGES}/{picture}" for picture in pictures}
+
+
+def records(found: Sequence[Annotated], placed: Mapping[str, str], split: str) -> list[Record]:
+    """II-Bench's records of pictures without an open label, by where these are `placed`; questions are named
+    after their picture."""
     names = [Path(one.picture).name for one in found for _ in one.lines]
     ids = iter(ids_of(names))
     return [
         Record(
-            _place(one.picture),
+            placed[one.picture],
             tuple(_question(line, next(ids)) for line in one.lines),
             _meta(one, split),
         )
@@ -149,8 +169,8 @@ def records(found: Sequence[Annotated], split: str) -> list[Record]:
 
 
 def report(found: Sequence[Annotated], pictures: int, *, seed: int = 0) -> dict[str, Any]:
-    """The whole of annotation.json: the counts (`pictures`: of the folder), the agreement, and what each
-    said of every picture."""
+    """The whole of annotation.json: the counts (`pictures`: of the folder), the agreement, what each said of
+    every picture, and whose texts about it are not used."""
     return {
         "schema": 1,
         "pictures": pictures,
@@ -163,6 +183,7 @@ def report(found: Sequence[Annotated], pictures: int, *, seed: int = 0) -> dict[
                 "picture": one.picture,
                 "decided": {label: one.decided(label) for label in LABELS},
                 "said": {label: one.said(label) for label in LABELS},
+                "unused_texts": one.unused,
             }
             for one in found
         ],
@@ -205,16 +226,17 @@ def write(
         del dropped[one.picture]
     if not settled:
         raise nothing_left(dropped, "pictures")
-    made = records(settled, split)
+    placed = places(gallery.files)
+    made = records(settled, placed, split)
     files = {
         f"{split}.json": _json(made),
-        TABLE: _table(settled),
+        TABLE: _table(settled, placed),
         REPORT: _json(report(found, len(gallery.files), seed=seed)),
     }
     build = build_of(gallery, split)
     with held(out, build, force=force) as journal:
         begin(out, build, journal)
-        pictures = copy_pictures({_place(one.picture): gallery.files[one.picture] for one in settled}, out)
+        pictures = copy_pictures({placed[one.picture]: gallery.files[one.picture] for one in settled}, out)
         for name, content in files.items():
             write_atomically(out / name, [content])
         manifest = Manifest(
@@ -233,10 +255,6 @@ def write(
 
 def _json(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-
-
-def _place(picture: str) -> str:
-    return picture if picture.startswith(f"{IMAGES}/") else f"{IMAGES}/{picture}"
 
 
 def _question(line: Line, name: str) -> Question:
@@ -258,9 +276,9 @@ def _meta(one: Annotated, split: str) -> Meta:
     )
 
 
-def _table(found: Iterable[Annotated]) -> bytes:
+def _table(found: Iterable[Annotated], placed: Mapping[str, str]) -> bytes:
     rows = (
-        [line.by, _place(one.picture), *(cells[column] for column in FILLED)]
+        [line.by, placed[one.picture], *(cells[column] for column in FILLED)]
         for one in found
         for line, cells in zip(one.lines, one.cells, strict=True)
     )

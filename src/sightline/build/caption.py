@@ -1,121 +1,16 @@
-"""Captioning: pictures into words, by any model that takes pictures (CODIS, section 5.1)."""
+"""A file of captions: what is written for a captioner's pictures, and when it must not be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from sightline.benchmarks.captions import read_captions
-from sightline.engine.asking import Asker
-from sightline.engine.runner import Keyed
-from sightline.engine.store import Store
+from sightline.engine.captioning import Caption
 from sightline.errors import UserError
 from sightline.formats.files import refuse_overwriting, write_atomically
-from sightline.prompts import load
-from sightline.types import Answer, Failure, Picture, PictureFile, user
-
-SAMPLING: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}
-"""Unpublished in the paper."""
-
-EMPTY = "the reply is empty"
-
-
-class Caption(Struct, frozen=True):
-    """What a picture shows, in one line; where there is no `text`, `missing` says why.
-
-    `cut` is whether the model was stopped by its token limit, `key` the reply's address in the store.
-    """
-
-    text: str = ""
-    key: str = ""
-    cut: bool = False
-    missing: str = ""
-
-
-class Estimate(Struct, frozen=True):
-    """What captioning would ask: distinct pictures, requests to be sent, bytes of the pictures in them.
-
-    `known` are the pictures about which nothing is to be asked, those with an empty reply among them.
-    """
-
-    pictures: int
-    known: int
-    to_ask: int
-    picture_bytes: int
-
-
-class Captioner:
-    """A model that takes pictures, and the words in which it is asked for a caption."""
-
-    def __init__(self, asker: Asker, prompt: str | None = None, *, again: bool = False) -> None:
-        """`prompt` is asked behind each picture (None: the words of prompts/sightline.toml); `again` says
-        that a picture whose replies were all empty is given one chance more.
-
-        Raises UserError where the model takes no pictures, or the prompt says nothing.
-        """
-        self.prompt: str = load("sightline")["caption"]["text"] if prompt is None else prompt
-        if not self.prompt.strip():
-            raise UserError("--prompt is empty", expected="what to ask about each picture")
-        if not asker.capabilities.pictures:
-            raise UserError("this model takes no pictures", expected="a --model that does")
-        self._asker = asker
-        self._again = again
-
-    async def describe(
-        self, files: Iterable[PictureFile], store: Store, *, shown: bool = False
-    ) -> dict[str, Caption]:
-        """A caption of each picture, or why it has none, by the picture's digest; what is known is not asked.
-
-        Raises UserError where the model cannot be used at all, SurroundingsError where the store fails.
-        Cancelled, it keeps everything answered so far.
-        """
-        distinct = {file.digest: file for file in files}
-        await self._asker.ask(store, self._wanted(distinct, store), "captioning", shown=shown)
-        return self.known(distinct.values(), store, stopped=self._asker.counts.stopped)
-
-    def known(self, files: Iterable[PictureFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
-        """What the store holds of each picture, by its digest; `stopped` is why asking ended early."""
-        distinct = {file.digest: file for file in files}
-        return {digest: _read(one, stopped) for digest, one in self._standing(distinct, store).items()}
-
-    def estimate(self, files: Iterable[PictureFile], store: Store) -> Estimate:
-        """What `describe` would ask, by what the store holds; nothing is asked or written."""
-        distinct = {file.digest: file for file in files}
-        wanted = self._wanted(distinct, store)
-        settled = self._asker.settled(store, wanted)
-        sent = [keyed.request for keyed in wanted if keyed.request.key not in settled]
-        size = sum(file.stamp[0] for request in sent for file in request.pictures.values())
-        return Estimate(len(distinct), len(distinct) - len(sent), len(sent), size)
-
-    def _wanted(self, distinct: Mapping[str, PictureFile], store: Store) -> list[Keyed]:
-        """The request that counts of each picture; the one behind an empty reply only where it is known, or
-        is to be asked."""
-        return [
-            one.keyed
-            for one in self._standing(distinct, store).values()
-            if one.keyed.request.draw == 0 or one.result is not None or self._again
-        ]
-
-    def _standing(self, distinct: Mapping[str, PictureFile], store: Store) -> dict[str, _Standing]:
-        """Of each picture the request that counts: the first that has no empty reply."""
-        found: dict[str, _Standing] = {}
-        pending, draw = dict(distinct), 0
-        while pending:
-            requests = {digest: self._keyed(file, draw) for digest, file in pending.items()}
-            known = store.known([keyed.request.key for keyed in requests.values()])
-            for digest, keyed in requests.items():
-                found[digest] = _Standing(keyed, known.get(keyed.request.key))
-                if not found[digest].empty:
-                    del pending[digest]
-            draw += 1
-        return {digest: found[digest] for digest in distinct}
-
-    def _keyed(self, file: PictureFile, draw: int) -> Keyed:
-        return self._asker.keyed((user(Picture(file.path), self.prompt),), draw, [file])
 
 
 def refuse_other_captions(out: Path, captions: Mapping[str, Caption], *, force: bool = False) -> None:
@@ -148,26 +43,3 @@ def write(captions: Mapping[str, Caption], model: str, out: Path) -> None:
         if one.text
     ]
     write_atomically(out, [b"[\n", b",\n".join(lines), b"\n]\n"])
-
-
-class _Standing(NamedTuple):
-    """A request about a picture, and what came of it (None: nothing yet)."""
-
-    keyed: Keyed
-    result: Answer | Failure | None
-
-    @property
-    def empty(self) -> bool:
-        return isinstance(self.result, Answer) and not self.result.text.strip()
-
-
-def _read(one: _Standing, stopped: str) -> Caption:
-    """The caption in one line, since prompts give it a line; reasoning is no part of it."""
-    key = one.keyed.request.key
-    if isinstance(one.result, Answer):
-        return Caption(" ".join(one.result.text.split()), key, one.result.truncated)
-    if isinstance(one.result, Failure):
-        return Caption(key=key, missing=one.result.message)
-    if one.keyed.request.draw:
-        return Caption(key=key, missing=EMPTY)
-    return Caption(key=key, missing="the budget is spent" if stopped == "budget" else "not asked")

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from sightline.build.manifest import MANIFEST, Manifest, difference, read_manifest, write_manifest
 from sightline.errors import SurroundingsError, UserError
 from sightline.formats.digests import digest_or_error
-from sightline.formats.files import write_atomically
+from sightline.formats.files import refuse_unwritable, write_atomically
 from sightline.formats.journal import JOURNAL, Journal, header_of
 from sightline.pictures import BadPicture, read_bytes
 from sightline.types import PictureFile
@@ -50,12 +50,13 @@ def refuse_out_among(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def refuse_other_contents(out: Path, build: Build, *, force: bool) -> None:
-    """Raise UserError where the folder holds anything but this build, begun or finished.
+    """Raise UserError where the folder takes nothing, or holds anything but this build, begun or finished.
 
     `force` allows what another build left there, never anything else.
     """
     if out.exists() and not out.is_dir():
         raise UserError("is no folder", file=out, expected="a folder for --out")
+    refuse_unwritable(out)
     differs = _difference(out, build)
     if differs and not force:
         raise UserError(

@@ -16,10 +16,11 @@ from msgspec import Struct
 
 from sightline.benchmarks.iibench_data import LABELS, VALUES, Record
 from sightline.benchmarks.records import read_records
-from sightline.build.marks import whose
+from sightline.build.manifest import fingerprint
+from sightline.build.marks import People
 from sightline.build.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
-from sightline.formats.contextual import PICTURE
+from sightline.formats.contextual_folder import PICTURE
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, harmless, plain, read_table, table_rows
 from sightline.scoring.options import LETTERS
@@ -30,6 +31,8 @@ OF_PICTURE = (*LABELS, "explanation")
 FILLED = (*OF_PICTURE, "question", *LETTERS, "answer")
 """The columns that an annotator fills in."""
 MOST_QUESTIONS = 3
+WRITTEN = "written"
+"""The column that tells what stood in a line when the form was written."""
 
 Cells = Mapping[str, str]
 """What stands in the columns of FILLED."""
@@ -50,6 +53,12 @@ class Line(Struct, frozen=True):
         known = {value.casefold(): value for value in VALUES[label]}
         parts = (" ".join(part.split()) for part in self.cells[label].replace(";", ",").split(","))
         return tuple(dict.fromkeys(known.get(part.casefold(), part) for part in parts if part))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Explanation, question, options and answer, blanks alike."""
+        told = (self.cells[column] for column in ("explanation", "question", *LETTERS))
+        return (*(" ".join(text.split()) for text in told), self.answer)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -82,23 +91,23 @@ def cells_in(folder: Path, split: str) -> dict[str, list[Cells]]:
 def write_form(path: Path, folder: Path, form: Mapping[str, Sequence[Cells]]) -> None:
     """Write a form about pictures of a folder. SurroundingsError where the disk refuses."""
     rows = (
-        ["", str(folder / picture), picture, *(cells[column] for column in FILLED)]
+        ["", str(folder / picture), picture, *(cells[column] for column in FILLED), _digest(cells)]
         for picture, lines in form.items()
         for cells in lines
     )
-    header = ["by", "picture", PICTURE, *FILLED]
+    header = ["by", "picture", PICTURE, *FILLED, WRITTEN]
     write_atomically(path, [csv_bytes([header, *([*map(harmless, row)] for row in rows)])])
 
 
 def read_forms(paths: Sequence[Path]) -> list[Line]:
-    """The lines that people filled in, in the order of the forms; one that was left empty is none, and one
-    that was given twice counts once.
+    """The lines that people filled in, in the order of the forms; one that is empty is none, nor is one that
+    is as it was written and without a name in `by`. One that was given twice counts once.
 
-    Whoever left `by` empty is named as the file. UserError where a form lacks a column, or two such forms
-    have one name.
+    Whoever left `by` empty is named as the file; case and blanks make no other name. UserError where a form
+    lacks a column, or two such forms have one name.
     """
     lines: dict[tuple[object, ...], Line] = {}
-    nameless: dict[str, Path] = {}
+    people = People()
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in (PICTURE, *FILLED):
@@ -107,9 +116,11 @@ def read_forms(paths: Sequence[Path]) -> list[Line]:
                 raise UserError("lacks a column", file=path, field=column, expected=expected)
         for where, row in table_rows(table, path):
             cells = {column: plain(row[column]) for column in FILLED}
-            if any(cell.strip() for cell in cells.values()):
-                line = Line(plain(row[PICTURE]), whose(row, path, where, nameless), cells, path, where)
-                lines.setdefault((line.picture, line.by, *cells.values()), line)
+            left_as_it_was = row.get(WRITTEN) == _digest(cells) and not row.get("by", "").strip()
+            if left_as_it_was or not any(cell.strip() for cell in cells.values()):
+                continue
+            line = Line(plain(row[PICTURE]), people.whose(row, path, where), cells, path, where)
+            lines.setdefault((line.picture, line.by, *cells.values()), line)
     return list(lines.values())
 
 
@@ -126,6 +137,11 @@ def faults(lines: Sequence[Line], pictures: Collection[str]) -> list[UserError]:
             for line in others[MOST_QUESTIONS - 1 :]
         ]
     return found
+
+
+def _digest(cells: Cells) -> str:
+    """What tells cells again; spreadsheets change line breaks, and take digits alone for a number."""
+    return f"x{fingerprint([' '.join(cells[column].split()) for column in FILLED])[:15]}"
 
 
 def _cells(record: Record) -> list[Cells]:

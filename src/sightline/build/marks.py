@@ -89,13 +89,13 @@ def read_marks(
 ) -> dict[str, list[Mark]]:
     """The marks on each thing by its key; of things that nobody has marked there are none.
 
-    Whoever left `by` empty is named as the file. `errors` are those that may stand in the column so called,
-    any where there are none; None where the lists do not ask. Raises UserError that names file and line for a
-    mark that is none of the two words, an error that is none or stands without a mark, for a person who said
-    both of one thing, and for two nameless lists of one name.
+    Whoever left `by` empty is named as the file; case and blanks make no other name. `errors` are those that
+    may stand in the column so called, any where there are none; None where the lists do not ask. Raises
+    UserError that names file and line for a mark that is none of the two words, an error that is none or
+    stands without a mark, for a person who said both of one thing, and for two nameless lists of one name.
     """
     found: dict[str, dict[str, Mark]] = defaultdict(dict)
-    nameless: dict[str, Path] = {}
+    people = People()
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in ("mark", "key"):
@@ -119,7 +119,7 @@ def read_marks(
                 raise UserError(
                     "is no mark", file=path, record=where, field="mark", found=row["mark"], expected=expected
                 )
-            by = whose(row, path, where, nameless)
+            by = people.whose(row, path, where)
             mark = Mark(said == wording.yes, by, row.get("remark", "").strip(), named)
             if found[row["key"]].setdefault(by, mark).yes != mark.yes:
                 raise UserError(
@@ -133,25 +133,42 @@ def read_marks(
     return {key: list(by_person.values()) for key, by_person in found.items()}
 
 
-def whose(row: Mapping[str, str], path: Path, where: str, nameless: dict[str, Path]) -> str:
-    """Who filled in a line: the name in `by`, else that of the file.
+def bare(name: str) -> str:
+    """What tells a person's name again, however it is spelt: without case, blanks alike.
 
-    `nameless` remembers the files that gave a name. Raises UserError where two such files have one name:
-    what two people said would be taken for one's.
+    >>> bare(" Anna  B. ") == bare("anna b.")
+    True
     """
-    by = row.get("by", "").strip()
-    if by:
-        return by
-    other = nameless.setdefault(path.stem, path)
-    if other.resolve() != path.resolve():
-        raise UserError(
-            f"does not say whose it is, and {other} has the same name of file",
-            file=path,
-            record=where,
-            field="by",
-            expected="a name in by",
-        )
-    return path.stem
+    return " ".join(name.split()).casefold()
+
+
+class People:
+    """The people who filled in lists that are read together; one is called as the first of them spells it."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._nameless: dict[str, Path] = {}
+
+    def whose(self, row: Mapping[str, str], path: Path, where: str) -> str:
+        """Who filled in a line: the name in `by`, else that of the file.
+
+        Raises UserError where two files without names have one name: what two people said would be taken for
+        one's.
+        """
+        by = " ".join(row.get("by", "").split())
+        if by:
+            return self._names.setdefault(bare(by), by)
+        name = bare(path.stem)
+        other = self._nameless.setdefault(name, path)
+        if other.resolve() != path.resolve():
+            raise UserError(
+                f"does not say whose it is, and {other} has the same name of file",
+                file=path,
+                record=where,
+                field="by",
+                expected="a name in by",
+            )
+        return self._names.setdefault(name, path.stem)
 
 
 def _errors(cell: str, known: Sequence[str], path: Path, where: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from sightline.build.manifest import fingerprint
 from sightline.build.marks import ERRORS, Mark, Wording
-from sightline.build.split import proportional
+from sightline.build.proportional import draw_places
 from sightline.errors import UserError, unknown_name
 from sightline.formats.jsonl import read_outcomes
 from sightline.types import Outcome, Verdict
@@ -29,11 +29,16 @@ Unit = tuple[Outcome, ...]
 """What is drawn as one: all answers to an instance, or a wrong answer."""
 
 
-def read_run(path: Path) -> list[Outcome]:
-    """The first answer to each probe in a results folder or an answers.jsonl; UserError where it is none."""
+def answers_of(path: Path) -> Path:
+    """The answers.jsonl of a results folder, or that file itself; UserError where it is not there."""
     file = path / ANSWERS if path.is_dir() else path
     if not file.is_file():
         raise UserError("is not there", file=file, expected=f"a results folder (--out), or an {ANSWERS}")
+    return file
+
+
+def read_run(file: Path) -> list[Outcome]:
+    """The first answer to each probe in an answers.jsonl; UserError where it is none."""
     return [outcome for outcome in read_outcomes(file) if outcome.draw == 0]
 
 
@@ -41,16 +46,18 @@ def shared(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
     """The answers of all runs to each instance that every one of them has answered, in the first run's order.
 
     What has no reference is left out: people could not tell. An instance is a group of probes; it is left out
-    as a whole where one of its answers failed. UserError where nothing is left.
+    as a whole where one of its answers failed, or runs answered other probes of it. UserError where nothing
+    is left.
     """
     by_run = [_instances(run) for run in runs]
     found = [
         tuple(outcome for instances in by_run for outcome in instances[name])
         for name in by_run[0]
         if all(_complete(instances.get(name, [])) for instances in by_run)
+        and len({_probes(instances[name]) for instances in by_run}) == 1
     ]
     if not found:
-        expected = "runs on the same data, with references"
+        expected = "runs on the same data, in one setting, with references"
         raise UserError(f"no instance has an answer of each of the {len(runs)} runs", expected=expected)
     return found
 
@@ -70,14 +77,9 @@ def draw(units: Sequence[Unit], count: int, seed: int, by: str | None = None) ->
     """
     if count < 1:
         raise UserError("--count draws nothing", found=count, expected="1 or more")
-    members: dict[str, list[int]] = defaultdict(list)
-    for place, unit in enumerate(units):
-        members[_label(unit[0], by) if by else ""].append(place)
-    sizes = {name: len(members[name]) for name in sorted(members)}
-    parts = proportional(sizes, min(count, len(units)))
-    random = Random(f"rating {seed}")
-    places = [place for name in sizes for place in random.sample(members[name], parts[name])]
-    return [units[place] for place in sorted(places)]
+    kinds = [_label(unit[0], by) if by else "" for unit in units]
+    places = draw_places(kinds, min(count, len(units)), Random(f"rating {seed}"))
+    return [units[place] for place in places]
 
 
 def listed(units: Iterable[Unit], pictures: Mapping[str, str], seed: int) -> dict[str, dict[str, str]]:
@@ -131,6 +133,10 @@ def _instances(run: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 def _complete(answers: Sequence[Outcome]) -> bool:
     return bool(answers) and all(one.answered and one.references for one in answers)
+
+
+def _probes(answers: Iterable[Outcome]) -> frozenset[tuple[str, str]]:
+    return frozenset((one.sample, one.variant) for one in answers)
 
 
 def _label(outcome: Outcome, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -11,18 +11,20 @@ from msgspec import Struct
 
 from sightline.benchmarks.contextual_data import MISCELLANEOUS, SOURCES
 from sightline.build.folder import add_pictures
+from sightline.build.proportional import draw_places
 from sightline.errors import UserError
-from sightline.formats.contextual import ANSWER, CATEGORY, COLUMNS, PICTURE, picture_path, table_name
+from sightline.formats.contextual_folder import ANSWER, CATEGORY, COLUMNS, PICTURE, picture_path, table_name
 from sightline.formats.digests import changed
-from sightline.formats.files import read_bytes, refuse_overwriting, write_atomically
+from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.types import Picture, PictureFile
 
 
 class Split(Struct, frozen=True):
-    """A table in ConTextual's layout, the numbers of the rows that were drawn, and how many of each category:
-    `drawn` of `sizes`; and where its pictures should lie, by their places in a data folder."""
+    """A table in ConTextual's layout and its file, the numbers of the rows that were drawn, and how many of
+    each category: `drawn` of `sizes`; and where its pictures should lie, by their places in a data folder."""
 
+    file: Path
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     chosen: frozenset[int]
@@ -50,31 +52,14 @@ def split_table(path: Path, count: int, seed: int) -> Split:
         raise UserError(
             f"--count {count} cannot be drawn of {len(rows)} rows", expected=f"1 to {max(1, len(rows) - 1)}"
         )
-    members: dict[str, list[int]] = defaultdict(list)
-    for number, (_, row) in enumerate(rows):
-        category = row[CATEGORY].strip()
-        members[MISCELLANEOUS if category in SOURCES else category].append(number)
-    sizes = {category: len(members[category]) for category in sorted(members)}
-    drawn = proportional(sizes, count)
-    random = Random(f"validation split {seed}")
-    chosen = [number for category in sizes for number in random.sample(members[category], drawn[category])]
+    named = [row[CATEGORY].strip() for _, row in rows]
+    categories = [MISCELLANEOUS if name in SOURCES else name for name in named]
+    chosen = draw_places(categories, count, Random(f"validation split {seed}"))
+    sizes, drawn = Counter(sorted(categories)), Counter(categories[number] for number in chosen)
     lines = tuple(tuple(row[column] for column in table.header) for _, row in rows)
     places = dict.fromkeys(picture_path(row[PICTURE]) for _, row in rows)
     pictures = {place: Picture(str(path.parent / place), str(path.parent)) for place in places}
-    return Split(tuple(table.header), lines, frozenset(chosen), sizes, drawn, pictures)
-
-
-def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """How many of `count` fall to each of these sizes, by largest remainders; of equal ones, the first.
-
-    >>> proportional({"natural": 156, "time": 50, "web": 50}, 50)
-    {'natural': 30, 'time': 10, 'web': 10}
-    """
-    whole = sum(sizes.values())
-    shares = {name: divmod(size * count, whole) for name, size in sizes.items()}
-    left = count - sum(sure for sure, _ in shares.values())
-    more = sorted(shares, key=lambda name: -shares[name][1])[:left]
-    return {name: sure + (name in more) for name, (sure, _) in shares.items()}
+    return Split(path, tuple(table.header), lines, frozenset(chosen), sizes, drawn, pictures)
 
 
 def write_split(
@@ -83,16 +68,17 @@ def write_split(
     """Write contextual_val.csv, the drawn rows with their responses, and contextual_test.csv, as the release
     has them: all rows, the responses held back; and `pictures`, by their places. Returns the tables' paths.
 
-    Raises UserError where a table, or another picture in the place of one, is there already, unless `force`;
-    SurroundingsError where the disk refuses.
+    Raises UserError where a table, or another picture in the place of one, is there already, unless `force`,
+    and where it is the table that was split; SurroundingsError where the disk refuses.
     """
     files = [out / table_name("val"), out / table_name("test")]
+    refuse_unwritable(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UserError("a file is in the way", file=out, expected="a folder for --out") from None
     for file in files:
-        refuse_overwriting(file, force)
+        refuse_overwriting(file, force, read=[split.file])
     there = {place: file.digest for place, file in pictures.items() if (out / place).exists()}
     for place in changed(out, there):
         refuse_overwriting(out / place, force)

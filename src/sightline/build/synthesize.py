@@ -26,7 +26,7 @@ from sightline.engine.asking import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.contextual import COLUMNS, picture_path, table_name
+from sightline.formats.contextual_folder import COLUMNS, picture_path, table_name
 from sightline.formats.digests import digest_of
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine

@@ -8,7 +8,7 @@ revision and is reviewed again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from sightline.build.folder import Build, begin, copy_pictures, finish, held
 from sightline.build.gallery import look_at
 from sightline.build.manifest import Manifest, fingerprint
 from sightline.build.marks import COLUMNS as MARKED
-from sightline.build.marks import Mark, Rule, Wording
+from sightline.build.marks import Mark, Rule, Wording, bare
 from sightline.errors import UserError
-from sightline.formats.contextual import COLUMNS, PICTURE, picture_path
-from sightline.formats.digests import digest_of
+from sightline.formats.contextual_folder import ANSWER, COLUMNS, PICTURE, picture_path
+from sightline.formats.digests import digest_of, digest_or_error
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
-from sightline.report.published import published
+from sightline.metrics.values import clustered_mean
+from sightline.published import published
 from sightline.types import MetricValue, Picture
 
 KIND = "verify"
@@ -67,7 +68,8 @@ def read_lines(paths: Sequence[Path]) -> list[Line]:
     """The lines of tables with the same columns, in their order; pictures lie beside any of the tables.
 
     Those of a rejected.csv that was revised are in the next round; one that was not is the line it was.
-    UserError where a table has other columns than the first, or a line stands in one twice.
+    UserError where a table has other columns than the first, one in ConTextual's layout has no responses, a
+    line stands in one twice, or two tables have different pictures in one place.
     """
     lines: dict[str, Line] = {}
     columns: tuple[str, ...] = ()
@@ -75,6 +77,9 @@ def read_lines(paths: Sequence[Path]) -> list[Line]:
         table = read_table(read_bytes(path), path)
         noted = set(NOTED) <= set(table.header)
         own = tuple(name for name in table.header if not (noted and name in NOTED))
+        # II-Bench's questions.csv names its pictures in the same column.
+        if set(COLUMNS) - set(own) == {ANSWER}:
+            raise UserError("lacks a column", file=path, field=ANSWER, expected=", ".join(COLUMNS))
         columns = columns or own
         if own != columns:
             expected = f"the columns of {paths[0]}"
@@ -91,6 +96,7 @@ def read_lines(paths: Sequence[Path]) -> list[Line]:
             lines.setdefault(key, Line(key, cells, number, _picture(cells, folders)))
     if not lines:
         raise UserError("holds no line", file=paths[0], expected="one at least, below the header")
+    _refuse_other_pictures(lines.values())
     return list(lines.values())
 
 
@@ -116,10 +122,10 @@ def verify(
     UserError for a mark by one of them, for more marks on a line than the rule knows, and where no mark is
     about any of the lines.
     """
-    found = []
+    found, kept_out = [], {bare(name) for name in not_by}
     for line in lines:
         given = tuple(marks.get(line.key, ()))
-        barred = [mark.by for mark in given if mark.by in not_by]
+        barred = [mark.by for mark in given if bare(mark.by) in kept_out]
         if barred:
             raise UserError(f"'{barred[0]}' has marked a line", record=line.key, expected="marks by others")
         if rule.of and len(given) > rule.of:
@@ -138,8 +144,6 @@ def share_right(found: Sequence[Verified], *, seed: int = 0) -> MetricValue:
 
     Beside lines in ConTextual's layout stands what its paper found of its own.
     """
-    from sightline.metrics.values import clustered_mean
-
     decided = [(_cluster(one.line), float(one.accepted)) for one in found if one.accepted is not None]
     names = ", ".join(sorted({mark.by for one in found for mark in one.marks}))
     nothing = "people have decided of no line"
@@ -235,6 +239,24 @@ def _picture(cells: Mapping[str, str], folders: Sequence[Path]) -> Picture | Non
         return None
     found = [Picture(str(folder / picture_path(url)), str(folder)) for folder in folders]
     return next((one for one in found if Path(one.path).is_file()), found[0])
+
+
+def _refuse_other_pictures(lines: Iterable[Line]) -> None:
+    """Raise UserError where lines have different pictures in one place: one folder could not hold both."""
+    first: dict[str, str] = {}
+    for line in lines:
+        if line.picture is None:
+            continue
+        path, place = line.picture.path, picture_path(line.cells[PICTURE])
+        other = first.setdefault(place, path)
+        if other != path and digest_or_error(other) != digest_or_error(path):
+            raise UserError(
+                f"is another picture than {other}",
+                file=Path(path),
+                record=line.cells[PICTURE],
+                field=PICTURE,
+                expected="one picture of that name, or tables that are verified one by one",
+            )
 
 
 def _path(picture: Picture | None) -> str:

@@ -33,12 +33,16 @@ EXAMPLE = """examples:
 
 The form has a line a picture, and in it domain, emotion, image_type, difficulty, rhetoric (image_type and
 rhetoric may have several values, commas between them), explanation, question, options A to F, answer (a
-letter), by (a name). For a second and a third question a line is copied. Lines left empty are no annotation.
+letter), by (a name). For a second and a third question a line is copied. Lines left empty are no annotation;
+nor are those that were filled in from the start and are left as they were, without a name in by.
 --people checks every line and tells how far people agree; a picture that several annotated gets the labels
 that more than half of them give it, and the texts of the first list that has it. DIR receives SPLIT.json in
 II-Bench's layout, questions.csv, which is the same for `build verify`, the pictures, and annotation.json,
 with what everyone said.
 """
+
+SHOWN = 5
+"""Pictures that a note names."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +85,8 @@ def execute(options: argparse.Namespace) -> int:
         raise UserError("--out is for what people annotated", expected="--people FORM.csv beside it")
     folder, lists = Path(options.data), [Path(file) for file in options.people]
     if options.write:
-        refuse_overwriting(Path(options.write), options.force, "--write")
+        read = [folder / f"{options.split}.json", *lists]
+        refuse_overwriting(Path(options.write), options.force, "--write", read=read)
     if options.out:
         refuse_out_among(Path(options.out), [folder, *lists])
     form = cells_in(folder, options.split)
@@ -116,7 +121,8 @@ def _refuse_faults(lines: Sequence[Line], gallery: Gallery) -> None:
     from sightline.build.form import faults
 
     if not lines:
-        raise UserError("nobody has filled anything in", expected="--people FORM.csv with annotations")
+        expected = "--people FORM.csv with annotations; a line left as it was written needs a name in by"
+        raise UserError("nobody has filled anything in", expected=expected)
     found = faults(lines, gallery.files)
     for fault in found[:-1]:
         print(fault, file=sys.stderr)
@@ -136,6 +142,18 @@ def _tell(found: Sequence[Annotated], gallery: Gallery, options: argparse.Namesp
     show([_table(found, gallery, options.seed)])
 
 
+def _unused(found: Sequence[Annotated]) -> list[str]:
+    """Whose explanations and questions are not used, as a list before theirs has the picture too."""
+    differ = [f"{one.picture} by {', '.join(one.unused)}" for one in found if one.unused]
+    if not differ:
+        return []
+    more = [f"and {len(differ) - SHOWN:,} more"] if len(differ) > SHOWN else []
+    return [
+        f"texts not used, for an earlier list has others, of {len(differ):,} pictures: "
+        + "; ".join([*differ[:SHOWN], *more])
+    ]
+
+
 def _table(found: Sequence[Annotated], gallery: Gallery, seed: int) -> Table:
     from sightline.build.annotate import agreement
     from sightline.report.grid import Column, clusters_cell, n_cell, table, value_cell
@@ -150,6 +168,7 @@ def _table(found: Sequence[Annotated], gallery: Gallery, seed: int) -> Table:
         f"annotated {len(found):,} of {len(gallery.files):,} pictures: "
         + ", ".join(f"{count:,} by {person}" for person, count in people.items()),
         *([f"open: {len(opened):,}, for want of what more than half say: {which}"] if opened else []),
+        *_unused(found),
         *dict.fromkeys(one.reason for row in rows for one in row if one.reason),
     ]
     fields = (

@@ -13,9 +13,9 @@ from sightline.cli.build_options import limited, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
 
 if TYPE_CHECKING:
-    from sightline.build.caption import Caption, Captioner
     from sightline.build.gallery import Gallery
     from sightline.engine.asking import Asker
+    from sightline.engine.captioning import Caption, Captioner
 
 SUMMARY = "captions in the pictures' place, by a model that takes pictures (CODIS, section 5.1)"
 
@@ -56,10 +56,11 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and write the file; 1 where a picture has no caption, 4 where the budget is reached."""
-    from sightline.build.caption import SAMPLING, Captioner, refuse_other_captions
+    from sightline.build.caption import refuse_other_captions
     from sightline.build.folder import nothing_left
     from sightline.build.gallery import look_at, pictures_in
     from sightline.engine.asking import Asker
+    from sightline.engine.captioning import SAMPLING, Captioner
 
     asking = asking_of(
         options,

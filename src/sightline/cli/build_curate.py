@@ -83,22 +83,23 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.build.marks import read_marks
     from sightline.build.read import pictures_at
     from sightline.engine.store import Store
-    from sightline.formats.files import refuse_overwriting
+    from sightline.formats.files import refuse_overwriting, refuse_unwritable
 
     how = Curation(max_text=options.max_text, top=options.top)
     if options.distance is not None:
         how = replace(how, distance=options.distance)
     sheet = preview_path(options)
+    data, lists = ([Path(path) for path in paths] for paths in (options.data, options.people))
     if options.write is not None:
-        refuse_overwriting(Path(options.write), options.force, "--write")
-    data = [Path(path) for path in options.data]
+        refuse_overwriting(Path(options.write), options.force, "--write", read=[*data, *lists])
     if options.out is not None:
-        refuse_out_among(Path(options.out), data)
+        refuse_out_among(Path(options.out), [*data, *lists])
+        refuse_unwritable(Path(options.out))
     # Told before any picture is looked at.
     image_hash()
     processes, threads = shared_out(options)
     reader = _reader(how, threads)
-    marks = read_marks([Path(file) for file in options.people], KEEP) if options.people else None
+    marks = read_marks(lists, KEEP) if lists else None
     pictures = limited(list(pictures_at(data).items()), options)
     gallery = look_at(dict(pictures), shown=not options.quiet)
     store = Store.open(options.store)

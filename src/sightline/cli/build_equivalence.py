@@ -95,7 +95,8 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
     if options.write is not None:
         from sightline.formats.files import refuse_overwriting
 
-        refuse_overwriting(Path(options.write), options.force, "--write")
+        read = [Path(options.people)] if options.people is not None else []
+        refuse_overwriting(Path(options.write), options.force, "--write", read=read)
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sightline.formats.ran import Ran
     from sightline.types import Outcome
@@ -28,7 +28,9 @@ EXAMPLE = """examples:
 --write draws instances that all RUNs have answered and that have a reference (ConTextual: 280 at random), and
 lists the answers of all RUNs to them in a mixed order, without a model's name. Each person gets a copy, puts
 'right' (acceptable) or 'wrong' into mark and a name into by, and may name errors, commas between them. With
-the same RUNs, --people reads the copies back and writes lines of verdicts.jsonl, the person as judge.
+the same RUNs, --people reads the copies back and writes lines of verdicts.jsonl, the person as judge. Names
+that differ by case or blanks alone are one person's. Who marks an answer twice alike is counted once; who
+says both of it is refused.
 """
 
 SHARED = 280
@@ -36,6 +38,9 @@ SHARED = 280
 
 WRONG = 100
 """Wrong answers that II-Bench draws (section 4.3)."""
+
+SPLIT = "split"
+"""The option of a run that says of which part of the data its answers are."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -66,33 +71,37 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Draw and list, or read marks and write verdicts; the exit status."""
-    from sightline.build.rate import read_run
+    from sightline.build.rate import answers_of, read_run
+    from sightline.formats.files import refuse_overwriting
 
     if bool(options.write) == bool(options.people):
         raise UserError("one thing is to be done", expected="--write LIST.csv, or --people LIST.csv")
     if bool(options.out) != bool(options.people):
         raise UserError("people's verdicts need a place", expected="--people LIST.csv with --out FILE")
-    paths = list(dict.fromkeys(Path(path) for path in options.runs))
-    runs = [read_run(path) for path in paths]
-    ran = _ran(paths)
+    files = list(dict.fromkeys(answers_of(Path(path)) for path in options.runs))
+    runs = [read_run(file) for file in files]
+    ran = _ran(files)
     errors = _errors(ran)
     if options.write:
+        refuse_overwriting(Path(options.write), options.force, "--write", read=files)
         _write_list(options, runs, ran)
         print("mark: 'right' or 'wrong', by: a name", file=sys.stderr)
         if errors:
             print(f"errors, where any are to be named: {', '.join(errors)}", file=sys.stderr)
     else:
-        _read_lists(options, runs, errors)
+        lists = [Path(file) for file in options.people]
+        refuse_overwriting(Path(options.out), options.force, read=[*files, *lists])
+        _write_verdicts(lists, runs, errors, Path(options.out))
     return 0
 
 
-def _write_list(options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], ran: Ran | None) -> None:
+def _write_list(
+    options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], ran: Mapping[Path, Ran]
+) -> None:
     from sightline.build.marks import write_list
     from sightline.build.rate import draw, listed, shared, wrong
-    from sightline.formats.files import refuse_overwriting
 
     path = Path(options.write)
-    refuse_overwriting(path, options.force, "--write")
     count = options.count if options.count is not None else WRONG if options.wrong else SHARED
     parts = [wrong(run) for run in runs] if options.wrong else [shared(runs)]
     drawn = [unit for part in parts for unit in draw(part, count, options.seed, options.by)]
@@ -102,19 +111,16 @@ def _write_list(options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], 
     print(f"{path}: {len(things):,} answers {of}, for people", file=sys.stderr)
 
 
-def _read_lists(
-    options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], errors: Sequence[str]
+def _write_verdicts(
+    lists: Sequence[Path], runs: Sequence[Sequence[Outcome]], errors: Sequence[str], out: Path
 ) -> None:
     from sightline.build.marks import read_marks
     from sightline.build.rate import RIGHT, verdicts
-    from sightline.formats.files import refuse_overwriting
     from sightline.formats.verdicts import write_verdicts
 
-    out = Path(options.out)
-    refuse_overwriting(out, options.force)
-    found = verdicts(runs, read_marks([Path(file) for file in options.people], RIGHT, errors))
+    found = verdicts(runs, read_marks(lists, RIGHT, errors))
     if not found:
-        raise UserError("nobody has marked anything", file=options.people[0], expected="'right' or 'wrong'")
+        raise UserError("nobody has marked anything", file=lists[0], expected="'right' or 'wrong'")
     write_verdicts(found, out)
     people = dict.fromkeys(verdict.judge for verdict in found)
     answers = {(verdict.targets, verdict.variant) for verdict in found}
@@ -123,34 +129,67 @@ def _read_lists(
     )
 
 
-def _ran(paths: Sequence[Path]) -> Ran | None:
-    """What one of the runs says was run, None where none says it. UserError where they differ in what."""
+def _ran(files: Sequence[Path]) -> dict[Path, Ran]:
+    """What was run, by the answers whose folder says it. UserError where that is of several benchmarks or
+    splits."""
     from sightline.formats.ran import ran_in
 
-    told = [ran for path in paths if (ran := ran_in(path if path.is_dir() else path.parent)) is not None]
-    named = dict.fromkeys(ran.benchmark for ran in told)
-    if len(named) > 1:
-        raise UserError("the runs are of several benchmarks", found=", ".join(named), expected="one")
-    return told[0] if told else None
+    told = {file: ran for file in files if (ran := ran_in(file.parent)) is not None}
+    for of, named in (
+        ("benchmarks", [ran.benchmark for ran in told.values()]),
+        ("splits", [str(ran.options[SPLIT]) for ran in told.values() if SPLIT in ran.options]),
+    ):
+        if len(set(named)) > 1:
+            raise UserError(
+                f"the runs are of several {of}", found=", ".join(dict.fromkeys(named)), expected="one"
+            )
+    return told
 
 
-def _errors(ran: Ran | None) -> Sequence[str]:
+def _errors(ran: Mapping[Path, Ran]) -> Sequence[str]:
     """The errors that the benchmark's paper tells apart; none where it tells none, or is not known."""
     from sightline.benchmarks.base import Facts
     from sightline.registry import benchmark
 
-    facts: Facts = getattr(benchmark(ran.benchmark), "facts", Facts()) if ran is not None else Facts()
-    return facts.errors
+    facts = [getattr(benchmark(one.benchmark), "facts", Facts()) for one in ran.values()]
+    return facts[0].errors if facts else ()
 
 
-def _pictures(data: str | None, ran: Ran | None) -> dict[str, str]:
-    """The path of each sample's first picture; none where no data folder is named."""
-    from sightline.registry import benchmark
-
+def _pictures(data: str | None, ran: Mapping[Path, Ran]) -> dict[str, str]:
+    """The path of each sample's first picture; none where no data folder is named, or where that of the
+    environment is not the one of the runs."""
     folder = data or os.environ.get("SIGHTLINE_DATA")
     if not folder:
         return {}
-    if ran is None:
+    try:
+        return _pictures_in(Path(folder), ran)
+    except UserError as error:
+        if data:
+            raise
+        print(f"no paths of pictures, by SIGHTLINE_DATA: {error}", file=sys.stderr)
+        return {}
+
+
+def _pictures_in(folder: Path, ran: Mapping[Path, Ran]) -> dict[str, str]:
+    from sightline.benchmarks.base import defaults
+    from sightline.evaluation.spec import setting_of
+    from sightline.formats.ran import METRICS
+    from sightline.registry import benchmark
+
+    if not ran:
         raise UserError("none of the runs says of which data it is", expected="a RUN with its metrics.json")
-    samples = benchmark(ran.benchmark).samples(Path(folder), ran.options["split"], ran.options)
-    return {sample.id: sample.pictures[0].path for sample in samples if sample.pictures}
+    found = {}
+    for file, one in ran.items():
+        if SPLIT not in one.options:
+            raise UserError(
+                "does not say of which split its answers are",
+                file=file.parent / METRICS,
+                field=f"options.{SPLIT}",
+                expected="metrics.json as `sightline run` wrote it, or no --data",
+            )
+        of = benchmark(one.benchmark)
+        known = {**defaults(of, setting_of(of, f"{one.benchmark}:{one.setting}")), **one.options}
+        samples = of.samples(folder, known[SPLIT], known)
+        paths = {sample.id: sample.pictures[0].path for sample in samples if sample.pictures}
+        found.update({name: path for name, path in paths.items() if Path(path).is_file()})
+    return found

@@ -36,7 +36,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         nargs="+",
-        help="picture files, data folders of CODIS or II-Bench, any folders of pictures, or groups files",
+        help="picture files, data folders of CODIS, ConTextual or II-Bench, any folders of pictures, or "
+        "groups files",
     )
     add("--out", metavar="FILE", help="JSON lines of image_id, digest, reader, words (text, box, confidence)")
     add(
@@ -68,11 +69,12 @@ def execute(options: argparse.Namespace) -> int:
             "nothing is to be done with what is read", expected="--out FILE, --text layout, or both"
         )
     out = Path(options.out) if options.out else None
+    data = [Path(path) for path in options.data]
     if out is not None:
-        refuse_overwriting(out, options.force)
+        refuse_overwriting(out, options.force, read=data)
     processes, threads = shared_out(options)
     reader = RapidOcr(threads)
-    pictures = limited(list(pictures_at([Path(path) for path in options.data]).items()), options)
+    pictures = limited(list(pictures_at(data).items()), options)
     gallery = look_at(dict(pictures), shown=not options.quiet)
     if not gallery.files:
         raise nothing_left(gallery.broken, "pictures")

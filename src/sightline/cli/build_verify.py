@@ -61,21 +61,24 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.build.folder import refuse_other_contents, refuse_out_among
     from sightline.build.marks import read_marks, rule_of
     from sightline.build.verify import ACCEPTED, REJECTED, RIGHT, build_of, read_lines, verify, write
+    from sightline.formats.files import refuse_overwriting
 
     if not options.write and not options.people:
         raise UserError("nothing is to be done", expected="--write LIST.csv, or --people LIST.csv")
     if options.out and not options.people:
         raise UserError("--out is for what people accept", expected="--people LIST.csv beside it")
     rule = rule_of(options.accept)
-    tables = [Path(table) for table in options.tables]
+    tables, lists = ([Path(file) for file in files] for files in (options.tables, options.people))
+    if options.write:
+        refuse_overwriting(Path(options.write), options.force, "--write", read=[*tables, *lists])
     if options.out:
-        refuse_out_among(Path(options.out), tables)
+        refuse_out_among(Path(options.out), [*tables, *lists])
     lines = read_lines(tables)
     if options.write:
-        _write_list(lines, Path(options.write), force=options.force)
+        _write_list(lines, Path(options.write))
     if not options.people:
         return 0
-    marks = read_marks([Path(file) for file in options.people], RIGHT)
+    marks = read_marks(lists, RIGHT)
     found = verify(lines, marks, rule, not_by=options.not_by)
     if options.out:
         out, name = Path(options.out), tables[0].name
@@ -93,12 +96,10 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_list(lines: Sequence[Line], path: Path, *, force: bool) -> None:
+def _write_list(lines: Sequence[Line], path: Path) -> None:
     from sightline.build.marks import write_list
     from sightline.build.verify import listed
-    from sightline.formats.files import refuse_overwriting
 
-    refuse_overwriting(path, force, "--write")
     write_list(path, listed(lines))
     print(f"{path}: {len(lines):,} lines for people; mark: 'right' or 'wrong', by: a name", file=sys.stderr)
 

@@ -90,17 +90,14 @@ def _pull(source: Source, options: argparse.Namespace) -> int:
 
 
 def _check(source: Source, options: argparse.Namespace) -> int:
+    from sightline.cli.printing import print_json, print_tables
     from sightline.data.check import check
 
     found = check(source, _folder(source, options), options.split, shown=not options.quiet)
     if options.json:
-        from sightline.cli.printing import print_json
-
         print_json(found)
     else:
-        from sightline.report.terminal import show
-
-        show([_table(found, split) for split in found.splits])
+        print_tables([_table(found, split) for split in found.splits], "table")
     _list_faults(found)
     return 0 if found.sound else 1
 
@@ -150,11 +147,19 @@ def _notes(split: SplitCheck) -> list[str]:
     return [
         f"{split.samples:,} samples, {split.pictures:,} picture files, {split.clusters:,} distinct pictures",
         f"samples that show the same picture: {sizes}",
+        *_against_release(split),
+        f"{len(split.missing):,} pictures missing, {len(split.broken):,} broken, "
+        f"{sum(len(paths) for paths in split.same):,} files with the content of another",
+    ]
+
+
+def _against_release(split: SplitCheck) -> list[str]:
+    if split.released is None:
+        return [f"{split.file} is no part of the release: there is nothing to hold it against"]
+    return [
         f"the paper counts {split.published_samples:,} samples and {split.published_clusters:,} distinct "
         f"pictures: {'the same' if split.as_published else 'not the same'}",
         f"{split.file} {'is' if split.released else 'differs from'} the pinned release",
-        f"{len(split.missing):,} pictures missing, {len(split.broken):,} broken, "
-        f"{sum(len(paths) for paths in split.same):,} files with the content of another",
     ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
+from sightline.cli.pipe import until_the_reader_leaves
 from sightline.cli.printing import by_reason, print_json
 
 if TYPE_CHECKING:
@@ -18,11 +20,14 @@ def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
         print_json(pulled)
         return
     there = "" if pulled.fetched else ", there already"
-    print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{there}")
-    print(f"  paper: {pulled.paper}")
-    print(f"  licence: {pulled.licence}")
-    if pulled.pictures is not None:
-        _print_pictures(pulled.pictures, pulled.folder)
+    with until_the_reader_leaves():
+        print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{there}")
+        print(f"  paper: {pulled.paper}")
+        print(f"  licence: {pulled.licence}")
+        if pulled.pictures is not None:
+            _print_pictures(pulled.pictures, pulled.folder)
+    for problem in pulled.pictures.unusable if pulled.pictures else ():
+        print(f"not taken: {problem}", file=sys.stderr)
 
 
 def _print_pictures(pictures: Collection, folder: str) -> None:

@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     answers, out = Path(options.answers), Path(options.out)
     if answers.is_dir():
         answers /= "answers.jsonl"
-    refuse_overwriting(out, options.force)
+    refuse_overwriting(out, options.force, read=[answers])
     data = data_of(Spec(task="", data=options.data))
     for lost in export(answers, options.layout, out, data, options.model):
         print(lost, file=sys.stderr)

@@ -15,7 +15,8 @@ EXAMPLE = """examples:
 FILE may be the released layouts of CODIS, ConTextual and II-Bench, lmms-eval's sample logs, VLMEvalKit's
 tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. Nothing is judged:
 `sightline score` does. What FILE itself says of its answers goes to --verdicts, for `--judge people:FILE`.
-Where FILE holds the answers of several models, they are written model by model, and `version` names it.
+Where FILE holds the answers of several models, they are written model by model, and `version` names it:
+`score --model NAME` takes those of one, `judge-report --task` all.
 """
 
 
@@ -44,12 +45,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json about these answers"
     )
-    parser.add_argument(
-        "--partly",
-        choices=("wrong", "left-out"),
-        default="wrong",
-        help="verdicts on answers that the file calls partly right: wrong (default), or not written",
-    )
     parser.add_argument("--force", action="store_true", help="write over a FILE that exists")
     parser.set_defaults(execute=execute)
 
@@ -60,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.imported import imported
     from sightline.evaluation.spec import Spec, setting_of, variant_of
     from sightline.formats.contextual import with_judgements
-    from sightline.formats.contextual_cases import contradicted, reading
+    from sightline.formats.contextual_cases import contradicted
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
     from sightline.formats.read import only_of_model, read_predictions
@@ -69,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
 
     out, file = Path(options.out), Path(options.file)
     for path in (out, *map(Path, filter(None, [options.verdicts]))):
-        refuse_overwriting(path, options.force)
+        refuse_overwriting(path, options.force, read=[file])
     spec = Spec(
         task=options.task, data=options.data, split=options.split, allow_missing=options.allow_missing
     )
@@ -85,10 +80,11 @@ def execute(options: argparse.Namespace) -> int:
         raise UserError("says nothing of its answers", file=file, expected="no --verdicts")
     write_answers([one.outcome for one in found], out)
     print(f"written: {out} ({len(found):,} answers, not judged)", file=sys.stderr)
+    if found and all(one.outcome.response in one.outcome.references for one in found):
+        print("every answer is its reference, word for word: FILE may be the data itself", file=sys.stderr)
     if options.verdicts:
-        kept = reading(verdicts, options.partly)
-        write_verdicts(kept, Path(options.verdicts))
-        print(f"written: {options.verdicts} ({len(kept):,} of {len(verdicts):,} verdicts)", file=sys.stderr)
-        for line in contradicted(kept):
+        write_verdicts(verdicts, Path(options.verdicts))
+        print(f"written: {options.verdicts} ({len(verdicts):,} verdicts)", file=sys.stderr)
+        for line in contradicted(verdicts):
             print(f"contradicted: {line}", file=sys.stderr)
     return 0

@@ -46,7 +46,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="with --task: data folder (else SIGHTLINE_DATA), for references and labels",
     )
     add("--split", metavar="S", help="with --task: split of the data")
-    partly = "with --task: answers that people call partly right count as wrong (default), or are left out"
+    partly = "answers that people call partly right count as wrong (default), or are left out"
     add("--partly", choices=("wrong", "left-out"), default="wrong", help=partly)
     measure = "measure the answers that have references: text_metrics, bertscore_model, bleurt_model, ..."
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)

@@ -37,8 +37,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _describe(name: str) -> dict[str, Any]:
     from sightline.evaluation.spec import Spec, effective
+    from sightline.published import rows
     from sightline.registry import benchmark
-    from sightline.report.published import rows
 
     found = benchmark(name)
     return {

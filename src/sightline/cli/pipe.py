@@ -7,15 +7,25 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sightline.errors import SurroundingsError
+
 
 @contextmanager
 def until_the_reader_leaves() -> Iterator[None]:
-    """Print inside the block; where nobody reads on, the rest of the block is left out."""
+    """Print inside the block; where nobody reads on, the rest of the block is left out.
+
+    SurroundingsError where what is printed cannot be written, as to a full disk.
+    """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
         stop_writing()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        stop_writing()
+        raise SurroundingsError(f"standard output: cannot be written: {error.strerror}") from None
 
 
 def stop_writing() -> None:

@@ -51,28 +51,28 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 
 def print_tables(tables: Sequence[Table], form: str) -> None:
     """Print tables for a terminal, or as Markdown, CSV or JSON."""
-    if form == "json":
-        from sightline.report.plain import json_text
+    with until_the_reader_leaves():
+        if form == "json":
+            from sightline.report.plain import json_text
 
-        print(json_text(tables), end="")
-    elif form == "markdown":
-        from sightline.report.markdown import markdown
+            print(json_text(tables), end="")
+        elif form == "markdown":
+            from sightline.report.markdown import markdown
 
-        print(markdown(tables))
-    elif form == "csv":
-        from sightline.report.plain import csv_text
+            print(markdown(tables))
+        elif form == "csv":
+            from sightline.report.plain import csv_text
 
-        print("\n".join(map(csv_text, tables)), end="")
-    else:
-        from sightline.report.terminal import show
+            print("\n".join(map(csv_text, tables)), end="")
+        else:
+            from sightline.report.terminal import show
 
-        show(tables)
+            show(tables)
 
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
     """Print what came of an evaluation; returns its exit status."""
-    with until_the_reader_leaves():
-        print_results([evaluation.result], form, by)
+    print_results([evaluation.result], form, by)
     print_course(evaluation)
     return evaluation.exit_status
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +30,9 @@ EXAMPLE = """examples:
 """
 
 SWEEP = "sweep.json"
+ALWAYS = {"temperature", "split", "augment", "text_metrics", "unchanged", "size", "limit", "repeats", "fresh"}
+"""The options that a list of runs always tells; of others it tells those in which runs of a task differ."""
+
 _Kind = TypeVar("_Kind")
 
 
@@ -132,7 +136,7 @@ def _read_sweep(folder: Path, against: str | None) -> list[Measured]:
 
 
 def _attached(result: Result, against: str | None) -> Result:
-    from sightline.report.published import attach
+    from sightline.published import attach
 
     return attach(result, against) if against is not None else result
 
@@ -150,18 +154,23 @@ def _decoded(folder: Path, path: Path, kind: type[_Kind]) -> _Kind:
 
 
 def _list(store: Store, form: str) -> int:
+    runs = store.runs()
+    of_task = defaultdict(list)
+    for _, body, *_ in runs:
+        of_task[_task(body)].append(_told(body))
+    shown = {task: _varied(told) | ALWAYS for task, told in of_task.items()}
     rows = [
         {
             "run": number,
-            "task": f"{body['description']['benchmark']}:{body['description']['setting']}",
+            "task": _task(body),
             "model": body["description"]["model"],
             "judges": body["description"]["judges"],
             "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began)),
             "limit": body["description"]["options"].get("limit"),
-            "options": _telling(body["description"]["options"]),
+            "options": {name: value for name, value in _told(body).items() if name in shown[_task(body)]},
             "state": _state(body, ended),
         }
-        for number, body, began, ended in store.runs()
+        for number, body, began, ended in runs
     ]
     if form == "json":
         print_json(rows)
@@ -173,13 +182,28 @@ def _list(store: Store, form: str) -> int:
     return 0
 
 
-def _telling(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that tell runs of one task and model apart, where they say anything."""
-    named = {name: options.get(name) for name in ("unchanged", "size", "limit", "fresh")}
-    repeats = options.get("repeats", 1)
-    found = {**(options.get("sampling") or {}), **named, "repeats": repeats if repeats != 1 else None}
-    found.pop("max_tokens", None)
-    return {name: value for name, value in found.items() if value not in (None, False)}
+def _task(body: dict[str, Any]) -> str:
+    return f"{body['description']['benchmark']}:{body['description']['setting']}"
+
+
+def _told(body: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run by name, those of its sampling first, where they say anything; of who read its
+    pictures `augment` tells enough."""
+    options = body["description"]["options"]
+    by = options.get("captioned_by") or {}
+    found = {**(options.get("sampling") or {}), **options, "captioned_by": by.get("model", by.get("file"))}
+    silent = {"repeats": 1, "text_metrics": "none", "reader": found.get("reader")}
+    return {
+        name: value
+        for name, value in found.items()
+        if value not in (None, False, silent.get(name)) and not isinstance(value, dict)
+    }
+
+
+def _varied(runs: Sequence[dict[str, Any]]) -> set[str]:
+    """The options that are not alike in all of these runs."""
+    names = {name for told in runs for name in told}
+    return {name for name in names if any(told.get(name) != runs[0].get(name) for told in runs)}
 
 
 def _state(body: dict[str, Any], ended: float | None) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_augmenting, add_evaluation, add_model, pairs, spec_of
-from sightline.cli.pipe import until_the_reader_leaves
 from sightline.cli.run_command import add_running, preset
 from sightline.errors import UserError
 
@@ -64,11 +63,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _print_estimates(points, options.format)
     sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_tell))
-    with until_the_reader_leaves():
-        if options.format == "json":
-            print_json(kept(sweep))
-        elif sweep.results:
-            print_pivot(sweep.results, options.format, options.by)
+    if options.format == "json":
+        print_json(kept(sweep))
+    elif sweep.results:
+        print_pivot(sweep.results, options.format, options.by)
     if plot is not None and sweep.results:
         from sightline.report.curves import curves
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder
 from sightline.data.pull import load
-from sightline.data.sources import Records, Source
+from sightline.data.sources import Made, Records, Source
 from sightline.errors import unknown_name
 from sightline.pictures import BadPicture, decode, look
 from sightline.progress import progress
@@ -37,18 +37,19 @@ class SplitCheck(Struct, frozen=True):
     `released`: the file of records is the pinned release, byte for byte. `pictures` counts files, `clusters`
     pictures that differ in content; `cluster_sizes` maps a number of samples to the clusters that have so
     many, `labels` a label and its value to the samples that carry it. `same` lists files of equal content.
-    `as_published`: samples and clusters are as many as the paper's.
+    `as_published`: samples and clusters are as many as the paper's. What is held against the release is None
+    of a split that is no part of it.
     """
 
     split: str
     file: str
-    released: bool
+    released: bool | None
     samples: int
     pictures: int
     clusters: int
-    published_samples: int
-    published_clusters: int
-    as_published: bool
+    published_samples: int | None
+    published_clusters: int | None
+    as_published: bool | None
     cluster_sizes: dict[int, int]
     labels: dict[str, dict[str, int]]
     same: list[list[str]]
@@ -99,21 +100,19 @@ def check(source: Source, folder: Path | None, split: str | None = None, *, show
     )
 
 
-def records_of(source: Source, folder: Path | None, split: str | None) -> list[Records]:
+def records_of(source: Source, folder: Path | None, split: str | None) -> list[Records | Made]:
     """The records to look through: those of the split, else of every split that is there.
 
     Raises UserError for a split that the data set does not have.
     """
     if split is not None:
-        named = [records for records in source.records if records.split == split]
+        named = [records for records in source.splits if records.split == split]
         if not named:
-            raise unknown_name(
-                f"split of {source.name}", split, (records.split for records in source.records)
-            )
+            raise unknown_name(f"split of {source.name}", split, (records.split for records in source.splits))
         return named
     places = (folder, folder / source.name) if folder else ()
-    there = [r for r in source.records if any((place / r.name).is_file() for place in places)]
-    return there or list(source.records[:1])
+    there = [r for r in source.splits if any((place / r.name).is_file() for place in places)]
+    return there or list(source.splits[:1])
 
 
 def _look_at_all(pictures: Mapping[str, Picture], shown: bool) -> dict[str, _Seen]:
@@ -143,7 +142,7 @@ def _look_at(picture: Picture) -> _Seen:
 
 
 def _check_split(
-    records: Records, place: Path, samples: Sequence[Sample], seen: Mapping[str, _Seen]
+    records: Records | Made, place: Path, samples: Sequence[Sample], seen: Mapping[str, _Seen]
 ) -> SplitCheck:
     needed = defaultdict(list)
     for sample in samples:
@@ -155,16 +154,20 @@ def _check_split(
         if seen[path].problem
     }
     clusters = Counter(seen[one.pictures[0].path].digest or one.pictures[0].path for one in samples)
+    release = records if isinstance(records, Records) else None
+    counts = (release.samples, release.pictures) if release else (None, None)
     return SplitCheck(
         split=records.split,
         file=records.name,
-        released=hashlib.sha256((place / records.name).read_bytes()).hexdigest() == records.sha256,
+        released=hashlib.sha256((place / release.name).read_bytes()).hexdigest() == release.sha256
+        if release
+        else None,
         samples=len(samples),
         pictures=len(needed),
         clusters=len(clusters),
-        published_samples=records.samples,
-        published_clusters=records.pictures,
-        as_published=(len(samples), len(clusters)) == (records.samples, records.pictures),
+        published_samples=counts[0],
+        published_clusters=counts[1],
+        as_published=(len(samples), len(clusters)) == counts if release else None,
         cluster_sizes=dict(sorted(Counter(clusters.values()).items())),
         labels=_labels(samples),
         same=_same({os.path.relpath(path, place): seen[path].digest for path in needed}),

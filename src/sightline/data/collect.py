@@ -28,12 +28,14 @@ from sightline.types import Picture
 
 
 class Collection(Struct, frozen=True):
-    """How many pictures were wanted, were there before and were fetched, and the urls that gave none."""
+    """How many pictures were wanted, were there before and were fetched, the urls that gave none, and what is
+    wrong with the files beside that were not taken."""
 
     wanted: int
     there: int
     fetched: int
     missing: Mapping[str, Lost]
+    unusable: tuple[str, ...] = ()
 
 
 def collect(
@@ -83,7 +85,8 @@ class _Work:
         self._missing = dict(put.unusable(wanted))
         self._left = {url: path for url, path in wanted.items() if url not in self._missing}
         put.sweep(folder / path for path in self._left.values())
-        self._kept = noted.unchanged(self._left, folder, self._known)
+        self._kept = noted.unchanged(self._left, folder, self._known.pictures)
+        self._unusable: list[str] = []
         self._fetched = 0
 
     @property
@@ -103,11 +106,12 @@ class _Work:
 
     def finish(self) -> Collection:
         """Write the manifest, what is known of other urls in it too, and let go of the journal."""
-        others = {url: kept for url, kept in self._known.items() if url not in self._wanted}
-        noted.write(Manifest({**others, **self._kept}, self._missing), self._folder)
+        kept = {url: one for url, one in self._known.pictures.items() if url not in self._wanted}
+        lost = {url: one for url, one in self._known.missing.items() if url not in self._wanted}
+        noted.write(Manifest({**kept, **self._kept}, {**lost, **self._missing}), self._folder)
         self._journal.discard()
         there = len(self._kept) - self._fetched
-        return Collection(len(self._wanted), there, self._fetched, self._missing)
+        return Collection(len(self._wanted), there, self._fetched, self._missing, tuple(self._unusable))
 
     async def _settle(self, urls: Iterator[str], fetcher: Fetcher, advance: Advance) -> None:
         """Take urls until none is left, each to its picture or to the reason why there is none."""
@@ -126,7 +130,7 @@ class _Work:
         """The SHA-256 of the picture, which lies under its name then; Missed where it is not to be had."""
         final = self._folder / path
         # One that was noted with another content was changed by somebody, or by a disk.
-        if url not in self._known and (digest := await self._sound(self._folder, path)):
+        if url not in self._known.pictures and (digest := await self._sound(self._folder, path)):
             return digest
         part = put.part_of(final, url)
         put.make_room(final, self._folder)
@@ -143,7 +147,12 @@ class _Work:
 
     async def _copied(self, path: str, part: Path) -> str:
         """The SHA-256 of the copy of a picture that lies beside; '' where none does, or the copy is none."""
-        if self._beside is None or not await self._sound(self._beside, path):
+        if self._beside is None or not os.path.lexists(self._beside / path):
+            return ""
+        try:
+            await self._inspected(self._beside / path, self._beside)
+        except BadPicture as error:
+            self._unusable.append(str(error))
             return ""
         await asyncio.to_thread(put.copy, self._beside / path, part)
         return await self._sound(self._folder, str(part.relative_to(self._folder)))

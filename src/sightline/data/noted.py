@@ -51,22 +51,24 @@ def note(journal: Journal, url: str, kept: Kept) -> None:
     journal.add([Done(url, "", files={kept.path: kept.sha256})])
 
 
-def read(folder: Path, journal: Journal) -> dict[str, Kept]:
-    """What earlier calls noted of pictures, by url; UserError where the manifest is none."""
-    path = folder / MANIFEST
-    known: dict[str, Kept] = {}
+def read(folder: Path, journal: Journal) -> Manifest:
+    """What earlier calls noted, that of a journal of one that was killed too; UserError where the manifest is
+    none."""
+    path, known = folder / MANIFEST, Manifest()
     if path.is_file():
         try:
-            known.update(msgspec.json.decode(read_bytes(path), type=Manifest).pictures)
+            known = msgspec.json.decode(read_bytes(path), type=Manifest)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(
                 f"is no list of pictures: {error}",
                 file=path,
                 expected="that file as it was written, or none: the pictures are then looked at anew",
             ) from None
-    for url, done in journal.read().items():
-        known.update((url, Kept(name, digest)) for name, digest in done.files.items())
-    return known
+    since = {
+        url: Kept(name, digest) for url, done in journal.read().items() for name, digest in done.files.items()
+    }
+    missing = {url: lost for url, lost in known.missing.items() if url not in since}
+    return Manifest({**known.pictures, **since}, missing)
 
 
 def unchanged(wanted: Mapping[str, str], folder: Path, known: Mapping[str, Kept]) -> dict[str, Kept]:

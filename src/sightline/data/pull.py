@@ -17,7 +17,7 @@ from sightline.data.download import Refused, download
 from sightline.data.sources import Source
 from sightline.data.unpack import unpack
 from sightline.errors import SurroundingsError, UserError
-from sightline.formats.contextual import picture_path
+from sightline.formats.contextual_folder import picture_path
 from sightline.formats.files import read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.pictures import BadPicture, look
@@ -179,7 +179,7 @@ def _archive(source: Source, to: Path, origin: str | None, shown: bool) -> Itera
     """The archive as a file: the user's own, or a download, which is kept only where it broke off."""
     if origin is not None and not origin.startswith(("https://", "http://")):
         if not Path(origin).is_file():
-            raise Refused("there is no such file")
+            raise Refused("is a folder" if Path(origin).is_dir() else "there is no such file")
         yield Path(origin)
         return
     url = origin or source.url

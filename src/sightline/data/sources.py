@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sightline.formats.contextual import PICTURE, table_name
+from sightline.benchmarks.contextual_data import SYNTHETIC
+from sightline.formats.contextual_folder import PICTURE, table_name
 
 
 class Records(Struct, frozen=True):
@@ -28,6 +29,14 @@ class Records(Struct, frozen=True):
     def accepted(self) -> Mapping[str, str]:
         """The names under which a data folder may hold it, each with its SHA-256."""
         return {self.name: self.sha256}
+
+
+class Made(Struct, frozen=True):
+    """A file of records that is made, not released, in the layout of those that are: its name in a data
+    folder."""
+
+    split: str
+    name: str
 
 
 class File(Struct, frozen=True):
@@ -52,6 +61,7 @@ class Source(Struct, frozen=True):
 
     `pictures` is the repository's folder that becomes `images` of a data folder. Where the repository holds
     no pictures, `links` may name the column of the records that says where each of them lies on the web.
+    `made` are records that a data folder may hold though they are no part of the release.
     """
 
     name: str
@@ -63,11 +73,17 @@ class Source(Struct, frozen=True):
     pictures: str = ""
     links: str = ""
     files: tuple[File, ...] = ()
+    made: tuple[Made, ...] = ()
 
     @property
     def contents(self) -> tuple[Records | File, ...]:
         """The files that are taken out of the repository, its pictures aside."""
         return (*self.records, *self.files)
+
+    @property
+    def splits(self) -> tuple[Records | Made, ...]:
+        """The records that a data folder may hold, released or not, a split each."""
+        return (*self.records, *self.made)
 
     @property
     def url(self) -> str:
@@ -149,6 +165,7 @@ SOURCES: Mapping[str, Source] = {
                 ),
             ),
             links=PICTURE,
+            made=(Made(SYNTHETIC, table_name(SYNTHETIC)),),
             paper="Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning "
             "in Large Multimodal Models, arXiv:2401.13311",
             licence="none is stated; the pictures come from LAION-5B, Rico, Open WebText, InfographicVQA, "

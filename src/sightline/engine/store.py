@@ -169,10 +169,19 @@ class Store:
                 .values(finished=self._clock(), body=msgspec.json.encode(body))
             )
 
-    def run(self, run: int | None = None) -> tuple[int, dict[str, Any]]:
-        """The description of a run, of the latest finished one by default; UserError where there is none."""
+    def drop_run(self, run: int) -> None:
+        """Forget a run, its probes and the verdicts given in it; what was answered stays."""
+        with self._write() as connection:
+            for column in (schema.probes.c.run, schema.verdicts.c.run, schema.runs.c.id):
+                connection.execute(delete(column.table).where(column == run))
+
+    def run(self, run: int | None = None) -> tuple[int, dict[str, Any], bool]:
+        """The number and description of a run, and whether it ended; by default of the latest that did.
+
+        UserError where there is none.
+        """
         runs = schema.runs
-        query = select(runs.c.id, runs.c.body).order_by(runs.c.id.desc()).limit(1)
+        query = select(runs.c.id, runs.c.body, runs.c.finished).order_by(runs.c.id.desc()).limit(1)
         query = query.where(runs.c.id == run) if run is not None else query.where(runs.c.finished.isnot(None))
         with self._read() as connection:
             row = connection.execute(query).one_or_none()
@@ -181,7 +190,7 @@ class Store:
             raise UserError(
                 f"there is no {what} in this store", file=self.name, expected="one that `report --list` shows"
             )
-        return int(row[0]), msgspec.json.decode(row[1])
+        return int(row[0]), msgspec.json.decode(row[1]), row[2] is not None
 
     def runs(self) -> list[tuple[int, dict[str, Any], float, float | None]]:
         """All runs: id, description, when it began and ended (seconds since 1970)."""

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.captions import read_captions
-from sightline.build.caption import SAMPLING, Captioner
 from sightline.engine.asking import Asker, Asking
+from sightline.engine.captioning import SAMPLING, Captioner
 from sightline.engine.looking import looked_at
 from sightline.engine.readings import Reading, known_readings, readings
 from sightline.engine.runner import Counts

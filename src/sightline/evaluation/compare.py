@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.groups import Judged
-from sightline.evaluation.rebuild import rebuild
+from sightline.evaluation.rebuild import UNFINISHED, rebuild
 from sightline.metrics.comparison import Comparison, Place
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.significance import Significance, significance
@@ -29,7 +29,8 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     say), with 95 % intervals that resample clusters: whatever runs hold of one is drawn together. They are
     of the data, not of the seeds.
 
-    Nothing is asked. Raises UserError where a run does not exist, or they asked different things.
+    Nothing is asked. Raises UserError where a run does not exist or did not finish, or they asked different
+    things.
     """
     runs = {run: _Run.of(store, run) for run in dict.fromkeys(run for pair in pairs for run in pair)}
     first = runs[pairs[0][0]]
@@ -61,6 +62,11 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
         alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
         groups={metric.name: paired(later.values(), metric, base, before) for metric, base in shared},
         unlike=_unlike(*([runs[run].result for run in side] for side in zip(*pairs, strict=True))),
+        unanswered={
+            number: (run.result.errors, run.result.probes)
+            for number, run in runs.items()
+            if run.result.errors
+        },
     )
 
 
@@ -85,7 +91,10 @@ class _Run(NamedTuple):
 
     @classmethod
     def of(cls, store: Store, run: int) -> _Run:
-        """A run, judged again."""
+        """A run, judged again. Raises UserError where it did not finish: what it lacks is not wrong."""
+        _, _, ended = store.run(run)
+        if not ended:
+            raise UserError(f"run {run} {UNFINISHED}", file=store.name, expected="runs that finished")
         groups = _Groups()
         return cls(rebuild(store, run, sink=groups), groups.groups)
 

@@ -49,7 +49,7 @@ class Condition(Struct, frozen=True):
             return f"{self.text}: there is no such number{_instead(values)}"
         number = getattr(metric, self.part)
         if number is None:
-            reason = metric.reason or "no interval: fewer than two clusters"
+            reason = metric.reason or "no interval: fewer than two clusters, or all agree"
             return f"{self.text}: there is no number to hold against it ({reason})"
         if not _SIGNS[self.sign](number, self.number):
             return None

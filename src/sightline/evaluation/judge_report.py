@@ -25,7 +25,8 @@ from sightline.metrics.association import (
     SPEARMAN,
     Statistic,
 )
-from sightline.metrics.judging import Contrast, JudgeReport, People, Row, contrast, measured
+from sightline.metrics.judged import JudgeReport, People, Row
+from sightline.metrics.judging import Contrast, contrast, measured
 from sightline.metrics.statistics import Floats
 from sightline.types import MetricValue, Verdict
 
@@ -54,9 +55,12 @@ def judge_report(testimony: Testimony, labels: Sequence[str] = (), *, seed: int 
     settled = np.flatnonzero(right != wrong)
     items = [testimony.items[place] for place in settled]
     if not items:
+        others = ", ".join(dict.fromkeys(f"{one.judge} ({one.kind})" for one in testimony.judges))
+        said = [f"{len(testimony.people):,} verdicts of people on them"]
+        said += [f"verdicts of {others}"] if others else []
         raise UserError(
             f"people decided on none of the {len(testimony.items):,} answers",
-            found="; ".join([f"{len(testimony.people):,} verdicts of people on them", *testimony.notes]),
+            found="; ".join([*said, *testimony.notes]),
             expected="--human FILE with verdicts on the keys of these answers",
         )
     truth = (right > wrong)[settled].astype(np.float64)

@@ -21,7 +21,7 @@ from sightline.engine.store import Store
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.pictures import BadPicture, transform_for
-from sightline.types import Labels, Origin, Picture, PictureFile, Probe, Request, Sample
+from sightline.types import Labels, Message, Origin, Picture, PictureFile, Probe, Request, Sample, user
 
 CHUNK = 64
 """Samples planned together."""
@@ -144,24 +144,35 @@ class Plan:
         return row_of(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
 
     def _keyed(self, probe: Probe, draw: int, part: Part) -> Keyed | BadPicture:
+        origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
+        shown = self._shown(probe, origin)
+        if isinstance(shown, BadPicture):
+            return shown
+        messages, pictures = shown
+        body = canonical(
+            self._model.identity, messages, pictures, part.sampling, draw, self._fresh, probe.choices
+        )
+        request = Request(key_of(body), messages, part.sampling, pictures, draw, origin, probe.choices)
+        return Keyed(request, body)
+
+    def _shown(
+        self, probe: Probe, origin: Origin
+    ) -> tuple[tuple[Message, ...], Mapping[str, PictureFile]] | BadPicture:
+        """What the model is given of a probe: messages with their pictures, or one that cannot be shown."""
+        if self._model.capabilities.replays:
+            return (user(*(origin.benchmark, origin.setting, origin.sample, origin.variant)),), {}
         pictures: dict[str, PictureFile] = {}
         for picture in _pictures(probe):
             file = self._files[picture.path]
             if isinstance(file, BadPicture):
                 return file
             pictures[picture.path] = file
-        messages = probe.messages
-        if self._augmented is not None:
-            try:
-                messages, pictures = self._augmented.messages(messages), {}
-            except BadPicture as error:
-                return error
-        body = canonical(
-            self._model.identity, messages, pictures, part.sampling, draw, self._fresh, probe.choices
-        )
-        origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
-        request = Request(key_of(body), messages, part.sampling, pictures, draw, origin, probe.choices)
-        return Keyed(request, body)
+        if self._augmented is None:
+            return probe.messages, pictures
+        try:
+            return self._augmented.messages(probe.messages), {}
+        except BadPicture as error:
+            return error
 
     def _look_at(self, pictures: Sequence[Picture]) -> None:
         """See to it that every picture of a chunk was looked at, in this run or one before."""

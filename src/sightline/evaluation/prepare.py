@@ -37,8 +37,8 @@ from sightline.models.base import Cautious, Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.models.text_metrics import TextMetric
+from sightline.published import published
 from sightline.registry import benchmark as find_benchmark
-from sightline.report.published import published
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer
 from sightline.types import UNCHANGED, Picture, Sample
 

@@ -40,7 +40,8 @@ def errors(items: Sequence[Item], verdicts: Iterable[Verdict], *, seed: int = 0)
     named = _named(verdicts)
     seen: dict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
     for item in items:
-        people = named.get((item.key, item.variant)) or named.get((item.key, ""))
+        # Who does not say which variant means the answer whatever it was to.
+        people = {**named.get((item.key, ""), {}), **named.get((item.key, item.variant), {})}
         if people:
             for responder in item.responders:
                 seen[responder].append((item.cluster, _agreed(people)))

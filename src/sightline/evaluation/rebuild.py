@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from sightline.engine.store import Store
 from sightline.evaluation.conclude import Description, Sink, conclude
@@ -15,9 +16,11 @@ from sightline.evaluation.similarity import similarity
 from sightline.evaluation.text_metrics import TextMeasures, loading
 from sightline.models.embedder import embedder
 from sightline.pictures import PictureLimits
+from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
-from sightline.report.published import attach
 from sightline.types import Result
+
+UNFINISHED = "did not finish, or is still going on: the same command asks what it lacks, as a run of its own"
 
 
 def rebuild(
@@ -26,10 +29,13 @@ def rebuild(
     """The result of a run (the latest finished one by default), judged and tallied again.
 
     Nothing is asked: rules decide anew, model judges are read from what they replied, people from what
-    was kept of theirs; `sink` is given the judged groups. Raises UserError where there is no such run.
+    was kept of theirs; `sink` is given the judged groups. The notes tell of a run that did not finish. Raises
+    UserError where there is no such run.
     """
-    number, body = store.run(run)
+    number, body, ended = store.run(run)
     description = msgspec.convert(body["description"], Description)
+    if not ended:
+        description = replace(description, notes=[*description.notes, f"run {number} {UNFINISHED}"])
     benchmark = find_benchmark(description.benchmark)
     options = description.chosen
     judges: list[Judge] = []

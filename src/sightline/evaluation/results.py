@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ import msgspec
 
 from sightline.errors import SurroundingsError, UserError
 from sightline.evaluation.groups import Judged
+from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line, read_outcomes
 from sightline.formats.released import RELEASED, write_released
 from sightline.formats.stream import LineFile
@@ -38,9 +38,7 @@ class Folder:
         folder = Path(path)
         if folder.exists() and not folder.is_dir():
             raise UserError("is a file", file=path, expected="a folder for --out")
-        above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-        if not os.access(above, os.W_OK):
-            raise UserError("cannot be written", file=path, expected="a writable folder for --out")
+        refuse_unwritable(folder)
 
     def __enter__(self) -> Self:
         """Open the files that grow."""

@@ -37,7 +37,7 @@ from sightline.evaluation.spec import Spec, effective
 from sightline.evaluation.text_metrics import identities_of
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
-from sightline.report.published import attach
+from sightline.published import attach
 from sightline.scoring.scorer import ModelScorer
 from sightline.types import Group, MetricValue, Picture, Result
 
@@ -93,9 +93,16 @@ async def arun(spec: Spec, *, show_progress: bool = False) -> Evaluation:
     disk fails on the way. Cancelled, it keeps everything answered so far.
     """
     ready = prepare(spec)
+    description = describe(ready)
     store = Store.open(spec.store)
     try:
-        return await _evaluate(ready, store, show_progress)
+        run = store.start_run(_run_body(ready, description))
+        try:
+            return await _evaluate(ready, description, store, run, show_progress)
+        except UserError:
+            # What was refused is no run, whenever that was found out.
+            store.drop_run(run)
+            raise
     finally:
         store.close()
 
@@ -131,10 +138,10 @@ def all_pictures(ready: Prepared) -> dict[str, Picture]:
     return pictures_of(ready.benchmark, ready.samples, settings)
 
 
-async def _evaluate(ready: Prepared, store: Store, show_progress: bool) -> Evaluation:
+async def _evaluate(
+    ready: Prepared, description: Description, store: Store, run: int, show_progress: bool
+) -> Evaluation:
     spec, benchmark = ready.spec, ready.benchmark
-    description = describe(ready)
-    run = store.start_run(_run_body(ready, description))
     augmented, captioning = None, Counts()
     if ready.augment is not None:
         augmented = await in_words(ready.augment, all_pictures(ready), store, shown=show_progress)

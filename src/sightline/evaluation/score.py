@@ -36,8 +36,8 @@ from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.pictures import BadPicture
+from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
-from sightline.report.published import attach
 from sightline.types import Answer, Failure, Group, PictureFile, Probe
 
 Matched = Mapping[tuple[str, str, int], Prediction]

@@ -1,4 +1,4 @@
-"""ConTextual's released files: where pictures lie, answers and judgements in and out.
+"""ConTextual's released files: answers and judgements in and out.
 
 Answers are {model: {image_url: response}}, judgements {model: {image_url: 1 or 0}}: rohan598/ConTextual
 models/*/eval_*.py and eval/response_eval_gpt4.py write them as master.json and gpt4_judgments.json. The
@@ -9,66 +9,25 @@ to Submit'). Also read are the same as records, a line an answer, and the cases 
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats import contextual_cases
+from sightline.formats.contextual_folder import INSTRUCTION, PICTURE
 from sightline.formats.files import Rows, json_rows, read_bytes, write_atomically
 from sightline.formats.jsonl import id_field, response_of
 from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, reply
 from sightline.types import Outcome, Verdict, VerdictName
 
-PICTURE, INSTRUCTION, ANSWER, CATEGORY = COLUMNS = ("image_url", "instruction", "response", "category")
-"""The columns of the tables, in the released order; that of test lacks the answers."""
-
 LAYOUT = "ConTextual's answers ({model: {image_url: response}}, or records of image_url and response)"
 
 JUDGE = "gpt-4"
 """Whose judgements were released (eval/response_eval_gpt4.py)."""
-
-LONGEST_NAME = 200
-"""Characters of a file's or a folder's name; file systems take 255 bytes."""
-
-LONGEST_PATH = 1000
-
-_ESCAPED = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9._~%+=,@()-]|^\.+|\.$")
-_RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)")
-
-
-def table_name(split: str) -> str:
-    """The name of a split's table in the data folder."""
-    return f"contextual_{split}.csv"
-
-
-def picture_path(url: str) -> str:
-    """The path of a url's picture within the data folder: the url's own path, below `images`.
-
-    Escapes (%2B) stay as they stand, so that urls which differ have paths which differ; what else could lead
-    out of the folder, hide a file, or is no name on some file system, is escaped too. A query is part of the
-    name, a fragment is not. What is no url is a path within the folder already, as drawn data have it.
-
-    >>> picture_path("https://pictures.s3.amazonaws.com/time-images/clock%2B1.JPG")
-    'images/time-images/clock%2B1.JPG'
-    >>> picture_path("https://h/a/../..//x.jpg?w=1"), picture_path("images/val-001.png")
-    ('images/a/%2E%2E/%2E%2E/%/x.jpg%3Fw=1', 'images/val-001.png')
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return f"images/{_name(url)}"
-    if not parts.scheme and not parts.netloc:
-        return _within(url.partition("#")[0])
-    asked = f"?{parts.query}" if parts.query else ""
-    path = "/".join(["images", *map(_name, (parts.path.removeprefix("/") + asked).split("/"))])
-    return path if len(path) <= LONGEST_PATH else f"images/{_digest(path)}"
 
 
 def recognises(record: dict[str, Any], benchmark: str) -> bool:
@@ -181,26 +140,3 @@ def _first(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
 
 def _write(by_url: Mapping[str, str | int], model: str, path: Path) -> None:
     write_atomically(path, [json.dumps({model: by_url}, ensure_ascii=False, indent=1).encode(), b"\n"])
-
-
-def _within(path: str) -> str:
-    """A path that is one already; steps out of the folder become names."""
-    steps = [step for step in path.replace("\0", "%00").split("/") if step]
-    return "/".join(_name(step) if step in (".", "..") else step for step in steps) or "%"
-
-
-def _name(text: str) -> str:
-    """A part of a url's path as a name; '%' for an empty one, which nothing else is written as."""
-    name = _ESCAPED.sub(_escape, text) or "%"
-    name = _RESERVED.sub(lambda found: f"%{ord(found[0][0]):02X}{found[0][1:]}", name, count=1)
-    if len(name) <= LONGEST_NAME:
-        return name
-    return f"{name[: LONGEST_NAME // 2]}~{_digest(name)}"
-
-
-def _escape(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogatepass"))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

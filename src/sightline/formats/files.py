@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import tempfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -80,14 +82,34 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
             file.write(piece)
 
 
-def refuse_overwriting(path: Path, force: bool, option: str = "--out") -> None:
-    """Raise UserError where a file that a command is to write is there already, or its folder is not."""
+def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: Iterable[Path] = ()) -> None:
+    """Raise UserError where a file that a command is to write is there already, or its folder is not, or
+    takes nothing.
+
+    What the command itself reads (`read`) is not replaced with `force` either.
+    """
     if path.is_dir():
         raise UserError("is a folder", file=path, expected=f"a file for {option}")
+    if path.exists() and any(one.exists() and path.samefile(one) for one in read):
+        raise UserError("is read, and would be replaced", file=path, expected=f"another {option}")
     if path.exists() and not force:
         raise UserError("exists already", file=path, expected=f"another {option}, or --force")
     if not path.parent.is_dir():
         raise UserError("there is no such folder", file=path.parent, expected=f"an existing one for {option}")
+    refuse_unwritable(path.parent, option)
+
+
+def refuse_unwritable(folder: Path, option: str = "--out") -> None:
+    """Raise UserError where nothing can be made in a folder, or where it would have to be made itself.
+
+    It is tried: permissions alone do not tell of a file system that takes nothing.
+    """
+    above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".", dir=above))
+    except OSError as error:
+        expected = f"a writable folder for {option}"
+        raise UserError(f"cannot be written: {error.strerror}", file=folder, expected=expected) from None
 
 
 def _whole(content: bytes, path: Path) -> Any:

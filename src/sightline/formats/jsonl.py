@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from sightline.formats.files import Rows, read_lines
 from sightline.formats.prediction import (
@@ -91,9 +91,14 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
 def read(rows: Rows, source: Source) -> list[Prediction]:
     """One answer a record. A missing variant is the setting's name where a sample has but one probe.
 
-    A failed call is `error`, `status` 'error', or a response that is null or an object.
+    A failed call is `error`, `status` 'error', or a response that is null or an object. Where several
+    versions answer one probe, as in an import of several models, the versions are the models.
     """
-    return [_prediction(record, where, source) for where, record in rows]
+    found = [_prediction(record, where, source) for where, record in rows]
+    probes = [(one.sample, one.variant, one.draw) for one in found]
+    if len(set(probes)) == len(set(zip(probes, (one.version for one in found), strict=True))):
+        return found
+    return [replace(one, model=one.version) for one in found]
 
 
 def id_field(record: Mapping[str, Any]) -> str | None:

@@ -40,10 +40,10 @@ class WholeFile:
             # A library that writes may tell of a full disk in words of its own.
             if self._refused is not None:
                 raise self._refused
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
             if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
                 self._beside.replace(self._path)
         except OSError as failure:
             raise self._failed(failure) from None
@@ -60,8 +60,12 @@ class WholeFile:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """As `__exit__`, in a thread."""
-        await asyncio.to_thread(self.__exit__, kind, error, trace)
+        """As `__exit__`; what waits for the disk in a thread, which no cancelling takes back."""
+        if kind is not None:
+            self.__exit__(kind, error, trace)
+        else:
+            ended = asyncio.get_running_loop().run_in_executor(None, self.__exit__, None, None, None)
+            await asyncio.shield(ended)
 
     def write(self, piece: bytes) -> int:
         """Add bytes; returns how many."""

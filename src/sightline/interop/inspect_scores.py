@@ -33,7 +33,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.evaluation.conclude import Description, conclude
-from sightline.evaluation.groups import judge_requests, judged, unjudged
+from sightline.evaluation.groups import judge_requests, judged, second_chances, unjudged
 from sightline.evaluation.judges import Judge, ModelJudge, Results, Rules, judge_kind
 from sightline.evaluation.plan import Row, sample_at
 from sightline.evaluation.results import Folder
@@ -42,10 +42,11 @@ from sightline.evaluation.similarity import Similarity, similarity, vector_score
 from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.formats.prediction import Prediction
 from sightline.models.embedder import embedder
-from sightline.models.inspect import chat_messages, generate_config, read_output
+from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
+from sightline.pictures import BadPicture
 from sightline.registry import benchmark as find_benchmark
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Answer, Case, Failure, Labels, Outcome, Request, Result, Verdict
+from sightline.types import Answer, Case, Failure, Labels, Outcome, PictureFile, Request, Result, Verdict
 
 NO_ANSWER = "the call failed, as the sample's error says"
 
@@ -56,7 +57,8 @@ class Member(Struct, frozen=True, omit_defaults=True):
     """The metadata of an inspect sample: a probe, the group it belongs to, and how many `members` that has.
 
     `place` is where the probe stands in the plan (`evaluation.plan.place`). `error` says why it could not be
-    asked; where `pooled`, all draws of a probe are one group.
+    asked; where `pooled`, all draws of a probe are one group. `evidence` are the pictures that a judge of an
+    answer to it is shown.
     """
 
     group: str
@@ -70,6 +72,7 @@ class Member(Struct, frozen=True, omit_defaults=True):
     options: tuple[str, ...] = ()
     pooled: bool = False
     error: str | None = None
+    evidence: tuple[PictureFile, ...] = ()
 
     def row(self, draw: int, key: str) -> Row:
         """The row of one of its answers."""
@@ -85,6 +88,7 @@ class Member(Struct, frozen=True, omit_defaults=True):
             self.options,
             error=self.error,
             pooled=self.pooled,
+            evidence=self.evidence,
         )
 
 
@@ -110,11 +114,14 @@ def verdict(description: dict[str, Any]) -> Scorer:
         group = next(unjudged([row], read))
         replies: list[Prediction] = []
         if model is not None:
-            for keyed in judge_requests([group], benchmark, [judge], ()):
-                reply = await _asked(model, keyed.request)
-                replies.append(_prediction(member, answer.draw, reply, keyed.request.key))
-        for one in replies:
-            read.put(about.benchmark, about.setting, one)
+            wanted, chance = list(judge_requests([group], benchmark, [judge], ())), 0
+            while wanted:
+                for keyed in wanted:
+                    reply = await _asked(model, keyed.request)
+                    replies.append(_prediction(member, answer.draw, reply, keyed.request.key))
+                    read.put(about.benchmark, about.setting, replies[-1])
+                chance += 1
+                wanted = list(second_chances([group], benchmark, [judge], (), read, chance))
         (scored,) = judged([group], benchmark, [judge], "first", read, ())
         return _score(scored.group.outcomes[0], Recorded(answer, replies))
 
@@ -181,7 +188,12 @@ def _result(state: TaskState, member: Member) -> Answer | Failure:
 
 
 async def _asked(model: Model, request: Request) -> Answer | Failure:
-    messages, config = chat_messages(request.messages, {}), generate_config(request.sampling)
+    try:
+        pictures = data_urls(request)
+    except BadPicture as error:
+        return Failure("permanent", str(error))
+    messages = chat_messages(request.messages, pictures)
+    config = generate_config(request.sampling, request.draw)
     return read_output(await model.generate(messages, config=config), str(model))
 
 

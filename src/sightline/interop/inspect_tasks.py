@@ -23,7 +23,7 @@ from sightline.clusters import cluster_of, look_at
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.conclude import Description
 from sightline.evaluation.judges import judge_kind, refuse_unfit
-from sightline.evaluation.plan import digest_of, place
+from sightline.evaluation.plan import digest_of, evidence_of, place
 from sightline.evaluation.prepare import Prepared, prepare
 from sightline.evaluation.spec import Spec
 from sightline.interop.inspect_scores import Member, over_groups, verdict
@@ -51,6 +51,12 @@ def iibench(**words: Any) -> Task:
 def mmr3(**words: Any) -> Task:
     """MM-R3: consistency under rephrasing, restyling and masking."""
     return _task("mmr3", words)
+
+
+@task
+def contextual(**words: Any) -> Task:
+    """ConTextual: instructions that take the text in a picture and what is around it."""
+    return _task("contextual", words)
 
 
 @task
@@ -148,13 +154,16 @@ def _refuse_unfit_judge(ready: Prepared, judge: str) -> None:
 def _samples(ready: Prepared) -> Iterator[Sample]:
     """A sample of inspect's for each probe, in the order of the plan."""
     for number, item in enumerate(ready.samples):
-        cluster = cluster_of(item, look_at(item))
         probes = list(ready.benchmark.probes(item, ready.options.benchmark))
+        seen = look_at(item, probes)
+        cluster = cluster_of(item, seen)
         for position, probe in enumerate(probes):
-            yield _sample(probe, cluster, place(number, position), len(probes))
+            yield _sample(probe, cluster, place(number, position), len(probes), evidence_of(probe, seen))
 
 
-def _sample(probe: Probe, cluster: str, where: int, members: int) -> Sample:
+def _sample(
+    probe: Probe, cluster: str, where: int, members: int, evidence: tuple[PictureFile, ...]
+) -> Sample:
     shown: str | list[Any]
     error = None
     try:
@@ -173,6 +182,7 @@ def _sample(probe: Probe, cluster: str, where: int, members: int) -> Sample:
         options=probe.options,
         pooled=probe.draws > 0,
         error=error,
+        evidence=evidence,
     )
     return Sample(
         id=f"{probe.sample}/{probe.variant}",

@@ -18,8 +18,9 @@ class Comparison(Struct, frozen=True):
     """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
     the first and of the second ones over the groups that both hold, the differences of the second from the
     first, those of each pair alone where there are several, how many groups only one of a pair has, by metric
-    and subset the groups' own values, and what was not alike in the first runs and in the second: `judge`,
-    options, and versions of what judged and measured, by name the values on either side."""
+    and subset the groups' own values, what was not alike in the first runs and in the second (`judge`,
+    options, and versions of what judged and measured, by name the values on either side), and of each run
+    that has any how many probes have no answer, and of how many."""
 
     runs: tuple[tuple[int, int], ...]
     task: str
@@ -31,3 +32,4 @@ class Comparison(Struct, frozen=True):
     alone: int
     groups: Mapping[str, Mapping[str, Paired]]
     unlike: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
+    unanswered: Mapping[int, tuple[int, int]]

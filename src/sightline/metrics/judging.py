@@ -6,7 +6,7 @@ Intervals (95 %) resample whole clusters: the answers to one item are drawn toge
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +19,7 @@ from sightline.metrics.statistics import (
     POWER_80,
     Floats,
     Interval,
+    between,
     cluster_weights,
     intervals,
     percentile_interval,
@@ -50,56 +51,10 @@ class Contrast(Struct, frozen=True):
     needed: int | None
 
     @property
-    def told_apart(self) -> bool:
-        """Whether the interval of the difference leaves 0 out."""
+    def told_apart(self) -> bool | None:
+        """Whether the interval of the difference leaves 0 out; None where there is none."""
         low, high = self.difference.low, self.difference.high
-        return low is not None and high is not None and not low <= 0 <= high
-
-
-class Row(Struct, frozen=True):
-    """A judge or a metric against people's majority, over a subset ('all', 'responder=...', 'category=...').
-
-    `roc_auc` and `spearman` are over all answers that it has read, `agreement`, `kappa` and `alpha` over
-    those that it `decided`; a metric gives numbers and decides nothing (None).
-    """
-
-    judge: str
-    subset: str
-    roc_auc: MetricValue
-    spearman: MetricValue
-    agreement: MetricValue
-    kappa: MetricValue
-    alpha: MetricValue
-    answers: int
-    decided: int | None
-
-
-class People(Struct, frozen=True):
-    """The people: how many, the answers that they rated, and those that they split over evenly.
-
-    `alpha` is Krippendorff's over all of them, `pairs` Cohen's kappa of every two, where they are few.
-    """
-
-    raters: int
-    answers: int
-    tied: int
-    alpha: MetricValue
-    pairs: list[MetricValue]
-
-
-class JudgeReport(Struct, frozen=True):
-    """A judge report. `best` has the highest ROC-AUC of those that read the most answers, `contrasts` hold
-    every other judge against it. `accepted` and `errors` are what people say of each responder's answers."""
-
-    rows: list[Row]
-    people: People
-    best: str | None
-    contrasts: list[tuple[str, Contrast]]
-    accepted: list[MetricValue]
-    errors: list[MetricValue]
-    versions: Mapping[str, str]
-    benchmarks: tuple[str, ...]
-    notes: list[str]
+        return None if low is None or high is None else not low <= 0 <= high
 
 
 def measured(
@@ -180,9 +135,9 @@ def _draws(count: int, resamples: int, seed: int) -> NDArray[np.uint16]:
 
 
 def _of(replicates: Floats) -> Interval | None:
-    """The percentile interval; None where it has no width: resamples that all agree know no spread."""
+    """The percentile interval; None where it has no width."""
     low, high = (float(bound[0]) for bound in percentile_interval(replicates[None]))
-    return Interval(low, high, "bootstrap") if low < high else None
+    return between(low, high)
 
 
 def _of_share(

@@ -83,8 +83,9 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
     0.03125
     """
     sums = np.bincount(clusters, differences)
+    # What rounding leaves of two equal similarities is no difference.
     largest = np.abs(sums).max(initial=0)
-    if not largest:
+    if largest < _CLOSE:
         return 1.0
     # Clusters of one size are alike: how many of them point upwards is binomial.
     sizes, counts = np.unique(np.round(np.abs(sums) / largest, 12), return_counts=True)

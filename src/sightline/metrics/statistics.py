@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 
 _TAIL = 0.025
 _Z = 1.959963984540054  # the normal quantile that leaves _TAIL above it
+_ROUNDING = 1e-9
 _BLOCK_BYTES = 16 << 20
 
 POWER_80 = _Z + 0.8416212335729143
@@ -28,10 +29,7 @@ class Interval(NamedTuple):
     kind: Literal["bootstrap", "wilson"]
 
     def around(self, value: float, scale: float) -> Interval:
-        """The interval times `scale`, holding `value`.
-
-        Where all clusters agree the bounds are the value itself, and rounding could leave it outside.
-        """
+        """The interval times `scale`, holding `value`: few resamples, or rounding, could leave it outside."""
         return Interval(min(value, scale * self.low), max(value, scale * self.high), self.kind)
 
 
@@ -43,7 +41,8 @@ def intervals(
     `sums` and `counts` have the shape (clusters, k); `shares` of shape (k,) says which ratios are shares
     of units that are each right or wrong. Wilson's where such a ratio has one unit in every cluster that
     counts towards it, else the cluster bootstrap; Wilson's again, over as many units as clusters, where
-    all resamples of a share agree. None with fewer than two such clusters, or where no resample holds any.
+    all resamples of a share agree. None with fewer than two such clusters, where no resample holds any, or
+    where those of a ratio that is no share agree: no interval is without width.
     """
     present = np.count_nonzero(counts, axis=0)
     single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=0)
@@ -52,15 +51,22 @@ def intervals(
     found: list[Interval | None] = [None] * len(present)
     for place in np.flatnonzero(~np.isnan(low)):
         column = drawn[place]
-        if low[place] == high[place] and shares[column]:
-            # Clusters that all agree say nothing of their spread to a bootstrap: as many units as clusters.
+        found[column] = between(float(low[place]), float(high[place]))
+        if found[column] is None and shares[column]:
             share = float(sums[:, column].sum() / counts[:, column].sum())
             found[column] = Interval(*wilson(share * int(present[column]), int(present[column])), "wilson")
-        else:
-            found[column] = Interval(float(low[place]), float(high[place]), "bootstrap")
     for column in np.flatnonzero((present >= 2) & single):
         found[column] = Interval(*wilson(int(sums[:, column].sum()), int(present[column])), "wilson")
     return found
+
+
+def between(low: float, high: float) -> Interval | None:
+    """The bootstrap's interval; None where it has no width but by rounding, or is NaN.
+
+    Clusters that all agree say nothing of their spread.
+    """
+    wide = high - low > _ROUNDING * max(1.0, abs(low), abs(high))
+    return Interval(low, high, "bootstrap") if wide else None
 
 
 def bootstrap(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> tuple[Floats, Floats]:

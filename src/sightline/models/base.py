@@ -16,7 +16,8 @@ from sightline.types import Answer, Failure, Request
 class Capabilities(Struct, frozen=True):
     """What a model can take, checked before the first call.
 
-    `likelihood`: it can say which of several answers it finds likeliest.
+    `likelihood`: it can say which of several answers it finds likeliest. `replays`: it answers by the name of
+    a probe, whatever that shows.
     """
 
     pictures: bool = True
@@ -24,6 +25,7 @@ class Capabilities(Struct, frozen=True):
     system_role: bool = True
     seed: bool = True
     likelihood: bool = False
+    replays: bool = False
     limits: PictureLimits = PictureLimits()
 
 

@@ -139,7 +139,7 @@ class InspectModel:
     async def _ask(self, request: Request) -> Answer | Failure:
         assert self._provider is not None, "asked outside 'async with'"
         try:
-            pictures = await asyncio.to_thread(_data_urls, request)
+            pictures = await asyncio.to_thread(data_urls, request)
         except BadPicture as error:
             return Failure("permanent", str(error))
         messages = chat_messages(request.messages, pictures)
@@ -293,7 +293,8 @@ def _usage(output: ModelOutput) -> Usage:
     return Usage(prompt, usage.output_tokens, usage.reasoning_tokens)
 
 
-def _data_urls(request: Request) -> dict[str, str]:
+def data_urls(request: Request) -> dict[str, str]:
+    """Each picture of a request, whole, by its path. Raises BadPicture where one cannot be read."""
     return {path: data_url(file).decode() for path, file in request.pictures.items()}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
+from sightline.models.base import Capabilities
 from sightline.models.offline import Offline
 from sightline.types import Answer, Failure, Origin, Request
 
@@ -20,6 +21,7 @@ class Replay(Offline):
     """
 
     host = "replay"
+    capabilities = Capabilities(replays=True)
 
     def __init__(self, file: str) -> None:
         self.name = f"replay/{file}"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sightline.metrics.comparison import Comparison
+from sightline.published import papers, published
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.grid import Column, Field, Table, Value, n_cell, table, value_cell
-from sightline.report.published import papers, published
 from sightline.types import MetricValue
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree")

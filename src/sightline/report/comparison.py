@@ -25,7 +25,7 @@ from sightline.types import MetricValue
 
 NOTE = (
     "difference: the second run less the first within each group, averaged over groups; its 95 % interval"
-    " resamples clusters, both runs together"
+    " resamples clusters, both runs together; none where all of them change alike"
 )
 
 DECIDES = (
@@ -74,6 +74,10 @@ def comparison_table(
     ]
     notes = [
         *_unlike(comparison),
+        *(
+            f"run {run}: {errors:,} of {probes:,} probes have no answer, and count as not right"
+            for run, (errors, probes) in comparison.unanswered.items()
+        ),
         NOTE,
         DECIDES.format("one row" if len(found) == 1 else f"{len(found)} rows"),
         *null_notes(rows),

@@ -11,7 +11,7 @@ from sightline.types import MetricValue, PublishedValue, Unit
 
 
 class Value(Struct, frozen=True):
-    """A number of this run with its 95 % interval; all None where it is undefined."""
+    """A number of this run with its 95 % interval: None where it is undefined, or has none."""
 
     value: float | None
     low: float | None = None

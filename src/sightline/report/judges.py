@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sightline.metrics.judging import Contrast, JudgeReport, People, Row
+from msgspec.structs import replace
+
+from sightline.metrics.judged import JudgeReport, People, Row
+from sightline.metrics.judging import Contrast
+from sightline.published import published_judges
 from sightline.report.grid import Cell, Column, Field, Table, Value, clusters_cell, n_cell, table, value_cell
 from sightline.report.notes import interval_notes, value_notes
-from sightline.report.published import published_judges
+from sightline.report.varied import short_names
 from sightline.types import MetricValue
 
 READ = (
@@ -27,9 +31,19 @@ POWER = (
     " standard error, which is taken to fall with the square root of the number of clusters"
 )
 
+TOLD: Mapping[bool | None, str] = {True: "yes", False: "no", None: "cannot be said"}
+"""Whether two judges are told apart; None: no resample differs from another, or there are none."""
+
+UNCORRECTED = (
+    "told apart: the 95 % interval leaves 0 out. The best is picked and held against the others on the same"
+    " answers, and nothing is corrected for how many they are: the more judges, the more often one is told"
+    " apart by chance"
+)
+
 
 def judge_tables(report: JudgeReport) -> list[Table]:
     """The judges over all answers, against the best of them, over parts of the answers, and the people."""
+    report = _shortly(report)
     parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
     return [
         _whole(report),
@@ -39,6 +53,24 @@ def judge_tables(report: JudgeReport) -> list[Table]:
         *([_errors(report.errors)] if report.errors else []),
         *([_people(report.people)] if report.people.raters > 1 else []),
     ]
+
+
+def _shortly(report: JudgeReport) -> JudgeReport:
+    """The report with short names of judges, and a note of those that are longer."""
+    short = short_names(row.judge.partition(" (")[0] for row in report.rows)
+
+    def called(judge: str) -> str:
+        name, bracket, scorer = judge.partition(" (")
+        return f"{short[name]}{bracket}{scorer}"
+
+    named = "; ".join(f"{end} is {whole}" for whole, end in short.items() if end != whole)
+    return replace(
+        report,
+        rows=[replace(row, judge=called(row.judge)) for row in report.rows],
+        best=report.best and called(report.best),
+        contrasts=[(called(judge), found) for judge, found in report.contrasts],
+        notes=[*([named] if named else []), *report.notes],
+    )
 
 
 def _whole(report: JudgeReport) -> Table:
@@ -58,7 +90,7 @@ def _against_best(report: JudgeReport) -> Table:
     fields: list[Field[tuple[str, Contrast]]] = [
         (Column("text", "judge", "judge"), lambda line: line[0]),
         (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1].difference)),
-        (Column("text", "told apart", "told_apart"), lambda line: "yes" if line[1].told_apart else "no"),
+        (Column("text", "told apart", "told_apart"), lambda line: TOLD[line[1].told_apart]),
         (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
         (Column("count", "items needed", "needed"), lambda line: line[1].needed),
         (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
@@ -68,13 +100,14 @@ def _against_best(report: JudgeReport) -> Table:
     most = max(answers.values())
     fewer = [f"{judge} ({answers[judge]:,})" for judge, _ in report.contrasts if answers[judge] < most]
     among = f" of those that read {most:,} answers, which {', '.join(fewer)} did not" if fewer else ""
-    alike = [judge for judge, one in report.contrasts if not one.told_apart]
-    also = (
-        f"; these data do not tell it from {', '.join(alike)}"
-        if alike
-        else ", and told apart from all others"
+    alike, unknown = (
+        ", ".join(judge for judge, one in report.contrasts if one.told_apart is told)
+        for told in (False, None)
     )
-    notes = [f"the highest ROC-AUC{among}: {report.best}{also}", POWER]
+    also = [f"these data do not tell it from {alike}"] if alike else []
+    also += [f"of {unknown} it cannot be said: there is no interval"] if unknown else []
+    best = "; ".join([f"the highest ROC-AUC{among}: {report.best}", *also])
+    notes = [best if also else f"{best}, and told apart from all others", UNCORRECTED, POWER]
     return table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.report.grid import Cell, Column, Table
 from sightline.report.plain import parts
@@ -37,7 +38,7 @@ def show(tables: Iterable[Table], file: IO[str] | None = None, width: int | None
         columns = wide if _least(wide) <= room else _layout(table, narrow=True)
         console.print(Text(table.title, style="bold"))
         console.width = max(room, _least(columns, SHORTEST_WORD))
-        console.print(_grid(columns, _groups(table)))
+        console.print(_grid(_hyphenated(columns, console.width), _groups(table)))
         console.width = room
         for note in ("", *table.notes):
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
@@ -124,6 +125,17 @@ def _least(columns: Sequence[_Texts], word: int = LONGEST_WORD) -> int:
     return sum(
         (min(column.least, word + column.indent) if column.wraps else column.least) + 2 for column in columns
     )
+
+
+def _hyphenated(columns: Sequence[_Texts], room: int) -> list[_Texts]:
+    """The columns, names broken behind their hyphens where they must be; where several wrap, as they are."""
+    wrapping = [column for column in columns if column.wraps]
+    if len(wrapping) != 1:
+        return list(columns)
+    (one,) = wrapping
+    width = room - sum(column.least + 2 for column in columns if column is not one) - 1 - one.indent
+    cells = ["\n".join(textwrap.fill(line, width) for line in text.split("\n")) for text in one.cells]
+    return [replace(one, cells=cells) if column is one else column for column in columns]
 
 
 def _grid(columns: Sequence[_Texts], groups: Sequence[str]) -> Grid:

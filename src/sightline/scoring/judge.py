@@ -10,7 +10,12 @@ from sightline.types import Case, Message, Picture, VerdictName, user
 
 _WORD = re.compile(r"[a-z]+")
 _JUDGEMENT = re.compile(r"judge?ment\W*:", re.IGNORECASE)
-_SAID = re.compile(r"[\W_]*(yes|no)(?![^\W_])", re.IGNORECASE)
+_SAID = re.compile(
+    r"[\W_]*(?P<lead>(?:it|that|this|(?:the|my) (?:answer|judge?ment))(?:['’]s| is) (?:an? )?[\W_]*)?"
+    r"(?P<said>yes|no)(?![^\W_])(?(lead)(?!\s+\w))(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_YES_OR_NO = re.compile(r"(?<![^\W_])(?:yes|no)(?![^\W_])")
 
 
 def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
@@ -47,8 +52,9 @@ def same_or_different(prompt: str) -> ModelScorer:
 def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> ModelScorer:
     """A judge that ends on 'Judgement: Yes' or 'No' (ConTextual, Figure 20): right is accepted.
 
-    What follows the last 'Judgement:' counts, or a bare Yes or No; anything else is asked once more, and is
-    then an unparsed verdict. `released` reads as eval/response_eval_gpt4.py does: what follows the first
+    The Yes or No that follows the last 'Judgement:' counts where the other word does not stand behind it in
+    the line ('Yes/No'), or a bare Yes or No; anything else is asked once more, and is then an unparsed
+    verdict. `released` reads as eval/response_eval_gpt4.py does: what follows the first
     'Judgement: ', in which 'Yes' wins over 'No'. Where it `sees`, the picture stands before the prompt
     (3.2.2: GPT-4V).
     """
@@ -65,7 +71,8 @@ def _judgement(reply: str) -> Reading:
     said = _SAID.match(_JUDGEMENT.split(reply)[-1]) if _JUDGEMENT.search(reply) else None
     if said is None:
         return _one_of(reply, {"yes": "right", "no": "wrong"})
-    return Reading("right" if said[1].lower() == "yes" else "wrong", reply)
+    found = {said["said"].lower(), *_YES_OR_NO.findall(said["rest"].lower())}
+    return Reading("undecided" if len(found) > 1 else "right" if "yes" in found else "wrong", reply)
 
 
 def _released_judgement(reply: str) -> Reading:

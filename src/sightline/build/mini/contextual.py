@@ -9,7 +9,7 @@ from sightline.build.mini.folder import write
 from sightline.build.scenes.boards import BOARDS
 from sightline.build.scenes.draw import png
 from sightline.build.scenes.wording import held_out
-from sightline.formats.contextual import ANSWER, COLUMNS, table_name
+from sightline.formats.contextual_folder import ANSWER, COLUMNS, table_name
 from sightline.formats.tables import csv_bytes
 
 
