@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -10,8 +9,9 @@ from typing import Self
 
 import msgspec
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import SurroundingsError
 from sightline.evaluation.groups import Judged
+from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line, read_outcomes
 from sightline.formats.released import RELEASED, write_released
 from sightline.formats.stream import LineFile
@@ -33,14 +33,8 @@ class Folder:
     @staticmethod
     def check(path: str | None) -> None:
         """Raise UserError where results cannot be written there."""
-        if path is None:
-            return
-        folder = Path(path)
-        if folder.exists() and not folder.is_dir():
-            raise UserError("is a file", file=path, expected="a folder for --out")
-        above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-        if not os.access(above, os.W_OK):
-            raise UserError("cannot be written", file=path, expected="a writable folder for --out")
+        if path is not None:
+            refuse_unwritable(Path(path))
 
     def __enter__(self) -> Self:
         """Open the files that grow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterable
@@ -88,6 +89,15 @@ def refuse_overwriting(path: Path, force: bool, option: str = "--out") -> None:
         raise UserError("exists already", file=path, expected=f"another {option}, or --force")
     if not path.parent.is_dir():
         raise UserError("there is no such folder", file=path.parent, expected=f"an existing one for {option}")
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Raise UserError where a folder that a command is to fill cannot be had."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError("is a file", file=folder, expected="a folder for --out")
+    above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not os.access(above, os.W_OK):
+        raise UserError("cannot be written", file=folder, expected="a writable folder for --out")
 
 
 def _whole(content: bytes, path: Path) -> Any:
