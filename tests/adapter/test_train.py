@@ -446,14 +446,38 @@ def test_a_loss_that_diverges_stops_at_its_step_and_the_last_checkpoint_is_kept(
     torch.save(state, tmp_path / "out" / "state.pt")
     before = (tmp_path / "out" / "state.pt").read_bytes()
     with pytest.raises(
-        UserError, match=r"the training diverges: the loss is nan at step 4, .* at first.*smaller --rate"
+        UserError, match=r"the training diverges: the loss is no number at step 4; expected a smaller --rate"
     ):
         _train(calm)
     assert (tmp_path / "out" / "state.pt").read_bytes() == before
     assert not (tmp_path / "out" / "adapter.json").exists()
 
 
-@pytest.mark.parametrize(("losses", "diverges"), [([3.0] * 30, False), ([3.0] * 20 + [8.0] * 20, True)])
+def test_a_weight_that_is_no_number_is_what_the_training_is_said_to_diverge_by(
+    folder: Folder, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attached = _attached(folder("llava"), Prefix())
+    (vectors,) = attached.weights.values()
+
+    def learn(*_: object) -> tuple[float, float]:
+        vectors.grad = torch.full_like(vectors, torch.inf)
+        return 1.0, 0.0
+
+    monkeypatch.setattr(Trainer, "_learn", learn)
+    recipe = Recipe(steps=5, batch=1, rate=0.5)
+    with pytest.raises(UserError, match="the training diverges: a weight is no number after step 1;"):
+        list(Trainer(attached, _maker(attached), read_examples([data], {}), recipe).steps())
+
+
+@pytest.mark.parametrize(
+    ("losses", "diverges"),
+    [
+        ([3.0] * 30, False),
+        ([3.0] * 20 + [8.0] * 20, True),
+        # What the last step alone came to says nothing against it.
+        ([3.0] * 20 + [8.0] * 18 + [30.0, 1.0], True),
+    ],
+)
 def test_a_loss_that_rises_far_above_where_it_began_diverges(
     losses: list[float], diverges: bool, folder: Folder, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -465,7 +489,8 @@ def test_a_loss_that_rises_far_above_where_it_began_diverges(
     said = iter(losses)
     monkeypatch.setattr(Trainer, "_learn", lambda *_: (next(said), 0.0))
     if diverges:
-        with pytest.raises(UserError, match=r"the training diverges: the loss is 8 at step \d+, 3 at first"):
+        said_so = r"diverges: over 20 steps the loss is 3 at first and (7\.\d+) up to step \d+;"
+        with pytest.raises(UserError, match=said_so):
             list(trainer.steps())
     else:
         assert len(list(trainer.steps())) == len(losses)
@@ -546,8 +571,57 @@ def test_bad_lines_are_named_before_any_step(
 def test_groups_of_one_variant_have_nothing_to_be_consistent_about(
     folder: Folder, data: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="no group has two variants"):
+    kept = [line for line in data.read_text().splitlines() if '"r2"' not in line and '"r3"' not in line]
+    with pytest.raises(UserError, match="--without leaves no group two variants; expected fewer"):
         _train(_training(folder("llava"), data, tmp_path / "out", without={"wording": ["r1", "r2"]}))
+    data.write_text("\n".join(kept))
+    with pytest.raises(UserError, match=r"no group has two variants.*sightline build"):
+        _train(_training(folder("llava"), data, tmp_path / "out", without={"wording": ["r1"]}))
+
+
+def test_the_same_groups_twice_are_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
+    twice = [str(data), f"{data.parent}/../{data.parent.name}/{data.name}"]
+    training = replace(_training(folder("llava"), data, tmp_path / "out"), data=twice)
+    with pytest.raises(UserError, match=r"groups\.jsonl: --data names it twice"):
+        _train(training)
+
+
+def test_a_training_that_did_not_help_and_settings_that_look_odd_are_told(
+    folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = _training(folder("llava"), data, tmp_path / "good", adapter=Prefix())
+    with monkeypatch.context() as patched:
+        losses = iter([3.0, 4.0, 2.0, 2.9, 3.0, 2.0, 2.5, 3.25])
+        patched.setattr(
+            "sightline.adapter.run.validate", lambda *_, **__: Validation(next(losses), 0.0, 0.0, None)
+        )
+        helped, _, _ = _train(training)
+        harmed, _, _ = _train(replace(training, out=str(tmp_path / "bad")))
+    assert helped.notes == ()
+    (note,) = harmed.notes
+    assert "no lower than without the adapter (3.0000 before, 3.2500 after): another --rate" in note
+    data.write_text("".join(line for line in data.open() if '"g0"' in line or '"g1"' in line))
+    few, _, _ = _train(
+        replace(training, out=str(tmp_path / "few"), held_out=0.1, recipe=Recipe(rate=0.1, batch=3, steps=1))
+    )
+    assert few.groups == 2
+    assert [note.partition(" is more than")[0].partition(":")[0] for note in few.notes] == [
+        "--batch 3",
+        "nothing was held out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [("file", "file: is a file; expected a folder for --out"), ("/proc/x", "/proc/x: .*expected .*--out")],
+)
+def test_a_folder_that_cannot_be_had_is_told_before_any_step(
+    out: str, said: str, folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("sightline.adapter.run.validate", lambda *_, **__: pytest.fail("was begun"))
+    with pytest.raises(UserError, match=said):
+        _train(_training(folder("llava"), data, tmp_path / out))
 
 
 def test_another_training_in_the_same_folder_is_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
@@ -595,6 +669,38 @@ def test_the_command_trains_and_run_uses_it(
     assert "hidden" in capsys.readouterr().out
     assert main([*words, "--set", "depth=3"]) == 2
     assert main([*run[:3], "baseline/chance", "--adapter", str(out)]) == 2
+
+
+@pytest.mark.parametrize("stopped_in", ["the first validation", "training"])
+def test_a_stop_tells_what_is_kept_and_what_is_begun_is_no_adapter_yet(
+    stopped_in: str,
+    folder: Folder,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        # What SIGTERM does: the step under way is not finished.
+        raise KeyboardInterrupt
+
+    place = "validate" if stopped_in == "the first validation" else "Trainer.steps"
+    monkeypatch.setattr(f"sightline.adapter.run.{place}", interrupt)
+    out, model = tmp_path / "adapter", f"hf/{folder('llava')}"
+    words = ["adapter", "train", "--model", model, "--data", str(data), "--out", str(out), "--kind", "prefix"]
+    assert main([*words, "--quiet"]) == 130
+    told = capsys.readouterr().err
+    assert "answered" not in told
+    assert main(["adapter", "show", str(out)]) == 2
+    shown = capsys.readouterr().err
+    if stopped_in == "training":
+        assert told == (
+            f"interrupted; the last checkpoint is kept in {out}, the same command goes on from there\n"
+        )
+        assert f"{out}: holds a training that is not at its end; expected the same" in shown
+    else:
+        assert told == "interrupted; no checkpoint was written yet, the same command begins anew\n"
+        assert "lacks adapter.json" in shown
 
 
 def _counts(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -670,9 +776,14 @@ def _hub(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
         ({"recipe": {"rate": -1.0}}, "--rate and --consistency must be above 0"),
         ({"recipe": {"consistency": 2.0}}, "--consistency has no effect with --loss ce"),
         ({"adapter": Prefix(prefix=0)}, "--set prefix is too small"),
+        (
+            {"adapter": Prefix(prefix=100_000)},
+            r"the adapter's prefix 100,000; expected --set prefix=\d+ at most",
+        ),
         ({"held_out": 1.5}, "--held-out is no share"),
         ({"held_out": 0, "embedder": "all-MiniLM-L6-v2"}, "--embedder has no effect"),
         ({"model_args": {"adapter": "old"}}, "trained on a model without one"),
+        ({"model": "openai/gpt-4o"}, "openai/gpt-4o is no local model"),
     ],
 )
 def test_numbers_out_of_range_and_options_without_effect_are_refused(

@@ -85,22 +85,22 @@ class Maker:
         """The answer's tokens, with the one that ends it."""
         asked = replace(prompt, request=replace(prompt.request, choices=(example.answer,)))
         answer = [*choice_tokens(self._loaded, asked)[0], *self._end]
-        room = self._loaded.positions
-        most = (
-            self._longest
-            if room is None or self._loaded.is_seq2seq
-            else min(self._longest, room - self._ahead - prompt.tokens)
-        )
-        if len(answer) > most:
+        key, length = example.request.key, len(answer)
+        if length > self._longest:
             raise UserError(
-                f"the answer has {len(answer)} tokens",
-                record=example.request.key,
-                expected=f"at most {most}, with the one that ends it"
-                + (
-                    " (--max-target)"
-                    if most == self._longest
-                    else ": the model holds no more behind the prompt"
-                ),
+                f"the answer has {length} tokens",
+                record=key,
+                expected=f"at most {self._longest}, with the one that ends it (--max-target)",
+            )
+        if self._loaded.positions is None or self._loaded.is_seq2seq:
+            return answer
+        free = self._loaded.positions - prompt.tokens - length
+        if self._ahead > free:
+            raise UserError(
+                f"the model holds {self._loaded.positions:,} tokens: the prompt has {prompt.tokens:,}, the"
+                f" answer {length:,}, the adapter's prefix {self._ahead:,}",
+                record=key,
+                expected=f"--set prefix={free} at most" if free > 0 else "a shorter prompt or answer",
             )
         return answer
 

@@ -67,7 +67,6 @@ class Checkpoint:
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Write the state, then the log."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         entries = msgspec.to_builtins(self.entries)
         with WholeFile(self._folder / STATE) as file:
             content = {"training": self.training, "state": dict(state), "entries": entries}
@@ -75,7 +74,16 @@ class Checkpoint:
         self._write_log()
 
     def begin(self) -> None:
-        """Note that nothing is done yet: step 0 is the model without the adapter."""
+        """Make the folder, and note that nothing is done yet: step 0 is the model without the adapter.
+
+        Raises UserError where the folder cannot be made.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot be made ({error.strerror})", file=self._folder, expected="another --out"
+            ) from None
         self.entries = [Entry(0)]
 
     def done(self, step: Step) -> None:

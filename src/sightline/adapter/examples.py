@@ -37,21 +37,26 @@ def read_examples(files: Sequence[Path], without: Without) -> Examples:
     """The variants of each group, but for the original, each with its first reference.
 
     Raises UserError where a file is wrong, a line has no reference or no picture that can be read, a label
-    of `without` occurs nowhere, or no group has two variants.
+    of `without` occurs nowhere, or no group has two variants, by itself or after `without`.
     """
     groups: Examples = []
     known: dict[str, PictureFile] = {}
     met: set[tuple[str, str]] = set()
+    several = False
     for file in files:
         for name, lines in by_group(read_groups(file)).items():
             met.update((label, str(value)) for line in lines for label, value in line.labels.items())
-            kept = [line for line in lines if line.variant != ORIGINAL and not _is_left_out(line, without)]
+            variants = [line for line in lines if line.variant != ORIGINAL]
+            kept = [line for line in variants if not _is_left_out(line, without)]
+            several = several or len(variants) > 1
             if len(kept) > 1:
                 groups.append([_example(line, file, f"{file} {name}", known) for line in kept])
     for label, values in without.items():
         for value in values:
             if (label, value) not in met:
                 raise UserError(f"--without {label}={value}: no line has that label", file=files[0])
+    if several and not groups:
+        raise UserError("--without leaves no group two variants", file=files[0], expected="fewer of them")
     if not groups:
         raise UserError(
             "no group has two variants, so there is nothing to be consistent about",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,10 +21,11 @@ from sightline.adapter.saved import SETTINGS, Settings, save_adapter
 from sightline.adapter.train import CONSISTENCY, Recipe, Step, Trainer
 from sightline.adapter.validate import Validation, validate
 from sightline.errors import UserError
+from sightline.formats.files import refuse_unwritable
 from sightline.models.embedder import embedder
 from sightline.models.local.load import Loaded, load
 from sightline.models.local.model import LocalModel
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.resolve import ModelOptions, refuse_remote, resolve
 from sightline.progress import progress
 
 
@@ -53,13 +54,14 @@ class Training(Struct, frozen=True, kw_only=True):
 
 
 class Trained(Struct, frozen=True):
-    """The adapter that was made: how many numbers it holds, of how many groups it learned, and validation
-    of the model without and with it, where groups were held out."""
+    """The adapter that was made: how many numbers it holds, of how many groups it learned, validation of
+    the model without and with it, where groups were held out, and what there is to tell of the training."""
 
     folder: str
     parameters: int
     groups: int
     validations: Sequence[Validation]
+    notes: Sequence[str] = ()
 
 
 Tell = Callable[[Step, Validation | None], None]
@@ -82,6 +84,7 @@ def train_adapter(
     _refuse_odd(training)
     stop = stop or Event()
     folder, files = Path(training.out), [Path(name) for name in training.data]
+    refuse_unwritable(folder)
     if (folder / SETTINGS).exists():
         raise UserError("holds an adapter already", file=folder, expected="another --out")
     groups = read_examples(files, training.without)
@@ -137,7 +140,9 @@ def train_adapter(
     save_adapter(folder, settings, attached.weights)
     checkpoint.end()
     parameters = sum(weight.numel() for weight in attached.weights.values())
-    return Trained(str(folder), parameters, len(learned), checkpoint.validations())
+    validations = checkpoint.validations()
+    notes = tuple(_notes(training, len(learned), len(held), validations))
+    return Trained(str(folder), parameters, len(learned), validations, notes)
 
 
 def _refuse_odd(training: Training) -> None:
@@ -162,8 +167,32 @@ def _refuse_odd(training: Training) -> None:
         raise UserError("--consistency has no effect with --loss ce", expected="--loss ce+consistency")
     if training.embedder is not None and not training.held_out:
         raise UserError("--embedder has no effect with --held-out 0", expected="groups held out")
+    files = [Path(name).resolve() for name in training.data]
+    for file in files:
+        if files.count(file) > 1:
+            raise UserError("--data names it twice", file=file, expected="each groups file once")
+    refuse_remote(training.model)
     if "adapter" in training.model_args:
         raise UserError("an adapter is trained on a model without one", expected="no --model-arg adapter")
+
+
+def _notes(training: Training, learned: int, held: int, validations: Sequence[Validation]) -> Iterator[str]:
+    """What looks like a mistake, and is none for certain."""
+    if training.recipe.batch > learned:
+        yield (
+            f"--batch {training.recipe.batch:,} is more than the {learned:,} groups of the training: a step"
+            " shows some several times"
+        )
+    if training.held_out and not held:
+        yield (
+            f"nothing was held out: of {learned:,} groups, those that share a picture together, none can be"
+            f" spared for --held-out {training.held_out:g}"
+        )
+    if validations and validations[-1].loss >= validations[0].loss:
+        yield (
+            f"the held-out loss is no lower than without the adapter ({validations[0].loss:.4f} before,"
+            f" {validations[-1].loss:.4f} after): another --rate, or more --steps"
+        )
 
 
 def _maker(training: Training, model: LocalModel, loaded: Loaded, *, ahead: int = 0) -> Maker:
@@ -228,6 +257,5 @@ def _versions(attached: Attached) -> dict[str, int]:
 
 def _model(training: Training) -> LocalModel:
     model = resolve(training.model, ModelOptions(args=training.model_args))[0]
-    if not isinstance(model, LocalModel):
-        raise UserError(f"{training.model} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
+    assert isinstance(model, LocalModel)
     return model

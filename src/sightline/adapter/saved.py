@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from sightline.adapter.attach import attach, merge
+from sightline.adapter.checkpoint import STATE
 from sightline.adapter.examples import sources_of
 from sightline.adapter.kinds import Kind, Lora
 from sightline.errors import UserError
@@ -129,6 +130,12 @@ def read_settings(folder: Path) -> Settings:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Settings)
     except FileNotFoundError:
+        if (folder / STATE).exists():
+            raise UserError(
+                "holds a training that is not at its end",
+                file=folder,
+                expected="the same `sightline adapter train` again, which goes on",
+            ) from None
         raise UserError(
             f"lacks {SETTINGS}", file=folder, expected="a folder that `sightline adapter train` made"
         ) from None

@@ -96,7 +96,7 @@ class Trainer:
         self._refuse_divergence()
         self._optimizer.step()
         if not all(bool(weight.isfinite().all()) for weight in self._attached.weights.values()):
-            raise self._diverged(loss)
+            raise self._diverged("a weight is no number after")
         return Step(self.done + 1, loss, apart)
 
     def _learn(self, groups: Sequence[Sequence[Ready]], tokens: int, count: int) -> tuple[float, float]:
@@ -128,14 +128,15 @@ class Trainer:
         first, last = self._losses[:WINDOW], self._losses[-WINDOW:]
         # One more than twice: a model that is right already may begin near zero.
         has_risen = len(last) == WINDOW and sum(last) > 2 * sum(first) + WINDOW
-        if not math.isfinite(last[-1]) or has_risen:
-            raise self._diverged(last[-1])
+        if not math.isfinite(last[-1]):
+            raise self._diverged("the loss is no number at")
+        if has_risen:
+            before, now = sum(first) / WINDOW, sum(last) / WINDOW
+            raise self._diverged(f"over {WINDOW} steps the loss is {before:.3g} at first and {now:.3g} up to")
 
-    def _diverged(self, loss: float) -> DivergedError:
+    def _diverged(self, what: str) -> DivergedError:
         return DivergedError(
-            f"the training diverges: the loss is {loss:.3g} at step {self.done + 1},"
-            f" {self._losses[0]:.3g} at first",
-            expected="a smaller --rate",
+            f"the training diverges: {what} step {self.done + 1}", expected="a smaller --rate"
         )
 
 

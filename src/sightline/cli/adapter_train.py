@@ -24,7 +24,7 @@ SUMMARY = "train an adapter for a frozen local model on what `sightline build` m
 EXAMPLE = """examples:
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
-      --steps 400 --rate 1e-3 --out adapter
+      --rate 1e-3 --steps 200 --batch 8 --out adapter
   sightline run mmr3:restyling --model mini --adapter adapter --data quickstart/mmr3
 
   sightline adapter train --model hf/llava-hf/llava-1.5-7b-hf --data restyled --loss ce+consistency \\
@@ -144,10 +144,21 @@ def execute(options: argparse.Namespace) -> int:
     try:
         more: dict[str, Any] = {} if options.quiet else {"tell": _tell, "progress_shown": True}
         trained = train_adapter(training, stop=stop, **more)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(Path(options.out))) from None
     finally:
         signal.signal(signal.SIGINT, before)
     _print(trained, options.json)
     return 0
+
+
+def _kept(folder: Path) -> str:
+    """What is left of a training that was stopped."""
+    from sightline.adapter.checkpoint import STATE
+
+    if (folder / STATE).exists():
+        return f"the last checkpoint is kept in {folder}, the same command goes on from there"
+    return "no checkpoint was written yet, the same command begins anew"
 
 
 def _groups(word: str) -> str:
@@ -200,3 +211,5 @@ def _print(trained: Trained, as_json: bool) -> None:
     if trained.validations:
         print(f"before: {_said(trained.validations[0])}")
         print(f"after:  {_said(trained.validations[-1])}")
+    for note in trained.notes:
+        print(f"note: {note}")

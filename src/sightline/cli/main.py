@@ -78,8 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _stop(error, FAILED, debug)
     except Exception as error:
         return _stop(error, FAILED, debug, f"this should not happen ({error!r}); --debug shows where")
-    except KeyboardInterrupt:
-        print("interrupted; everything answered so far is kept, the same command goes on", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        kept = str(interruption) or "everything answered so far is kept, the same command goes on"
+        print(f"interrupted; {kept}", file=sys.stderr)
         return INTERRUPTED
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import SurroundingsError
 from sightline.evaluation.groups import Judged
 from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line, read_outcomes
@@ -33,12 +33,8 @@ class Folder:
     @staticmethod
     def check(path: str | None) -> None:
         """Raise UserError where results cannot be written there."""
-        if path is None:
-            return
-        folder = Path(path)
-        if folder.exists() and not folder.is_dir():
-            raise UserError("is a file", file=path, expected="a folder for --out")
-        refuse_unwritable(folder)
+        if path is not None:
+            refuse_unwritable(Path(path))
 
     def __enter__(self) -> Self:
         """Open the files that grow."""

@@ -104,6 +104,8 @@ def refuse_unwritable(folder: Path, option: str = "--out") -> None:
 
     It is tried: permissions alone do not tell of a file system that takes nothing.
     """
+    if folder.exists() and not folder.is_dir():
+        raise UserError("is a file", file=folder, expected=f"a folder for {option}")
     above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
         os.rmdir(tempfile.mkdtemp(prefix=".", dir=above))

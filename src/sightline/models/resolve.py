@@ -136,9 +136,14 @@ def model_folder(spec: str) -> Path:
 
     if spec == "mini":
         return MINI
-    if not spec.startswith("hf/"):
-        raise UserError(f"{spec} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
+    refuse_remote(spec)
     return find_config(spec.removeprefix("hf/"))
+
+
+def refuse_remote(spec: str) -> None:
+    """Raise UserError for a name that is none of a local model, before a key is asked for."""
+    if spec != "mini" and not spec.startswith("hf/"):
+        raise UserError(f"{spec} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
 
 
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
