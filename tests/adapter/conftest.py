@@ -1,7 +1,18 @@
-"""Tiny models for the tests of adapters."""
+"""Tiny models for the tests of adapters, and what they are trained on."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from tests.tiny_models import asking, folder, one_thread, pictures
 
 __all__ = ["asking", "folder", "one_thread", "pictures"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Groups to train on."""
+    from tests.adapter.training import write_groups
+
+    return write_groups(tmp_path / "data", seed=0)

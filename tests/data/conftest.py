@@ -10,6 +10,7 @@ import re
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -129,7 +130,9 @@ class Server:
         piece = self.content[start : self.cut]
         # Counted first: a client that has all of it may look before this thread goes on.
         self.sent += len(piece)
-        handler.wfile.write(piece)
+        # A client that had enough hangs up.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            handler.wfile.write(piece)
 
 
 @pytest.fixture

@@ -1,0 +1,117 @@
+"""Going on after a stop."""
+
+from __future__ import annotations
+
+import json
+import resource
+import tracemalloc
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
+    pytest.skip("needs the extra 'adapter'", allow_module_level=True)
+
+import torch
+from tests.adapter.training import (
+    KINDS,
+    Folder,
+    digests,
+    run_training,
+    small_training,
+)
+
+from sightline.adapter.checkpoint import Checkpoint
+from sightline.adapter.run import train_adapter
+from sightline.adapter.train import Step
+from sightline.adapter.validate import Validation
+from sightline.errors import SurroundingsError, UserError
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "loss"),
+    [
+        ("llava", "bilstm", "ce"),
+        ("llava", "bilstm", "ce+consistency"),
+        ("llava", "lora", "ce"),
+        ("blip2_t5", "prefix", "ce"),
+    ],
+)
+def test_stopped_anywhere_it_ends_at_the_same_weights(
+    name: str, kind: str, loss: Any, folder: Folder, data: Path, tmp_path: Path
+) -> None:
+    whole, parted = (
+        small_training(folder(name), data, tmp_path / way, adapter=KINDS[kind], recipe={"loss": loss})
+        for way in ("whole", "parted")
+    )
+    run_training(whole)
+    with pytest.raises(KeyboardInterrupt):
+        run_training(parted, stopped_in=3)
+    # As kill -9 leaves it: the steps since the last checkpoint are lost.
+    died: list[int] = []
+
+    def die(step: Step, _: Validation | None) -> None:
+        died.append(step.number)
+        if step.number == 5:
+            raise SystemExit(9)
+
+    with pytest.raises(SystemExit):
+        train_adapter(parted, die)
+    assert died == [4, 5]
+    _, steps, _ = run_training(parted)
+    assert [step.number for step in steps] == [5, 6]
+    assert digests(tmp_path / "parted") == digests(tmp_path / "whole")
+    logs = [(tmp_path / way / "log.jsonl").read_text().splitlines() for way in ("parted", "whole")]
+    for log in logs:
+        entries = [json.loads(line) for line in log]
+        assert [entry["step"] for entry in entries if "validation" in entry] == [0, 2, 4, 6]
+        assert [entry["step"] for entry in entries] == list(range(7))
+    assert not (tmp_path / "parted" / "state.pt").exists()
+
+
+def test_a_disk_that_is_full_loses_no_checkpoint(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, {"seed": 1})
+    checkpoint.begin()
+    checkpoint.write({"weights": torch.zeros(10)})
+    before = (tmp_path / "state.pt").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
+        with pytest.raises(SurroundingsError, match=r"state\.pt: cannot be written"):
+            checkpoint.write({"weights": torch.zeros(10**6)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (tmp_path / "state.pt").read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"state.pt", "log.jsonl"}
+
+
+def test_a_checkpoint_is_written_from_the_weights_and_not_from_a_copy(tmp_path: Path) -> None:
+    weights = torch.arange(8 * 2**20, dtype=torch.float32)
+    checkpoint = Checkpoint(tmp_path, {"seed": 1})
+    checkpoint.begin()
+    tracemalloc.start()
+    try:
+        checkpoint.write({"weights": weights})
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < weights.nbytes / 4
+    state = Checkpoint(tmp_path, {"seed": 1}).read()
+    assert state is not None
+    assert torch.equal(state["weights"], weights)
+
+
+def test_another_training_in_the_same_folder_is_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_training(small_training(folder("llava"), data, tmp_path / "out"), stopped_in=3)
+    with pytest.raises(UserError, match=r"field rate: another training was begun here \(found 0.02\)"):
+        run_training(small_training(folder("llava"), data, tmp_path / "out", recipe={"rate": 0.01}))
+    with pytest.raises(UserError, match=r"field model: another training was begun here"):
+        run_training(
+            small_training(folder("llava"), data, tmp_path / "out", model_args={"template": "plain"})
+        )
+    run_training(small_training(folder("llava"), data, tmp_path / "out"))
+    with pytest.raises(UserError, match="holds an adapter already"):
+        run_training(small_training(folder("llava"), data, tmp_path / "out"))

@@ -1,0 +1,214 @@
+"""`sightline adapter train` and `show`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
+    pytest.skip("needs the extra 'adapter'", allow_module_level=True)
+
+from msgspec.structs import replace
+from tests.adapter.training import Folder, attached_to, run_training, small_training, write_groups
+
+from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
+from sightline.adapter.run import train_adapter
+from sightline.cli.main import main
+from sightline.errors import UserError
+
+
+def test_training_is_said_to_begin_once_the_data_are_checked(
+    folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, int]] = []
+
+    @contextmanager
+    def progress(title: str, total: int, unit: str, *, done: int = 0, shown: bool) -> Iterator[Any]:
+        assert shown
+        told.append((title, done))
+
+        def advance(more: int) -> None:
+            told[-1] = (title, told[-1][1] + more)
+
+        yield advance
+
+    monkeypatch.setattr("sightline.adapter.run.progress", progress)
+    training = small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix())
+    with pytest.raises(UserError, match="--max-target"):
+        train_adapter(replace(training, longest=1), progress_shown=True)
+    assert told == [("checking", 0)]
+    stop = Event()
+    with pytest.raises(KeyboardInterrupt):
+        train_adapter(training, lambda *_: stop.set(), stop=stop, progress_shown=True)
+    assert told[1:] == [("checking", 24), ("training", 1)]
+    train_adapter(training, progress_shown=True)
+    assert told[3:] == [("checking", 24), ("training", 6)]
+
+
+def test_the_command_trains_and_run_uses_it(
+    folder: Folder, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, model = tmp_path / "adapter", f"hf/{folder('llava')}"
+    words = ["adapter", "train", "--model", model, "--data", str(data.parent), "--out", str(out)]
+    words += [
+        "--steps",
+        "4",
+        "--kind",
+        "bilstm",
+        "--set",
+        "hidden=6",
+        "--rate",
+        "0.01",
+        "--without",
+        "wording=r3",
+    ]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert "parameters, trained on" in told.out
+    assert "step 4: loss" in told.err
+    other = write_groups(tmp_path / "other", seed=1)
+    run = ["run", f"groups:{other}", "--model", model, "--quiet", "--store", str(tmp_path / "s.db")]
+    run += ["--set", "embedder=none", "--gen", "max_tokens=4", "--json"]
+    identities = []
+    for more in ([], ["--adapter", str(out)]):
+        assert main([*run, *more]) == 0
+        identities.append(json.loads(capsys.readouterr().out)["model_identity"])
+    assert identities[1].startswith(f"{identities[0]} adapter ")
+    assert main(["adapter", "show", str(out)]) == 0
+    assert "hidden" in capsys.readouterr().out
+    assert main([*words, "--set", "depth=3"]) == 2
+    assert main([*run[:3], "baseline/chance", "--adapter", str(out)]) == 2
+
+
+@pytest.mark.parametrize("stopped_in", ["the first validation", "training"])
+def test_a_stop_tells_what_is_kept_and_what_is_begun_is_no_adapter_yet(
+    stopped_in: str,
+    folder: Folder,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        # What SIGTERM does: the step under way is not finished.
+        raise KeyboardInterrupt
+
+    place = "validate" if stopped_in == "the first validation" else "Trainer.steps"
+    monkeypatch.setattr(f"sightline.adapter.run.{place}", interrupt)
+    out, model = tmp_path / "adapter", f"hf/{folder('llava')}"
+    words = ["adapter", "train", "--model", model, "--data", str(data), "--out", str(out), "--kind", "prefix"]
+    assert main([*words, "--quiet"]) == 130
+    told = capsys.readouterr().err
+    assert "answered" not in told
+    assert main(["adapter", "show", str(out)]) == 2
+    shown = capsys.readouterr().err
+    if stopped_in == "training":
+        assert told == (
+            f"interrupted; the last checkpoint is kept in {out}, the same command goes on from there\n"
+        )
+        assert f"{out}: holds a training that is not at its end; expected the same" in shown
+    else:
+        assert told == "interrupted; no checkpoint was written yet, the same command begins anew\n"
+        assert "lacks adapter.json" in shown
+
+
+def _counts(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["adapter", "show", *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_size_for_a_model_is_told_from_its_configuration_alone(
+    folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_bytes((folder("llava") / "config.json").read_bytes())
+    kinds: dict[str, Kind] = {"bilstm": BiLstm(), "prefix": Prefix(), "lora": Lora()}
+    for name, kind in kinds.items():
+        found = _counts(["--model", f"hf/{tmp_path}", "--kind", name], capsys)
+        weights = attached_to(folder("llava"), kind).weights
+        assert found["adapter"] == sum(weight.numel() for weight in weights.values())
+        assert found["width"] == 32
+
+
+def test_of_a_model_of_the_hub_config_json_alone_is_fetched(
+    folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants: Any = import_module("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    config = (folder("llava") / "config.json").read_bytes()
+    with _hub({"/org/tiny/resolve/main/config.json": config}) as (address, asked):
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        words = ["--kind", "prefix", "--model"]
+        assert _counts([*words, "hf/org/tiny"], capsys) == _counts([*words, f"hf/{folder('llava')}"], capsys)
+        assert {path for path in asked if path.startswith("/org")} == {"/org/tiny/resolve/main/config.json"}
+        assert main(["adapter", "show", *words, "hf/org/other"]) == 2
+    assert "'org/other' cannot be had from the Hugging Face Hub" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*") if path.is_symlink()] == ["config.json"]
+
+
+@contextmanager
+def _hub(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
+    """A server with these files, as the Hub has them: its address, and the paths that it is asked for."""
+    asked: list[str] = []
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            asked.append(self.path)
+            content = files.get(self.path)
+            self.send_response(404 if content is None else 200)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.send_header("ETag", f'"{hashlib.sha1(content or b"").hexdigest()}"')
+            self.send_header("X-Repo-Commit", "0" * 40)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.do_HEAD()
+            self.wfile.write(files.get(self.path, b""))
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"recipe": {"steps": 0}}, "--steps is too small"),
+        ({"recipe": {"accumulate": 0}}, "--accumulate is too small"),
+        ({"recipe": {"rate": -1.0}}, "--rate and --consistency must be above 0"),
+        ({"recipe": {"consistency": 2.0}}, "--consistency has no effect with --loss ce"),
+        ({"adapter": Prefix(prefix=0)}, "--set prefix is too small"),
+        (
+            {"adapter": Prefix(prefix=100_000)},
+            r"the adapter's prefix 100,000; expected --set prefix=\d+ at most",
+        ),
+        ({"held_out": 1.5}, "--held-out is no share"),
+        ({"held_out": 0, "embedder": "all-MiniLM-L6-v2"}, "--embedder has no effect"),
+        ({"model_args": {"adapter": "old"}}, "trained on a model without one"),
+        ({"model": "openai/gpt-4o"}, "openai/gpt-4o is no local model"),
+    ],
+)
+def test_numbers_out_of_range_and_options_without_effect_are_refused(
+    change: dict[str, Any], said: str, folder: Folder, data: Path, tmp_path: Path
+) -> None:
+    training = small_training(folder("llava"), data, tmp_path / "out", recipe=change.pop("recipe", {}))
+    with pytest.raises(UserError, match=said):
+        run_training(replace(training, **change))
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,123 @@
+"""What is trained on, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
+    pytest.skip("needs the extra 'adapter'", allow_module_level=True)
+
+from msgspec.structs import replace
+from PIL import Image
+from tests.adapter.training import Folder, run_training, small_training, write_groups
+
+import sightline
+from sightline.adapter.examples import read_examples, split
+from sightline.adapter.kinds import Prefix
+from sightline.cli.main import main
+from sightline.errors import UserError
+
+
+def test_groups_of_one_picture_are_on_one_side(data: Path) -> None:
+    learned, held = split(read_examples([data], {}), 0.25, seed=1)
+    sides = [
+        {picture.digest for group in side for one in group for picture in one.request.pictures.values()}
+        for side in (learned, held)
+    ]
+    assert (len(learned), len(held)) == (6, 2)
+    assert not sides[0] & sides[1]
+
+
+def test_lines_with_a_label_are_left_out_and_a_label_that_no_line_has_is_told(data: Path) -> None:
+    groups = read_examples([data], {"wording": ["r2"]})
+    assert {len(group) for group in groups} == {2}
+    with pytest.raises(UserError, match="--without wording=r9: no line has that label"):
+        read_examples([data], {"wording": ["r9"]})
+
+
+def test_what_a_test_shows_must_not_be_trained_on(folder: Folder, data: Path, tmp_path: Path) -> None:
+    other = write_groups(tmp_path / "other", seed=1)
+    run_training(small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix(), test=[str(other)]))
+    (tmp_path / "other" / "0.png").write_bytes((data.parent / "2.png").read_bytes())
+    with pytest.raises(
+        UserError, match=r"record g0/original: shows a picture of the training, there as g2/original"
+    ):
+        run_training(small_training(folder("llava"), data, tmp_path / "again", test=[str(other)]))
+
+
+def test_pictures_that_a_builder_made_of_one_source_are_the_same(folder: Folder, tmp_path: Path) -> None:
+    Image.effect_noise((64, 64), 80).convert("RGB").save(tmp_path / "photo.png")
+    sources = tmp_path / "sources.jsonl"
+    sources.write_text(json.dumps({"id": "a", "image": "photo.png", "references": ["noise"]}))
+    for name, kind in (("one", "jpeg"), ("two", "blur")):
+        words = ["build", "perturb", str(sources), "--kind", kind, "--out", str(tmp_path / name), "--quiet"]
+        assert main(words) == 0
+    files = [tmp_path / name / "groups.jsonl" for name in ("one", "two")]
+    training = small_training(folder("llava"), files[0], tmp_path / "out", adapter=Prefix())
+    with pytest.raises(UserError, match="shows a picture of the training"):
+        run_training(replace(training, test=[str(files[1])]))
+    # The run knows it by the manifest alone: the other folder's pictures are other files.
+    run_training(replace(training, held_out=0))
+    options: dict[str, Any] = {"set": {"embedder": "none"}, "gen": {"max_tokens": 2}}
+    options |= {"model": training.model, "store": str(tmp_path / "s.db")}
+    task, adapter = f"groups:{files[1]}", {"adapter": str(tmp_path / "out")}
+    run = sightline.run(task, **options, model_args=adapter)
+    (note,) = [note for note in run.result.notes if "was made from" in note]
+    assert note.startswith(f"1 of the 1 pictures that {files[1].parent} was made from were shown to")
+    assert run.result.errors == 0
+    (files[1].parent / "manifest.json").write_text("{}")
+    for args in ({}, adapter):
+        assert not sightline.run(task, **options, model_args=args).result.notes
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"references": []}, r"record g0/r1, field references: has no reference"),
+        ({"references": ["a dog " * 40]}, r"record .*g0 r1: the answer has \d+ tokens.*--max-target"),
+        ({"images": ["gone.png"]}, r"record g0/r1: a picture cannot be used: .*gone.png"),
+        ({"prompt": "a " * 300}, r"record .*g0 r1: the model cannot be asked this: .*no room"),
+    ],
+)
+def test_bad_lines_are_named_before_any_step(
+    change: dict[str, Any], said: str, folder: Folder, data: Path, tmp_path: Path
+) -> None:
+    lines = [json.loads(line) for line in data.read_text().splitlines()]
+    lines[1] |= change
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match=said):
+        run_training(small_training(folder("llava"), data, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_groups_of_one_variant_have_nothing_to_be_consistent_about(
+    folder: Folder, data: Path, tmp_path: Path
+) -> None:
+    kept = [line for line in data.read_text().splitlines() if '"r2"' not in line and '"r3"' not in line]
+    with pytest.raises(UserError, match="--without leaves no group two variants; expected fewer"):
+        run_training(
+            small_training(folder("llava"), data, tmp_path / "out", without={"wording": ["r1", "r2"]})
+        )
+    data.write_text("\n".join(kept))
+    with pytest.raises(UserError, match=r"no group has two variants.*sightline build"):
+        run_training(small_training(folder("llava"), data, tmp_path / "out", without={"wording": ["r1"]}))
+
+
+def test_the_same_groups_twice_are_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
+    twice = [str(data), f"{data.parent}/../{data.parent.name}/{data.name}"]
+    training = replace(small_training(folder("llava"), data, tmp_path / "out"), data=twice)
+    with pytest.raises(UserError, match=r"groups\.jsonl: --data names it twice"):
+        run_training(training)
+
+
+def test_examples_with_and_without_pictures_do_not_mix(folder: Folder, data: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in data.read_text().splitlines()]
+    lines[1]["images"] = []
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match="some examples show a picture and others none"):
+        run_training(small_training(folder("llava"), data, tmp_path / "out"))

@@ -1,0 +1,104 @@
+"""Small trainings for the tests of adapters: their data, and how they are run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import torch
+from PIL import Image
+
+from sightline.adapter.attach import Attached, attach
+from sightline.adapter.batch import Maker
+from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
+from sightline.adapter.run import Trained, Training, train_adapter
+from sightline.adapter.train import Recipe, Step
+from sightline.adapter.validate import Validation
+from sightline.models.local.load import load
+from sightline.models.local.model import LocalModel
+
+Folder = Callable[[str], Path]
+KINDS: dict[str, Kind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(), "lora": Lora(rank=2)}
+ARCHITECTURES = ("llava", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
+ANSWERS = ("a cat", "a red dog", "blue", "no")
+
+
+def write_groups(folder: Path, seed: int) -> Path:
+    """Eight groups of three wordings about four pictures, the answers of two lengths."""
+    folder.mkdir()
+    lines = []
+    for number in range(8):
+        picture = f"{number % 4}.png"
+        Image.new("RGB", (40, 40), (60 * (number % 4), 255 - 60 * (number % 4), 50 * seed)).save(
+            folder / picture
+        )
+        for variant, prompt in (
+            ("original", "?"),
+            ("r1", "what is this"),
+            ("r2", "what a dog"),
+            ("r3", "is it the cat"),
+        ):
+            lines.append(
+                {
+                    "group": f"g{number}",
+                    "variant": variant,
+                    "images": [picture],
+                    "prompt": prompt,
+                    "references": [ANSWERS[number % 4]],
+                    "labels": {"wording": variant},
+                }
+            )
+    (folder / "groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder / "groups.jsonl"
+
+
+def small_training(model: Path, data: Path, out: Path, **more: Any) -> Training:
+    recipe = {"steps": 6, "batch": 2, "rate": 0.02, "seed": 5, **more.pop("recipe", {})}
+    return Training(
+        model=f"hf/{model}",
+        data=[str(data)],
+        out=str(out),
+        recipe=Recipe(**recipe),
+        **{"every": 2, "held_out": 0.25, **more},
+    )
+
+
+def run_training(
+    training: Training, *, stopped_in: int | None = None
+) -> tuple[Trained, list[Step], list[Validation]]:
+    """The whole training, or, with KeyboardInterrupt, as far as the step that Ctrl-C is pressed in."""
+    steps: list[Step] = []
+    seen: list[Validation] = []
+    stop = Event()
+
+    def tell(step: Step, validation: Validation | None) -> None:
+        steps.append(step)
+        seen.extend([validation] if validation else [])
+        if step.number + 1 == stopped_in:
+            stop.set()
+
+    return train_adapter(training, tell, stop=stop), steps, seen
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.iterdir())
+        if path.name.startswith("adapter")
+    }
+
+
+def attached_to(model: Path, kind: Kind) -> Attached:
+    """The model with an adapter, the same each time."""
+    plain = LocalModel(model, name="hf/tiny")
+    loaded = load(plain.checkpoint, plain.args)
+    torch.manual_seed(2)
+    return attach(loaded, kind)
+
+
+def maker_of(attached: Attached) -> Maker:
+    return Maker(attached.loaded, "auto", room=0, longest=20)
