@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BITS = 256
 DISTANCE = 48
 """Bits of BITS up to which two pictures are taken for one. Measured on II-Bench's 1,222 distinct pictures
-(docs/building.md): up to 46 stand five pairs, each twice the same picture, from 52 on pairs that are not."""
+(docs/building.md): up to 46 stand five pairs, each twice the same picture, at 52 two that differ."""
 
 _SIDE = 16
 """The lowest coefficients a side of which a hash holds the signs: BITS in all."""
