@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import limited, tell_unanswered
-from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
+from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
     from sightline.build.gallery import Gallery
@@ -62,15 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.asking import Asker
     from sightline.engine.captioning import SAMPLING, Captioner
 
-    asking = asking_of(
-        options,
-        options.model,
-        gen=pairs(options.gen, "--gen"),
-        model_args=pairs(options.model_arg, "--model-arg"),
-        model_id=options.model_id,
-        fresh=options.fresh,
-        keyless=options.dry_run,
-    )
+    asking = asking_of_model(options, options.fresh)
     asker = Asker(asking, SAMPLING)
     captioner = Captioner(asker, options.prompt, again=options.retry_errors)
     pictures = limited(list(pictures_in(Path(options.data)).items()), options)

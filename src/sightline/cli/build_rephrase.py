@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_building, draw, limited, preview_path, tell, tell_unanswered
-from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
+from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
     from sightline.build.rephrase import Job
@@ -70,16 +70,8 @@ def execute(options: argparse.Namespace) -> int:
         annotations=Path(options.annotations) if options.annotations else None,
         min_words=options.min_words,
     )
-    asking = asking_of(
-        options,
-        options.model,
-        gen=pairs(options.gen, "--gen"),
-        model_args=pairs(options.model_arg, "--model-arg"),
-        model_id=options.model_id,
-        # Another seed asks anew, for other rephrasings; the same one finds its replies in the store.
-        fresh=f"seed {options.seed}" if options.seed else "",
-        keyless=options.dry_run,
-    )
+    # Another seed asks anew, for other rephrasings; the same one finds its replies in the store.
+    asking = asking_of_model(options, fresh=f"seed {options.seed}" if options.seed else "")
     asker = Asker(asking, SAMPLING)
     job = prepare(
         limited(questions.sources, options),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import limited, preview_path, tell_by_reason, tell_unanswered
-from sightline.cli.options import add_asking, add_model, add_store, asking_of, pairs
+from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
     from sightline.build.synthesize import Job
@@ -71,15 +71,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.asking import Asker
 
     sheet = preview_path(options)
-    asking = asking_of(
-        options,
-        options.model,
-        gen=pairs(options.gen, "--gen"),
-        model_args=pairs(options.model_arg, "--model-arg"),
-        model_id=options.model_id,
-        fresh=options.fresh,
-        keyless=options.dry_run,
-    )
+    asking = asking_of_model(options, options.fresh)
     asker = Asker(asking, SAMPLING)
     data = options.examples or os.environ.get("SIGHTLINE_DATA")
     examples = examples_in(Path(data) if data else None)

@@ -180,6 +180,19 @@ def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
     )
 
 
+def asking_of_model(options: argparse.Namespace, fresh: str) -> Asking:
+    """Whom a builder asks by --model, by what `add_model` took too."""
+    return asking_of(
+        options,
+        options.model,
+        gen=pairs(options.gen, "--gen"),
+        model_args=pairs(options.model_arg, "--model-arg"),
+        model_id=options.model_id,
+        fresh=fresh,
+        keyless=options.dry_run,
+    )
+
+
 def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
     """KEY=VALUE words as a mapping; a value is read as JSON where it is JSON, on/off as a switch, else text.
 
