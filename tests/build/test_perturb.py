@@ -91,10 +91,10 @@ def test_rotation_keeps_the_size_and_turns_to_both_sides() -> None:
     picture.paste("white", (70, 46, 95, 55))
     turned = set()
     for seed in range(10):
-        image = Rotate().apply(picture, "d15", Random(seed))
-        assert image.size == picture.size
+        rotated = Rotate().apply(picture, "d15", Random(seed))
+        assert rotated.size == picture.size
         # Where the bar points to, seen from the centre; grey corners are none of it.
-        rows, columns = np.nonzero(np.asarray(image)[..., 0] > 200)
+        rows, columns = np.nonzero(np.asarray(rotated)[..., 0] > 200)
         turned.add(round(np.degrees(np.arctan2(50 - rows.mean(), columns.mean() - 50))))
     assert turned == {-15, 15}
 

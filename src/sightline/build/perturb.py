@@ -148,8 +148,8 @@ class Jpeg:
 
         out = io.BytesIO()
         picture.save(out, "JPEG", quality=int(variant[1:]), subsampling=2)
-        with Image.open(out) as image:
-            return image.convert("RGB")
+        with Image.open(out) as compressed:
+            return compressed.convert("RGB")
 
 
 class Rotate:

@@ -74,10 +74,10 @@ class Restyle(Struct, frozen=True):
         for size in self.sizes or (0,):
             sized = resized(picture, size, self.max_pixels)
             reduced = {} if size or sized.size == picture.size else {"reduced_from": list(picture.size)}
-            for variant, image in self._variants(sized):
+            for variant, styled_image in self._variants(sized):
                 group = structs.replace(source, id=group_id(source, size))
                 name = picture_name(group, variant, self.form)
-                save(image, out / name, self.form)
+                save(styled_image, out / name, self.form)
                 styled = {} if variant == ORIGINAL else {"style": variant}
                 asked = {"size": str(size or ORIGINAL)} if self.sizes else {}
                 yield GroupLine(

@@ -112,17 +112,17 @@ def table_sources(path: Path, pictures: Path | None = None) -> list[Source]:
         if content.lstrip()[:1] in (b"{", b"[")
         else table_rows(_headed(read_table(content, path), path), path)
     )
-    images = [_image(row, where, path, root) for where, row in rows]
-    ids = _given_ids(rows, path) or ids_of(images)
+    paths = [_image(row, where, path, root) for where, row in rows]
+    ids = _given_ids(rows, path) or ids_of(paths)
     return [
         Source(
             id=name,
-            picture=str(root / image),
+            picture=str(root / path_in_root),
             references=_references(row, where, path),
             question=_text(row.get("question"), where, "question", path),
             root=str(root),
         )
-        for (where, row), image, name in zip(rows, images, ids, strict=True)
+        for (where, row), path_in_root, name in zip(rows, paths, ids, strict=True)
     ]
 
 

@@ -75,9 +75,9 @@ def execute(options: argparse.Namespace) -> int:
     asker = Asker(asking, SAMPLING)
     data = options.examples or os.environ.get("SIGHTLINE_DATA")
     examples = examples_in(Path(data) if data else None)
-    images, out = Path(options.images), Path(options.out)
-    refuse_out_among(out, [images, *(Path(example.path) for example in examples)])
-    pictures = limited(list(pictures_in(images).items()), options)
+    folder, out = Path(options.images), Path(options.out)
+    refuse_out_among(out, [folder, *(Path(example.path) for example in examples)])
+    pictures = limited(list(pictures_in(folder).items()), options)
     gallery = look_at(dict(pictures), shown=not options.quiet)
     category = CATEGORY if options.category is None else options.category
     job = prepare(gallery, examples, asker, category=category)

@@ -66,12 +66,12 @@ class RapidOcr:
         """
         import numpy as np
 
-        image = read_picture(picture)
+        opened = read_picture(picture)
         # RapidOCR takes arrays as OpenCV holds them: blue, green, red.
-        pixels = np.ascontiguousarray(np.asarray(_on_a_sheet(image))[:, :, ::-1])
+        pixels = np.ascontiguousarray(np.asarray(_on_a_sheet(opened))[:, :, ::-1])
         engine = _engine(self._weights, self._threads)
         try:
-            words = _words(engine(pixels), *image.size)
+            words = _words(engine(pixels), *opened.size)
         except Exception as error:  # whatever onnxruntime, OpenCV or RapidOCR itself raises
             _check(engine)
             raise BadPicture(f"{picture.path}: RapidOCR cannot read it ({_last_line(error)})") from None

@@ -77,8 +77,8 @@ class Plain:
         self.is_seq2seq = name == "blip2_t5"
 
     def inputs(self, question: str, picture: Picture) -> dict[str, Any]:
-        image = Image.open(picture.path).convert("RGB")
-        made = self.processor(text=[FORMS[self.name].format(question)], images=[[image]], return_tensors="pt")
+        opened = Image.open(picture.path).convert("RGB")
+        made = self.processor(text=[FORMS[self.name].format(question)], images=[[opened]], return_tensors="pt")
         return {name: tensor for name, tensor in made.items() if name != "labels"}
 
     def generate(self, question: str, picture: Picture, tokens: int) -> str:

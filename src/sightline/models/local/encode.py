@@ -132,13 +132,13 @@ class _Once:
         self._made: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def __call__(self, images: Any, **options: Any) -> Any:
-        pictures = _flat(images)
-        address = tuple(map(id, pictures))
+        flat = _flat(images)
+        address = tuple(map(id, flat))
         # The pictures are kept beside what was made of them: an id is only good for as long as they live.
         if address not in self._made:
             if len(self._made) >= REMEMBERED:
                 del self._made[next(iter(self._made))]
-            self._made[address] = (pictures, self._image_processor(images, **options))
+            self._made[address] = (flat, self._image_processor(images, **options))
         made = self._made[address][1]
         return type(made)(dict(made))
 
