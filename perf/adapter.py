@@ -1,8 +1,8 @@
 """What an adapter costs when `mini` answers: whole evaluations with and without, in turns, on two tasks.
 
-Rephrasing asks several wordings of one picture: without an adapter the picture and what stands before the
+Rephrasing asks several wordings of one image: without an adapter the image and what stands before the
 wording are read once for all of them, which vectors made from the whole prompt do not allow. Restyling asks
-one question of several pictures: nothing is shared either way.
+one question of several images: nothing is shared either way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sightline
 from sightline.adapter.attach import attach
 from sightline.adapter.kinds import KINDS, Kind, Lora
 from sightline.adapter.saved import Settings, save_adapter
-from sightline.build.mini import draw_mmr3
+from sightline.builders.synthetic import draw_mmr3
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 from sightline.models.resolve import ModelOptions, resolve

@@ -1,4 +1,4 @@
-"""The engine against a bare client: whole processes, the 1,399 II-Bench pictures, one loopback server.
+"""The engine against a bare client: whole processes, the 1,399 II-Bench images, one loopback server.
 
     python perf/engine.py [--short] [--rounds N] [--only NAME ...]
 

@@ -1,6 +1,6 @@
 """The bare client with Sightline's own prompts, so that a seeded server treats both alike.
 
-The server's latencies and failures are seeded by each request's texts and pictures: only with the same
+The server's latencies and failures are seeded by each request's texts and images: only with the same
 prompts do the two clients meet the same ones, and their times can be compared run by run.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 INSTRUCTION = (
     "Instruction: Please try to answer the single-answer multiple choice question below based on the "
-    "picture provided."
+    "image provided."
 )
 
 

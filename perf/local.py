@@ -1,6 +1,6 @@
 """How fast a local model answers, beside the obvious loop: processor and `generate`, a probe at a time.
 
-    python perf/local.py [--model FOLDER]    1,000 probes with a picture each, then 250 pictures with 4 each,
+    python perf/local.py [--model FOLDER]    1,000 probes with an image each, then 250 images with 4 each,
                                              then answers of a sentence in place of a phrase
     python perf/local.py --short             a tenth of them, as CI runs it
     python perf/local.py --gpu               LLaVA-1.5-7B's shape in bfloat16, on a CUDA device
@@ -44,12 +44,12 @@ THINGS = ("the circle", "the red square", "the smallest thing", "the triangle on
 
 
 class Case(NamedTuple):
-    """Probes of one measurement: how many, how many of them show the same picture, and tokens of an answer
+    """Probes of one measurement: how many, how many of them show the same image, and tokens of an answer
     at most."""
 
     name: str
     probes: int
-    a_picture: int
+    a_image: int
     tokens: int = PHRASE
 
 
@@ -59,18 +59,18 @@ def question(random: Random) -> str:
 
 
 def write(case: Case, folder: Path, side: int) -> Path:
-    """A groups file and its pictures."""
+    """A groups file and its images."""
     random, pixels = Random(case.name), np.random.default_rng(case.probes)
     lines = []
     for number in range(case.probes):
-        picture = f"{number // case.a_picture}.png"
-        if number % case.a_picture == 0:
+        image = f"{number // case.a_image}.png"
+        if number % case.a_image == 0:
             blocks = Image.fromarray(pixels.integers(0, 256, (8, 8, 3), dtype=np.uint8))
-            blocks.resize((side, side), Image.Resampling.NEAREST).save(folder / picture)
-        group, variant = f"g{number // case.a_picture}", f"v{number % case.a_picture}"
+            blocks.resize((side, side), Image.Resampling.NEAREST).save(folder / image)
+        group, variant = f"g{number // case.a_image}", f"v{number % case.a_image}"
         prompt = question(random)
         lines.append(
-            {"group": group, "variant": variant, "images": [picture], "prompt": prompt, "references": ["a"]}
+            {"group": group, "variant": variant, "images": [image], "prompt": prompt, "references": ["a"]}
         )
     file = folder / "probes.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -148,11 +148,11 @@ def make(folder: Path, *, large: bool) -> None:
                 if parameter.ndim > 1:
                     parameter.normal_(std=1.5 * parameter[0].numel() ** -0.5)
     model.save_pretrained(folder)
-    pictures = pil.CLIPImageProcessorPil(
+    images = pil.CLIPImageProcessorPil(
         size={"shortest_edge": side}, crop_size={"height": side, "width": side}
     )
     t.LlavaProcessor(
-        pictures,
+        images,
         words,
         patch_size=patch_size,
         vision_feature_select_strategy="default",
@@ -224,7 +224,7 @@ def ours(model_folder: Path, file: Path, folder: Path, most: int) -> tuple[Took,
 
 @contextmanager
 def unshared() -> Iterator[None]:
-    """Every request with its own picture, though others of its batch show the same."""
+    """Every request with its own image, though others of its batch show the same."""
 
     from sightline.models.local.batches import collate
     from sightline.models.local.vision import to_device
@@ -243,15 +243,13 @@ def bound(model_folder: Path, batch: int, most: int) -> float:
 
 
 def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int) -> None:
-    """One case both ways, and without sharing where pictures are shared. Raises AssertionError."""
+    """One case both ways, and without sharing where images are shared. Raises AssertionError."""
     place = folder / case.name.replace(" ", "-")
     place.mkdir()
     file = write(case, place, side)
     alone, expected = loop(model_folder, file, device, case.tokens)
     show(case, "loop", alone)
-    ways = (
-        [("sightline", False)] if case.a_picture == 1 else [("without sharing", True), ("sightline", False)]
-    )
+    ways = [("sightline", False)] if case.a_image == 1 else [("without sharing", True), ("sightline", False)]
     for name, apart in ways:
         with unshared() if apart else nullcontext():
             took, said = ours(model_folder, file, folder, case.tokens)
@@ -285,8 +283,8 @@ def main() -> int:
     if not options.gpu:
         torch.set_num_threads(2)
     cases = [
-        Case("a picture a probe", probes, 1),
-        Case("4 probes a picture", probes, 4),
+        Case("an image a probe", probes, 1),
+        Case("4 probes an image", probes, 4),
         Case("a sentence a probe", probes, 1, SENTENCE),
     ]
     with tempfile.TemporaryDirectory() as name:

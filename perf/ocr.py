@@ -1,12 +1,12 @@
-"""`build read` beside RapidOCR in a plain loop: whole processes, the pictures of II-Bench.
+"""`build read` beside RapidOCR in a plain loop: whole processes, the images of II-Bench.
 
     python perf/ocr.py [--limit N] [--rounds N] [--short]
 
-The plain loop reads one picture after the other with RapidOCR as it comes, all threads of onnxruntime
+The plain loop reads one image after the other with RapidOCR as it comes, all threads of onnxruntime
 included, and writes the words. `build read` runs in one process with all threads and in two with half of them
-each, each time on an empty store, then once more on the store of the last. Prints seconds a picture, how long
+each, each time on an empty store, then once more on the store of the last. Prints seconds an image, how long
 a core works at one, peak memory of the largest process, and whether all found the same words. Loading the
-models is in all of it. `--short`, which CI runs, reads 8 pictures once.
+models is in all of it. `--short`, which CI runs, reads 8 images once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
-PICTURES = SHARED / "data/iibench/images"
+IMAGES = SHARED / "data/iibench/images"
 
 
 class Ran(NamedTuple):
@@ -39,31 +39,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--limit", type=int, default=100, help="pictures that are read")
+    parser.add_argument("--limit", type=int, default=100, help="images that are read")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median is printed")
-    parser.add_argument("--short", action="store_true", help="8 pictures, one round")
+    parser.add_argument("--short", action="store_true", help="8 images, one round")
     parser.add_argument("--plain", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     limit, rounds = (8, 1) if options.short else (options.limit, options.rounds)
-    chosen = sorted(path for path in PICTURES.rglob("*") if path.is_file())[:limit]
+    chosen = sorted(path for path in IMAGES.rglob("*") if path.is_file())[:limit]
     if options.plain:
         _plain_loop(chosen, Path(options.plain))
         return
     _measure(chosen, rounds, ["--short"] if options.short else ["--limit", str(limit)])
 
 
-def _plain_loop(pictures: list[Path], out: Path) -> None:
+def _plain_loop(images: list[Path], out: Path) -> None:
     from rapidocr import RapidOCR
 
     engine = RapidOCR(params={"Global.log_level": "critical"})
     with out.open("w", encoding="utf-8") as file:
-        for path in pictures:
+        for path in images:
             found: Any = engine(path)
             words = [{"text": text} for text in found.txts or ()]
             print(json.dumps({"image_id": str(path), "words": words}), file=file)
 
 
-def _measure(pictures: list[Path], rounds: int, size: list[str]) -> None:
+def _measure(images: list[Path], rounds: int, size: list[str]) -> None:
     cores = os.cpu_count() or 1
     kinds = {
         f"RapidOCR in a loop, {cores} threads": [],
@@ -79,25 +79,25 @@ def _measure(pictures: list[Path], rounds: int, size: list[str]) -> None:
                 store.unlink(missing_ok=True)
                 words = [__file__, "--plain", str(out), *size]
                 if given:
-                    words = _build_read(pictures, out, store, *given)
+                    words = _build_read(images, out, store, *given)
                 times[kind].append(_run(words))
                 texts[kind] = _texts(out)
-            times["once more, all known"].append(_run(_build_read(pictures, out, store, "1", "1")))
+            times["once more, all known"].append(_run(_build_read(images, out, store, "1", "1")))
     for kind, ran in times.items():
         wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
-        each, worked = wall / len(pictures), cpu / len(pictures)
-        print(f"{kind:<36}{each:>8.3f} s a picture{worked:>8.3f} s of a core{memory:>7.0f} MB")
+        each, worked = wall / len(images), cpu / len(images)
+        print(f"{kind:<36}{each:>8.3f} s an image{worked:>8.3f} s of a core{memory:>7.0f} MB")
     first, *others = texts.values()
     print("all found the same words" if all(one == first for one in others) else "the words found differ")
 
 
-def _build_read(pictures: list[Path], out: Path, store: Path, processes: str, threads: str) -> list[str]:
-    words = ["-m", "sightline", "build", "read", *map(str, pictures), "--out", str(out), "--force", "--quiet"]
+def _build_read(images: list[Path], out: Path, store: Path, processes: str, threads: str) -> list[str]:
+    words = ["-m", "sightline", "build", "read", *map(str, images), "--out", str(out), "--force", "--quiet"]
     return [*words, "--store", str(store), "--processes", processes, "--threads", threads]
 
 
 def _texts(out: Path) -> set[str]:
-    """What was read, by picture: the words in any order, since the loop sorts them in its own."""
+    """What was read, by image: the words in any order, since the loop sorts them in its own."""
     lines = map(json.loads, out.read_text(encoding="utf-8").splitlines())
     return {
         f"{line['image_id']} {sorted(' '.join(word['text'].split()) for word in line['words'])}"

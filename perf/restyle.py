@@ -1,10 +1,10 @@
-"""`build restyle` against a plain loop: whole processes, the 216 CODIS pictures in the paper's four styles.
+"""`build restyle` against a plain loop: whole processes, the 216 CODIS images in the paper's four styles.
 
     python perf/restyle.py [--limit N] [--rounds N] [--processes N]
 
-The plain loop restyles one picture after the other with torch as it comes, all its threads included, and
-writes the same PNGs. Prints pictures made a second (originals and grayscale among them) for both, the ratio
-of the times, peak memory of the largest process, and how far the pictures differ. Ratios are what counts:
+The plain loop restyles one image after the other with torch as it comes, all its threads included, and
+writes the same PNGs. Prints images made a second (originals and grayscale among them) for both, the ratio
+of the times, peak memory of the largest process, and how far the images differ. Ratios are what counts:
 machines differ, and are noisy.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
-PICTURES = SHARED / "data/codis/images"
+IMAGES = SHARED / "data/codis/images"
 WEIGHTS = SHARED / "data/styles"
 PAINTED = ("candy", "mosaic", "udnie")
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--limit", type=int, default=216, help="pictures that are restyled")
+    parser.add_argument("--limit", type=int, default=216, help="images that are restyled")
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="of ours")
     parser.add_argument("--plain", metavar="DIR", help=argparse.SUPPRESS)
@@ -81,15 +81,15 @@ def _plain_loop(out: Path, limit: int) -> None:
 
     networks = {style: torch.load(WEIGHTS / f"{style}.pth", weights_only=True) for style in PAINTED}
     networks = {style: {key: w.float() for key, w in found.items()} for style, found in networks.items()}
-    for path in sorted(PICTURES.iterdir())[:limit]:
+    for path in sorted(IMAGES.iterdir())[:limit]:
         with Image.open(path) as opened:
-            picture = opened.convert("RGB")
-        picture.save(out / f"{path.stem}_original.png")
-        picture.convert("L").convert("RGB").save(out / f"{path.stem}_grayscale.png")
-        x = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
+            image = opened.convert("RGB")
+        image.save(out / f"{path.stem}_original.png")
+        image.convert("L").convert("RGB").save(out / f"{path.stem}_grayscale.png")
+        x = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None].float()
         for style, weights in networks.items():
             with torch.inference_mode():
-                painted = plain_network(weights, x)[0, :, : picture.height, : picture.width]
+                painted = plain_network(weights, x)[0, :, : image.height, : image.width]
             pixels = painted.clamp(0, 255).byte().permute(1, 2, 0).contiguous().numpy()
             Image.fromarray(pixels).save(out / f"{path.stem}_{style}.png")
 
@@ -99,7 +99,7 @@ def _measure(limit: int, rounds: int, processes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         loop, built = Path(folder, "plain"), Path(folder, "ours")
         loop.mkdir()
-        words = ["build", "restyle", str(PICTURES), "--weights", str(WEIGHTS), "--out", str(built)]
+        words = ["build", "restyle", str(IMAGES), "--weights", str(WEIGHTS), "--out", str(built)]
         words += ["--limit", str(limit), "--processes", str(processes), "--quiet", "--force"]
         for _ in range(rounds):
             plain.append(_run([__file__, "--plain", str(loop), "--limit", str(limit)]))
@@ -107,7 +107,7 @@ def _measure(limit: int, rounds: int, processes: int) -> None:
         made = len(list(loop.iterdir()))
         for name, ran in (("plain loop", plain), (f"sightline, {processes} processes", ours)):
             wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
-            print(f"{name:<26}{made / wall:>7.2f} pictures/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB")
+            print(f"{name:<26}{made / wall:>7.2f} images/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB")
         ratio = statistics.median(mine.wall / other.wall for mine, other in zip(ours, plain, strict=True))
         print(f"ratio of the times {ratio:.2f} (aim: at most 1); {_differences(loop, built / 'images')}")
 

@@ -28,6 +28,6 @@ def test_a_total_that_nobody_knows_is_left_out(
 
 
 def test_nothing_is_said_where_nothing_shall_be(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("pictures", 2, "pictures", shown=False) as advance:
+    with progress("images", 2, "images", shown=False) as advance:
         advance(2)
     assert capsys.readouterr() == ("", "")

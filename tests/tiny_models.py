@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.pictures import look
-from sightline.types import Part, Picture, Request, Text, user
+from sightline.images import look
+from sightline.types import ImageRef, Part, Request, Text, user
 
 SIDE = 32
 WORDS = ("what", "is", "this", "a", "the", "cat", "dog", "yes", "no", "red", "blue", "USER", "ASSISTANT")
@@ -73,7 +73,7 @@ def llama(size: int, **more: Any) -> dict[str, Any]:
 
 def llava() -> tuple[Any, Any]:
     t, words = _library("transformers"), tokenizer("<image>", image_token="<image>")
-    pictures = _pil(
+    images = _pil(
         "clip",
         "CLIPImageProcessorPil",
         size={"shortest_edge": SIDE},
@@ -86,7 +86,7 @@ def llava() -> tuple[Any, Any]:
         vision_feature_layer=-1,
     )
     processor = t.LlavaProcessor(
-        pictures,
+        images,
         words,
         patch_size=8,
         vision_feature_select_strategy="default",
@@ -167,7 +167,7 @@ def qwen2_vl() -> tuple[Any, Any]:
     marks = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     t, words = _library("transformers"), tokenizer(*marks)
     words.add_special_tokens({"additional_special_tokens": list(marks)})
-    pictures = _pil(
+    images = _pil(
         "qwen2_vl", "Qwen2VLImageProcessorPil", patch_size=8, merge_size=2, min_pixels=256, max_pixels=4096
     )
     config = t.Qwen2VLConfig(
@@ -185,13 +185,13 @@ def qwen2_vl() -> tuple[Any, Any]:
     # Without films, whose part of the processor needs torchvision.
     parts = classmethod(lambda _: ["image_processor", "tokenizer"])
     processor = type("Qwen2VLProcessor", (t.Qwen2VLProcessor,), {"get_attributes": parts})
-    return t.Qwen2VLForConditionalGeneration(config), processor(pictures, words, chat_template=template)
+    return t.Qwen2VLForConditionalGeneration(config), processor(images, words, chat_template=template)
 
 
 def paligemma() -> tuple[Any, Any]:
     t, words = _library("transformers"), tokenizer("<image>", image_token="<image>")
-    pictures = _square("siglip", "SiglipImageProcessorPil")
-    pictures.image_seq_length = 16
+    images = _square("siglip", "SiglipImageProcessorPil")
+    images.image_seq_length = 16
     text = llama(len(words), head_dim=16) | {"num_key_value_heads": 1}
     config = t.PaliGemmaConfig(
         vision_config={**BERT, "model_type": "siglip_vision_model", "image_size": SIDE, "patch_size": 8},
@@ -200,7 +200,7 @@ def paligemma() -> tuple[Any, Any]:
         projection_dim=32,
         hidden_size=32,
     )
-    return t.PaliGemmaForConditionalGeneration(config), t.PaliGemmaProcessor(pictures, words)
+    return t.PaliGemmaForConditionalGeneration(config), t.PaliGemmaProcessor(images, words)
 
 
 def idefics3() -> tuple[Any, Any]:
@@ -208,7 +208,7 @@ def idefics3() -> tuple[Any, Any]:
     rows = tuple(f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7))
     t, words = _library("transformers"), tokenizer(*marks, *rows)
     words.add_special_tokens({"additional_special_tokens": [*marks, *rows]})
-    pictures = _pil(
+    images = _pil(
         "idefics3",
         "Idefics3ImageProcessorPil",
         size={"longest_edge": SIDE},
@@ -222,7 +222,7 @@ def idefics3() -> tuple[Any, Any]:
         scale_factor=2,
         pad_token_id=0,
     )
-    processor = t.Idefics3Processor(pictures, words, image_seq_len=4)
+    processor = t.Idefics3Processor(images, words, image_seq_len=4)
     return t.Idefics3ForConditionalGeneration(config), processor
 
 
@@ -269,21 +269,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Picture]:
-    """Six pictures of one size that look nothing like each other."""
-    folder, random = tmp_path_factory.mktemp("pictures"), np.random.default_rng(3)
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+    """Six images of one size that look nothing like each other."""
+    folder, random = tmp_path_factory.mktemp("images"), np.random.default_rng(3)
     for number in range(6):
         pixels = random.integers(0, 256, (4, 6, 3), dtype=np.uint8)
         Image.fromarray(pixels).resize((48, 40), Image.Resampling.NEAREST).save(folder / f"{number}.png")
-    return [Picture(str(folder / f"{number}.png")) for number in range(6)]
+    return [ImageRef(str(folder / f"{number}.png")) for number in range(6)]
 
 
 @pytest.fixture
 def asking() -> Callable[..., Request]:
-    """Makes a request of pictures and texts, with sampling options by name."""
+    """Makes a request of images and texts, with sampling options by name."""
 
     def ask(*parts: Part | str, choices: Sequence[str] = (), **sampling: Any) -> Request:
-        shown = {part.path: look(part, {}) for part in parts if isinstance(part, Picture)}
+        shown = {part.path: look(part, {}) for part in parts if isinstance(part, ImageRef)}
         words = " ".join(part.text if isinstance(part, Text) else str(part) for part in parts)
         options = {"temperature": 0, "max_tokens": 8, **sampling}
         return Request(f"{words} {options}", (user(*parts),), options, shown, choices=tuple(choices))

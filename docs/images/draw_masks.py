@@ -11,7 +11,7 @@ from typing import get_args
 
 from PIL import Image, ImageDraw, ImageFont
 
-from sightline.build.mask import COLOURS, Lines, Masking, Pixels, Shape, hidden_pixels, paint
+from sightline.builders.mask import COLOURS, Lines, Masking, Pixels, Shape, hidden_pixels, paint
 
 WIDTH, HEIGHT = 240, 180
 BOX = Pixels(70, 40, 180, 150)
@@ -20,13 +20,13 @@ MARGIN, CAPTION = 12, 22
 
 def scene() -> Image.Image:
     """A lamp on a table."""
-    picture = Image.new("RGB", (WIDTH, HEIGHT), (205, 216, 226))
-    draw = ImageDraw.Draw(picture)
+    image = Image.new("RGB", (WIDTH, HEIGHT), (205, 216, 226))
+    draw = ImageDraw.Draw(image)
     draw.rectangle((0, 140, WIDTH, HEIGHT), fill=(142, 105, 72))
     draw.polygon([(95, 40), (155, 40), (180, 95), (70, 95)], fill=(232, 186, 92))
     draw.rectangle((120, 95, 130, 138), fill=(84, 78, 74))
     draw.ellipse((95, 130, 155, 150), fill=(84, 78, 74))
-    return picture
+    return image
 
 
 def main() -> None:

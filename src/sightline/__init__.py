@@ -1,4 +1,4 @@
-"""Sightline: measures what multimodal models understand when one picture must be seen in different lights.
+"""Sightline: measures what multimodal models understand when one image must be seen in different lights.
 
 import sightline
 result = sightline.run("codis", model="http://localhost:8000/v1#llava", data="data/codis")

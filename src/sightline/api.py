@@ -14,8 +14,8 @@ from sightline.errors import UserError, unknown_name
 from sightline.evaluation.run import Evaluation
 from sightline.evaluation.run import arun as _arun
 from sightline.evaluation.score import ascore as _ascore
-from sightline.evaluation.spec import Spec
 from sightline.evaluation.sweep import Sweep, asweep, plan_sweep
+from sightline.plan.spec import Spec
 
 __all__ = ["Evaluation", "Sweep", "UserError", "arun", "run", "score", "sweep"]
 
@@ -70,7 +70,7 @@ def sweep(
     """Run every combination: `sweep("codis", models=["a", "b"], gen={"temperature": [0.2, 0.7, 1]})`.
 
     A list under `set` or `gen` holds values to vary; anything else is one value (a value that is a list
-    itself stands in another list); `augment` is one way to tell pictures in words, or several. Other
+    itself stands in another list); `augment` is one way to tell images in words, or several. Other
     options as for `run`; `max_requests` and `max_cost` hold over all, `out` receives a folder a point,
     sweep.json and sweep.md. Raises UserError before the first call where anything is wrong with any
     combination.

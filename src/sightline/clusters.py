@@ -1,42 +1,42 @@
-"""What intervals resample: the samples that show one picture are a cluster."""
+"""What intervals resample: the samples that show one image are a cluster."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
 
-from sightline.pictures import BadPicture, look
-from sightline.types import Picture, PictureFile, Probe, Sample
+from sightline.images import BadImage, look
+from sightline.types import ImageFile, ImageRef, Probe, Sample
 
 
-def cluster_of(sample: Sample, seen: Mapping[str, PictureFile | BadPicture]) -> str:
-    """What intervals resample for a sample: what it says, else the digest of its first picture.
+def cluster_of(sample: Sample, seen: Mapping[str, ImageFile | BadImage]) -> str:
+    """What intervals resample for a sample: what it says, else the digest of its first image.
 
-    A picture that cannot be read stands for itself by its name in the data folder, a sample without one for
+    An image that cannot be read stands for itself by its name in the data folder, a sample without one for
     itself.
     """
-    if sample.cluster is not None or not sample.pictures:
+    if sample.cluster is not None or not sample.images:
         return sample.cluster or sample.id
-    picture = sample.pictures[0]
-    file = seen.get(picture.path)
-    if isinstance(file, PictureFile):
+    image = sample.images[0]
+    file = seen.get(image.path)
+    if isinstance(file, ImageFile):
         return file.digest
-    return f"file {os.path.relpath(picture.path, picture.root or os.path.dirname(picture.path))}"
+    return f"file {os.path.relpath(image.path, image.root or os.path.dirname(image.path))}"
 
 
-def look_at(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, PictureFile | BadPicture]:
-    """What is seen of the picture that stands for a sample, and of what a judge of these probes is shown,
+def look_at(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:
+    """What is seen of the image that stands for a sample, and of what a judge of these probes is shown,
     without a store to remember it."""
-    seen: dict[str, PictureFile | BadPicture] = {}
-    shown = (picture for probe in probes for picture in probe.evidence)
-    for picture in dict.fromkeys([*standing_for(sample), *shown]):
+    seen: dict[str, ImageFile | BadImage] = {}
+    shown = (image for probe in probes for image in probe.evidence)
+    for image in dict.fromkeys([*standing_for(sample), *shown]):
         try:
-            seen[picture.path] = look(picture, {})
-        except BadPicture as error:
-            seen[picture.path] = error
+            seen[image.path] = look(image, {})
+        except BadImage as error:
+            seen[image.path] = error
     return seen
 
 
-def standing_for(sample: Sample) -> tuple[Picture, ...]:
-    """The picture whose digest is the cluster of a sample that names none."""
-    return sample.pictures[:1] if sample.cluster is None else ()
+def standing_for(sample: Sample) -> tuple[ImageRef, ...]:
+    """The image whose digest is the cluster of a sample that names none."""
+    return sample.images[:1] if sample.cluster is None else ()

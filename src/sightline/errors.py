@@ -1,4 +1,4 @@
-"""The one exception for what the user can put right, and the one for surroundings that failed on the way."""
+"""The one exception for what the user can put right, and the one for environment that failed on the way."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class UserError(Exception):
         return text
 
 
-class SurroundingsError(Exception):
-    """The surroundings failed on the way, as when a disk is full (exit status 3).
+class EnvironmentFailedError(Exception):
+    """The environment failed on the way, as when a disk is full (exit status 3).
 
     Everything that was committed is kept.
     """

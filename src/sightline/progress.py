@@ -18,7 +18,7 @@ Advance = Callable[[int], None]
 def progress(
     title: str,
     total: int | None,
-    unit: Literal["bytes", "pictures", "texts", "examples", "steps"],
+    unit: Literal["bytes", "images", "texts", "examples", "steps"],
     *,
     done: int = 0,
     shown: bool,

@@ -18,14 +18,14 @@ from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark, Facts
-    from sightline.build.perturb import Perturbation
+    from sightline.builders.perturb import Perturbation
 
 BENCHMARKS = {
-    "codis": "sightline.benchmarks.codis:Codis",
-    "iibench": "sightline.benchmarks.iibench:IIBench",
-    "contextual": "sightline.benchmarks.contextual:Contextual",
-    "mmr3": "sightline.benchmarks.mmr3:mmr3",
-    "groups": "sightline.benchmarks.groups:groups",
+    "codis": "sightline.benchmarks.codis.benchmark:Codis",
+    "iibench": "sightline.benchmarks.iibench.benchmark:IIBench",
+    "contextual": "sightline.benchmarks.contextual.benchmark:Contextual",
+    "mmr3": "sightline.benchmarks.mmr3.benchmark:mmr3",
+    "groups": "sightline.benchmarks.groups.benchmark:groups",
 }
 
 # Prefix of a model's name, up to a "/", or all of it -> a function of (rest of the name, whole name,
@@ -44,10 +44,10 @@ MODELS = {
 }
 
 PERTURBATIONS = {
-    "blur": "sightline.build.perturb:Blur",
-    "crop": "sightline.build.perturb:Crop",
-    "jpeg": "sightline.build.perturb:Jpeg",
-    "rotate": "sightline.build.perturb:Rotate",
+    "blur": "sightline.builders.perturb:Blur",
+    "crop": "sightline.builders.perturb:Crop",
+    "jpeg": "sightline.builders.perturb:Jpeg",
+    "rotate": "sightline.builders.perturb:Rotate",
 }
 
 MEMBERS = (

@@ -33,17 +33,17 @@ class Text(Struct, frozen=True, tag="text"):
     text: str
 
 
-class Picture(Struct, frozen=True, tag="picture"):
-    """A piece of a message that is a picture, named by its place on disk; read only when it is sent.
+class ImageRef(Struct, frozen=True, tag="image"):
+    """A piece of a message that is an image, named by its place on disk; read only when it is sent.
 
-    `root` is the data folder that the picture must not leave.
+    `root` is the data folder that the image must not leave.
     """
 
     path: str
     root: str = ""
 
 
-Part = Text | Picture
+Part = Text | ImageRef
 
 
 class Message(Struct, frozen=True):
@@ -54,21 +54,21 @@ class Message(Struct, frozen=True):
 
 
 def user(*parts: Part | str) -> Message:
-    """A user turn made of texts and pictures, in the order given."""
+    """A user turn made of texts and images, in the order given."""
     return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 class Sample(Struct, frozen=True):
     """One item of a benchmark.
 
-    `cluster` names what intervals resample; None means the digest of the first picture, so that
-    samples which show the same picture fall together. `record` is the released record, typed by its
+    `cluster` names what intervals resample; None means the digest of the first image, so that
+    samples which show the same image fall together. `record` is the released record, typed by its
     benchmark.
     """
 
     id: str
     question: str
-    pictures: tuple[Picture, ...] = ()
+    images: tuple[ImageRef, ...] = ()
     references: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
@@ -95,11 +95,11 @@ class Probe(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)
     draws: int = 0
     choices: tuple[str, ...] = ()
-    evidence: tuple[Picture, ...] = ()
+    evidence: tuple[ImageRef, ...] = ()
 
 
-class PictureFile(Struct, frozen=True):
-    """A picture on disk that was looked at: its digest, its true format, its size in pixels and bytes.
+class ImageFile(Struct, frozen=True):
+    """An image on disk that was looked at: its digest, its true format, its size in pixels and bytes.
 
     `transform` is empty where the original bytes are sent, else it says what is done to them; it is
     part of the request's key. `stamp` (size, mtime in ns) is what the digest was computed for.
@@ -127,7 +127,7 @@ class Origin(Struct, frozen=True):
 class Request(Struct, frozen=True):
     """A probe rendered for one model. `key` is the address of its answer in the store.
 
-    `pictures` maps the path of every `Picture` in `messages` to what is known of that file.
+    `images` maps the path of every `ImageRef` in `messages` to what is known of that file.
     `sampling` holds the effective sampling and provider options that are sent. Where there are `choices`,
     the answer is the one of them that the model finds likeliest.
     """
@@ -135,7 +135,7 @@ class Request(Struct, frozen=True):
     key: str
     messages: tuple[Message, ...]
     sampling: Mapping[str, Any]
-    pictures: Mapping[str, PictureFile] = field(default_factory=dict)
+    images: Mapping[str, ImageFile] = field(default_factory=dict)
     draw: int = 0
     origin: Origin | None = None
     choices: tuple[str, ...] = ()
@@ -194,7 +194,7 @@ class Verdict(Struct, frozen=True):
     question: str
     scorer: str
     judge: str
-    kind: Literal["rules", "model", "person"]
+    kind: Literal["rules", "model", "human"]
     verdict: VerdictName
     draw: int = 0
     value: float | None = None
@@ -256,7 +256,7 @@ class Group(Struct, frozen=True):
 
     `judgements` are verdicts with two targets or more (`same_meaning`). `partners` holds, per other
     setting that a metric needs, that setting's outcomes for the same sample in the same variant order;
-    it lacks a setting whose answers are not known. `evidence` holds, by answer key, the pictures that a judge
+    it lacks a setting whose answers are not known. `evidence` holds, by answer key, the images that a judge
     of that answer is shown.
     """
 
@@ -266,7 +266,7 @@ class Group(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
     judgements: tuple[Verdict, ...] = ()
     partners: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
-    evidence: Mapping[str, tuple[PictureFile, ...]] = field(default_factory=dict)
+    evidence: Mapping[str, tuple[ImageFile, ...]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
@@ -333,7 +333,7 @@ class MetricValue(Struct, frozen=True):
     """One number and all that must travel with it: one entry of metrics.json.
 
     Shares are percentages 0-100. `n` counts what the metric averages over, `clusters` the independent
-    pictures among them; `low` and `high` bound the 95 % interval of kind `interval`, None where the clusters
+    images among them; `low` and `high` bound the 95 % interval of kind `interval`, None where the clusters
     show no spread. An undefined value is None with n 0 and a `reason`. `value_decided` leaves undecided
     verdicts out; `value_if_right` is the value if every undecided one were right.
     """
@@ -400,7 +400,7 @@ class Case(Struct, frozen=True):
 
     `texts` are the answers' texts in the order of `targets`; `references` and `options` belong to the
     question that was asked. A case about one answer says its `place` in the group and its `variant`; it holds
-    the `pictures` that a judge may be shown of it.
+    the `images` that a judge may be shown of it.
     """
 
     targets: tuple[str, ...]
@@ -411,4 +411,4 @@ class Case(Struct, frozen=True):
     options: tuple[str, ...] = ()
     place: int | None = None
     variant: str = ""
-    pictures: tuple[PictureFile, ...] = ()
+    images: tuple[ImageFile, ...] = ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.tiny_models import asking, folder, one_thread, pictures
+from tests.tiny_models import asking, folder, images, one_thread
 
-__all__ = ["asking", "folder", "one_thread", "pictures"]
+__all__ = ["asking", "folder", "images", "one_thread"]
 
 
 @pytest.fixture

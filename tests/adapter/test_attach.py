@@ -23,7 +23,7 @@ from sightline.errors import UserError
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
-from sightline.types import Answer, Failure, Picture, Request
+from sightline.types import Answer, Failure, ImageRef, Request
 
 Folder = Callable[[str], Path]
 Asking = Callable[..., Request]
@@ -61,8 +61,8 @@ def _saved(base: Path, kind: Kind, place: Path, scale: float = 1.0) -> SavedAdap
     return SavedAdapter(place)
 
 
-def _requests(pictures: list[Picture], asking: Asking, **options: Any) -> list[Request]:
-    return [asking(picture, question, **options) for picture in pictures[:3] for question in QUESTIONS]
+def _requests(images: list[ImageRef], asking: Asking, **options: Any) -> list[Request]:
+    return [asking(image, question, **options) for image in images[:3] for question in QUESTIONS]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -71,11 +71,11 @@ def test_without_vectors_the_answers_are_the_base_model_s_token_for_token(
     name: str,
     choices: tuple[str, ...],
     folder: Folder,
-    pictures: list[Picture],
+    images: list[ImageRef],
     asking: Asking,
     tmp_path: Path,
 ) -> None:
-    requests = _requests(pictures, asking, choices=choices)
+    requests = _requests(images, asking, choices=choices)
     empty = _saved(folder(name), BiLstm(prefix=0, hidden=4), tmp_path)
     plain = _texts(LocalModel(folder(name), name="hf/tiny"), requests)
     assert _texts(LocalModel(folder(name), name="hf/tiny", attachment=empty), requests) == plain
@@ -90,11 +90,11 @@ def test_a_batch_answers_as_one_request_at_a_time_and_unlike_the_base_model(
     choices: tuple[str, ...],
     kind: str,
     folder: Folder,
-    pictures: list[Picture],
+    images: list[ImageRef],
     asking: Asking,
     tmp_path: Path,
 ) -> None:
-    requests = _requests(pictures, asking, choices=choices)
+    requests = _requests(images, asking, choices=choices)
     saved = _saved(folder(name), KINDS[kind], tmp_path, scale=1.0)
     together = _texts(LocalModel(folder(name), name="hf/tiny", attachment=saved), requests)
     alone = [
@@ -106,8 +106,8 @@ def test_a_batch_answers_as_one_request_at_a_time_and_unlike_the_base_model(
 
 
 @pytest.mark.parametrize("name", ["llava", "blip2", "blip2_t5", "qwen2_vl"])
-def test_vectors_stand_before_the_embeddings_of_prompt_and_picture(
-    name: str, folder: Folder, pictures: list[Picture], asking: Asking
+def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
+    name: str, folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:
     """What the language model is given with the adapter is, behind the vectors, what it is given without."""
     from sightline.adapter.batch import Maker, compose
@@ -126,7 +126,7 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_picture(
         )
         maker = Maker(made, "auto", room=0, longest=20)
         examples = [
-            Example(asking(pictures[0], words, choices=["yes"]), "yes", ("yes",))
+            Example(asking(images[0], words, choices=["yes"]), "yes", ("yes",))
             for words in ("what", "is the cat red")
         ]
         batch = compose(made, [maker.make(example) for example in examples])
@@ -201,15 +201,15 @@ def test_another_template_than_in_training_is_refused(folder: Folder, tmp_path: 
         LocalModel(folder("chat"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
 
 
-def test_a_picture_of_the_training_is_refused(
-    folder: Folder, pictures: list[Picture], asking: Asking, tmp_path: Path
+def test_a_image_of_the_training_is_refused(
+    folder: Folder, images: list[ImageRef], asking: Asking, tmp_path: Path
 ) -> None:
     saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
-    known, other = asking(pictures[0], "what"), asking(pictures[1], "what")
-    digest = known.pictures[pictures[0].path].digest
+    known, other = asking(images[0], "what"), asking(images[1], "what")
+    digest = known.images[images[0].path].digest
     save_adapter(
         tmp_path,
-        replace(saved.settings, pictures=(digest,)),
+        replace(saved.settings, images=(digest,)),
         {name: torch.nn.Parameter(tensor) for name, tensor in read_weights(tmp_path).items()},
     )
     model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
@@ -217,7 +217,7 @@ def test_a_picture_of_the_training_is_refused(
     assert isinstance(fine, Answer)
     assert isinstance(refused, Failure)
     assert refused.kind == "permanent"
-    assert "was trained on this picture" in refused.message
+    assert "was trained on this image" in refused.message
 
 
 def test_weights_that_do_not_belong_to_the_settings_are_named(folder: Folder, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from sightline.adapter.checkpoint import Checkpoint
 from sightline.adapter.run import train_adapter
 from sightline.adapter.train import Step
 from sightline.adapter.validate import Validation
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_disk_that_is_full_loses_no_checkpoint(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
-        with pytest.raises(SurroundingsError, match=r"state\.pt: cannot be written"):
+        with pytest.raises(EnvironmentFailedError, match=r"state\.pt: cannot be written"):
             checkpoint.write({"weights": torch.zeros(10**6)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -23,10 +23,10 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 
 
-def test_groups_of_one_picture_are_on_one_side(data: Path) -> None:
+def test_groups_of_one_image_are_on_one_side(data: Path) -> None:
     learned, held = split(read_examples([data], {}), 0.25, seed=1)
     sides = [
-        {picture.digest for group in side for one in group for picture in one.request.pictures.values()}
+        {image.digest for group in side for one in group for image in one.request.images.values()}
         for side in (learned, held)
     ]
     assert (len(learned), len(held)) == (6, 2)
@@ -45,12 +45,12 @@ def test_what_a_test_shows_must_not_be_trained_on(folder: Folder, data: Path, tm
     run_training(small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix(), test=[str(other)]))
     (tmp_path / "other" / "0.png").write_bytes((data.parent / "2.png").read_bytes())
     with pytest.raises(
-        UserError, match=r"record g0/original: shows a picture of the training, there as g2/original"
+        UserError, match=r"record g0/original: shows an image of the training, there as g2/original"
     ):
         run_training(small_training(folder("llava"), data, tmp_path / "again", test=[str(other)]))
 
 
-def test_pictures_that_a_builder_made_of_one_source_are_the_same(folder: Folder, tmp_path: Path) -> None:
+def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, tmp_path: Path) -> None:
     Image.effect_noise((64, 64), 80).convert("RGB").save(tmp_path / "photo.png")
     sources = tmp_path / "sources.jsonl"
     sources.write_text(json.dumps({"id": "a", "image": "photo.png", "references": ["noise"]}))
@@ -59,16 +59,16 @@ def test_pictures_that_a_builder_made_of_one_source_are_the_same(folder: Folder,
         assert main(words) == 0
     files = [tmp_path / name / "groups.jsonl" for name in ("one", "two")]
     training = small_training(folder("llava"), files[0], tmp_path / "out", adapter=Prefix())
-    with pytest.raises(UserError, match="shows a picture of the training"):
+    with pytest.raises(UserError, match="shows an image of the training"):
         run_training(replace(training, test=[str(files[1])]))
-    # The run knows it by the manifest alone: the other folder's pictures are other files.
+    # The run knows it by the manifest alone: the other folder's images are other files.
     run_training(replace(training, held_out=0))
     options: dict[str, Any] = {"set": {"embedder": "none"}, "gen": {"max_tokens": 2}}
     options |= {"model": training.model, "store": str(tmp_path / "s.db")}
     task, adapter = f"groups:{files[1]}", {"adapter": str(tmp_path / "out")}
     run = sightline.run(task, **options, model_args=adapter)
     (note,) = [note for note in run.result.notes if "was made from" in note]
-    assert note.startswith(f"1 of the 1 pictures that {files[1].parent} was made from were shown to")
+    assert note.startswith(f"1 of the 1 images that {files[1].parent} was made from were shown to")
     assert run.result.errors == 0
     (files[1].parent / "manifest.json").write_text("{}")
     for args in ({}, adapter):
@@ -80,7 +80,7 @@ def test_pictures_that_a_builder_made_of_one_source_are_the_same(folder: Folder,
     [
         ({"references": []}, r"record g0/r1, field references: has no reference"),
         ({"references": ["a dog " * 40]}, r"record .*g0 r1: the answer has \d+ tokens.*--max-target"),
-        ({"images": ["gone.png"]}, r"record g0/r1: a picture cannot be used: .*gone.png"),
+        ({"images": ["gone.png"]}, r"record g0/r1: an image cannot be used: .*gone.png"),
         ({"prompt": "a " * 300}, r"record .*g0 r1: the model cannot be asked this: .*no room"),
     ],
 )
@@ -115,9 +115,9 @@ def test_the_same_groups_twice_are_refused(folder: Folder, data: Path, tmp_path:
         run_training(training)
 
 
-def test_examples_with_and_without_pictures_do_not_mix(folder: Folder, data: Path, tmp_path: Path) -> None:
+def test_examples_with_and_without_images_do_not_mix(folder: Folder, data: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in data.read_text().splitlines()]
     lines[1]["images"] = []
     data.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match="some examples show a picture and others none"):
+    with pytest.raises(UserError, match="some examples show an image and others none"):
         run_training(small_training(folder("llava"), data, tmp_path / "out"))

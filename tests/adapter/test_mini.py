@@ -11,7 +11,7 @@ import pytest
 if None in (find_spec("torch"), find_spec("transformers"), find_spec("sentence_transformers")):
     pytest.skip("needs the extra 'adapter'", allow_module_level=True)
 
-from sightline.build.mini import draw_mmr3
+from sightline.builders.synthetic import draw_mmr3
 from sightline.cli.main import main
 
 
@@ -19,7 +19,7 @@ from sightline.cli.main import main
 def test_a_short_training_raises_con_and_loses_no_accuracy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MM-R3's Table 6 in small: the paper's adapter, restyling, other pictures for the test."""
+    """MM-R3's Table 6 in small: the paper's adapter, restyling, other images for the test."""
     learned, tested = (
         draw_mmr3(tmp_path / "train", groups=80, seed=7, kept=False),
         draw_mmr3(tmp_path / "test", groups=40, seed=8),

@@ -28,13 +28,13 @@ ANSWERS = ("a cat", "a red dog", "blue", "no")
 
 
 def write_groups(folder: Path, seed: int) -> Path:
-    """Eight groups of three wordings about four pictures, the answers of two lengths."""
+    """Eight groups of three wordings about four images, the answers of two lengths."""
     folder.mkdir()
     lines = []
     for number in range(8):
-        picture = f"{number % 4}.png"
+        image = f"{number % 4}.png"
         Image.new("RGB", (40, 40), (60 * (number % 4), 255 - 60 * (number % 4), 50 * seed)).save(
-            folder / picture
+            folder / image
         )
         for variant, prompt in (
             ("original", "?"),
@@ -46,7 +46,7 @@ def write_groups(folder: Path, seed: int) -> Path:
                 {
                     "group": f"g{number}",
                     "variant": variant,
-                    "images": [picture],
+                    "images": [image],
                     "prompt": prompt,
                     "references": [ANSWERS[number % 4]],
                     "labels": {"wording": variant},

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.build.manifest import read_manifest
+from sightline.builders.manifest import read_manifest
 from sightline.cli.build_command import KINDS
 from sightline.cli.main import main
 from sightline.formats.groups import read_groups
@@ -30,8 +30,8 @@ class Mirror:
     name = "mirror"
     variants = {"mirrored": {"mirror": "yes"}}
 
-    def apply(self, picture, variant, random):
-        return ImageOps.mirror(picture)
+    def apply(self, image, variant, random):
+        return ImageOps.mirror(image)
 
 perturbations = {"mirror": Mirror}
 """
@@ -45,7 +45,7 @@ def draw(path: Path, seed: int, side: int = 32) -> None:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """Two class folders with two pictures each."""
+    """Two class folders with two images each."""
     for number in range(4):
         draw(tmp_path / "photos" / ("wine_cellar" if number % 2 else "bar") / f"{number}.png", number)
     return tmp_path / "photos"
@@ -123,12 +123,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
         [*JPEG, "--images", "{out}"],
         "there is no such folder",
     ),
-    "out among the pictures": (
+    "out among the images": (
         [*JPEG, "--out", "{photos}/made"],
-        "lies in the folder of the pictures",
+        "lies in the folder of the images",
     ),
-    "out is the pictures' folder": ([*JPEG, "--out", "{photos}"], "lies in"),
-    "out holds the pictures": (
+    "out is the images' folder": ([*JPEG, "--out", "{photos}"], "lies in"),
+    "out holds the images": (
         [*JPEG, "--out", "{photos}/.."],
         "which is read",
     ),
@@ -206,7 +206,7 @@ def test_drops_are_told_with_their_reasons(tmp_path: Path, photos: Path, capsys:
     assert perturb(photos, tmp_path / "out") == 0
     said = capsys.readouterr().err
     assert "dropped: bar-empty: the file is empty" in said
-    assert "dropped: bar-text: not a picture in a format that is known" in said
+    assert "dropped: bar-text: not an image in a format that is known" in said
     assert list(read_manifest(tmp_path / "out").dropped) == ["bar-empty", "bar-text"]
 
 
@@ -214,16 +214,16 @@ def test_where_nothing_is_left_the_reason_is_told(tmp_path: Path, capsys: Captur
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "a.jpg").write_text("404")
     assert perturb(tmp_path / "bad", tmp_path / "out") == 2
-    assert "all 1 sources are dropped (a: not a picture" in capsys.readouterr().err
+    assert "all 1 sources are dropped (a: not an image" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_training_and_test_sets_are_kept_apart_by_picture(
+def test_training_and_test_sets_are_kept_apart_by_image(
     tmp_path: Path, photos: Path, capsys: Capture
 ) -> None:
     assert perturb(photos, tmp_path / "test", "--limit", "3") == 0
     assert perturb(photos, tmp_path / "train", "--apart-from", str(tmp_path / "test")) == 0
-    assert "held against its 3 pictures" in capsys.readouterr().out
+    assert "held against its 3 images" in capsys.readouterr().out
     test, train = (set(read_manifest(tmp_path / name).sources.values()) for name in ("test", "train"))
     assert (len(test), len(train), test & train) == (3, 1, set())
 
@@ -246,7 +246,7 @@ def test_a_plugin_that_changed_is_another_setting(tmp_path: Path, photos: Path, 
     (tmp_path / "mirror.py").write_text(MIRROR)
     words = ("--kind", "mirror", "--plugin", str(tmp_path / "mirror.py"))
     assert perturb(photos, tmp_path / "out", *words) == 0
-    (tmp_path / "mirror.py").write_text(MIRROR.replace("mirror(picture)", "flip(picture)"))
+    (tmp_path / "mirror.py").write_text(MIRROR.replace("mirror(image)", "flip(image)"))
     assert perturb(photos, tmp_path / "out", *words) == 2
     assert "was built from something else: plugins" in capsys.readouterr().err
 
@@ -279,7 +279,7 @@ def command(photos: Path, out: Path, processes: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pictures enough to be interrupted in, the last one large, and the undisturbed build of them."""
+    """Images enough to be interrupted in, the last one large, and the undisturbed build of them."""
     folder = tmp_path_factory.mktemp("many")
     for number in range(24):
         draw(folder / "photos" / f"p{number:02}.png", number, 200)
@@ -314,7 +314,7 @@ def test_a_disk_that_refuses_gives_3_and_keeps_what_is_done(
 ) -> None:
     out = tmp_path / "out"
     words = command(many / "photos", out, processes)
-    # No file may grow beyond this: the pictures of the large source do, those of the others do not.
+    # No file may grow beyond this: the images of the large source do, those of the others do not.
     done = subprocess.run(
         words,
         capture_output=True,

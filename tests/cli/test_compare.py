@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.build.mini import draw_codis, draw_contextual
+from sightline.builders.synthetic import draw_codis, draw_contextual
 from sightline.cli.main import main
 from sightline.engine.store import Store
 
@@ -75,7 +75,7 @@ def test_a_table_says_which_differences_are_significant_and_what_decides(runs: R
     assert "for the 2 rows of this table together (Holm)" in " ".join(table["notes"])
     assert runs.compare("1", "2", "--json") == 0
     (table,) = _tables(capsys)
-    # One pair of one picture: it might as well have gone the other way.
+    # One pair of one image: it might as well have gone the other way.
     assert _rows(table)["acc_p", "all"]["holm"] == 1
 
 
@@ -95,15 +95,15 @@ def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
 
 def test_runs_that_were_judged_or_asked_differently_say_so(runs: Runs, capsys: Capture) -> None:
     verdicts = (runs.folder / "wrong-1/verdicts.jsonl").read_text()
-    people = runs.folder / "people.jsonl"
-    people.write_text(verdicts.replace('"judge":"rules"', '"judge":"ann"'))
-    assert runs.run(runs.answers(1), "--judge", f"people:{people}", "--seed", "1") == 0
+    humans = runs.folder / "human.jsonl"
+    humans.write_text(verdicts.replace('"judge":"rules"', '"judge":"ann"'))
+    assert runs.run(runs.answers(1), "--judge", f"human:{humans}", "--seed", "1") == 0
     capsys.readouterr()
     assert main(["report", "--list", "--json", *runs.store]) == 0
     last = max(run["run"] for run in _tables(capsys))
     assert runs.compare("2", str(last), "--json") == 0
     ((told, *_),) = [table["notes"] for table in _tables(capsys)]
-    assert told == f"not alike in these runs: judge rules, then people:{people}; seed 0, then 1"
+    assert told == f"not alike in these runs: judge rules, then human:{humans}; seed 0, then 1"
     assert runs.compare("1", "2", "--json") == 0
     ((first, *_),) = [table["notes"] for table in _tables(capsys)]
     assert first.startswith("difference: "), "other answers are what is compared"

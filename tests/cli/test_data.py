@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sightline.build.mini import draw_contextual
+from sightline.builders.synthetic import draw_contextual
 from sightline.cli.main import main
 from sightline.data.sources import SOURCES
 from sightline.registry import benchmark as find_benchmark
@@ -27,7 +27,7 @@ def _no_data_folder_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def released_iibench(shared: Path) -> bytes:
-    """II-Bench's archive as released but for its pictures, which are scaled down here."""
+    """II-Bench's archive as released but for its images, which are scaled down here."""
     data = shared / "data/iibench"
     names = {entry["dst"]: entry["src"] for entry in json.loads((data / "images_map.json").read_text())}
     members: dict[str, bytes] = {"README.md": b"# II-Bench"}
@@ -94,14 +94,14 @@ def test_check_prints_the_counts_of_the_paper(shared: Path, capsys: Capture) -> 
     assert main(["data", "check", "codis", "--data", str(shared / "data/codis"), "--quiet"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Location and Orientation 84" in said
-    assert "353 samples, 216 picture files, 216 distinct pictures" in said
-    assert "the paper counts 353 samples and 216 distinct pictures: the same" in said
+    assert "353 samples, 216 image files, 216 distinct images" in said
+    assert "the paper counts 353 samples and 216 distinct images: the same" in said
     assert "data.json is the pinned release" in said
 
 
 @pytest.fixture
 def few(shared: Path, tmp_path: Path) -> Path:
-    """Three pairs of CODIS and their pictures."""
+    """Three pairs of CODIS and their images."""
     folder = tmp_path / "codis"
     (folder / "images").mkdir(parents=True)
     records = json.loads((shared / "data/codis/data.json").read_text())[:3]
@@ -111,7 +111,7 @@ def few(shared: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_missing_and_broken_pictures_are_listed_and_counted(few: Path, capsys: Capture) -> None:
+def test_missing_and_broken_images_are_listed_and_counted(few: Path, capsys: Capture) -> None:
     first, second, _ = sorted((few / "images").iterdir())
     first.unlink()
     second.write_bytes(second.read_bytes()[:5000])
@@ -120,10 +120,8 @@ def test_missing_and_broken_pictures_are_listed_and_counted(few: Path, capsys: C
     (few / "images/.DS_Store").write_bytes(b"x")
     assert main(["data", "check", "codis", "--data", str(few), "--quiet"]) == 1
     said = capsys.readouterr()
-    assert "1 pictures missing, 1 broken" in said.out
-    assert "the paper counts 353 samples and 216 distinct pictures: not the same" in " ".join(
-        said.out.split()
-    )
+    assert "1 images missing, 1 broken" in said.out
+    assert "the paper counts 353 samples and 216 distinct images: not the same" in " ".join(said.out.split())
     assert f"missing: images/{first.name} (00" in said.err
     assert f"broken: images/{second.name} (00" in said.err
     assert "1 files that no record names: images/.DS_Store" in said.err
@@ -178,7 +176,7 @@ def test_synthetic_instructions_are_looked_through_with_no_release_to_hold_them_
     assert json.loads(capsys.readouterr().out)["splits"] == {"synthetic": 3}
     assert main(["data", "check", *words]) == 0
     (found,) = json.loads(capsys.readouterr().out)["splits"]
-    assert (found["samples"], found["pictures"], found["broken"]) == (3, 3, [])
+    assert (found["samples"], found["images"], found["broken"]) == (3, 3, [])
     compared = ("released", "published_samples", "published_clusters", "as_published")
     assert [found[name] for name in compared] == [None] * 4
     words.remove("--json")

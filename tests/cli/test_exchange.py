@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.build.mini import draw_contextual
+from sightline.builders.synthetic import draw_contextual
 from sightline.cli.main import main
 from sightline.formats import read_outcomes
 

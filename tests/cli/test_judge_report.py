@@ -157,13 +157,13 @@ def test_what_was_imported_is_reported_like_the_file_itself(
     data = shared / "data/contextual"
     cases = str(data / "appendix_cases.jsonl")
     named = ["--task", "contextual", "--data", str(data), "--split", "val", "--allow-missing"]
-    out, people = tmp_path / "answers.jsonl", tmp_path / "people.jsonl"
-    assert main(["import", cases, *named, "--out", str(out), "--verdicts", str(people)]) == 0
-    lines = [json.loads(line) for line in people.read_text().splitlines()]
+    out, humans = tmp_path / "answers.jsonl", tmp_path / "human.jsonl"
+    assert main(["import", cases, *named, "--out", str(out), "--verdicts", str(humans)]) == 0
+    lines = [json.loads(line) for line in humans.read_text().splitlines()]
     judged = [{**line, "judge": "copy", "kind": "model"} for line in lines]
     (tmp_path / "verdicts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in judged))
     capsys.readouterr()
-    call = ["judge-report", str(tmp_path / "verdicts.jsonl"), "--human", str(people)]
+    call = ["judge-report", str(tmp_path / "verdicts.jsonl"), "--human", str(humans)]
     whole, by_responder, by_category, accepted, errors = tables(capsys, *call)
     (copy,) = whole["rows"]
     assert (copy["n"], copy["roc_auc value"], copy["kappa value"]) == (161, 100, 1)

@@ -80,6 +80,6 @@ def test_no_word_is_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_defaults_are_listed_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "iibench"]) == 0
     listed = capsys.readouterr().out
-    assert "picture = on:" in listed
+    assert "image = on:" in listed
     assert "orders = 1:" in listed
     assert "options = null:" in listed

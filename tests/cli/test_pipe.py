@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build.mini import draw_iibench
+from sightline.builders.synthetic import draw_iibench
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
@@ -59,8 +59,8 @@ def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
 def test_a_condition_holds_where_nobody_reads_the_table(tmp_path: Path, form: str) -> None:
     draw_iibench(tmp_path / "data", questions=1, dev=12)
-    pictures = json.loads((tmp_path / "data" / "dev.json").read_bytes())
-    key = {one["id"]: one["answer"] for picture in pictures for one in picture["questions"]}
+    images = json.loads((tmp_path / "data" / "dev.json").read_bytes())
+    key = {one["id"]: one["answer"] for image in images for one in image["questions"]}
     wrong = {name: "B" if letter == "A" else "A" for name, letter in key.items()}
     for name, said in (("right", key), ("wrong", wrong)):
         lines = [json.dumps({"id": one, "response": letter}) for one, letter in said.items()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build.mini import draw_codis
+from sightline.builders.synthetic import draw_codis
 from sightline.cli.main import main
 from sightline.cli.quickstart_command import _check, _program
 from sightline.errors import UserError

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.build.mini import draw_codis
+from sightline.builders.synthetic import draw_codis
 from sightline.cli.main import main
 from sightline.cli.sweep_command import lists
 from sightline.errors import UserError
@@ -144,7 +144,7 @@ def test_a_dry_run_asks_and_writes_nothing(words: list[str], capsys: pytest.Capt
     ("more", "hint"),
     [
         (["--set", "cto=on,off"], "did you mean 'cot'?"),
-        (["--set", "picture=shown,hidden"], "one of shown, caption, none"),
+        (["--set", "image=shown,hidden"], "one of shown, caption, none"),
         (["--gen", "stream=true,false"], "no sampling option"),
         (["--model", "baseline/chance"], "twice"),
         (["--model", "x/y", "--model-id", "z"], "--model-id"),

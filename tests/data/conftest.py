@@ -24,10 +24,10 @@ TOP = "CODIS-d070cf759c42"
 Pack = Callable[..., bytes]
 
 
-def record(number: int, picture: str) -> dict[str, Any]:
+def record(number: int, image: str) -> dict[str, Any]:
     return {
         "id": f"{number:03}",
-        "image_id": picture,
+        "image_id": image,
         "question": "Is it morning or evening?",
         "context": {"context_1": "I face east.", "context_2": "I face west."},
         "answer": {"answer_1": "Morning.", "answer_2": "Evening."},
@@ -43,7 +43,7 @@ def drawn(colour: str) -> bytes:
 
 @pytest.fixture(scope="session")
 def content() -> dict[str, bytes]:
-    """The repository: three records about two pictures, and what the data set does not need."""
+    """The repository: three records about two images, and what the data set does not need."""
     records = [record(0, "a.jpg"), record(1, "b.jpg"), record(2, "a.jpg")]
     return {
         "README.md": b"# CODIS",
@@ -60,7 +60,7 @@ def source(content: dict[str, bytes]) -> Source:
     """The small data set as a source, with its own digest pinned."""
     (records,) = SOURCES["codis"].records
     digest = hashlib.sha256(content["data/data.json"]).hexdigest()
-    return replace(SOURCES["codis"], records=(replace(records, sha256=digest, samples=3, pictures=2),))
+    return replace(SOURCES["codis"], records=(replace(records, sha256=digest, samples=3, images=2),))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from PIL import Image
 
 from sightline.data.collect import Collection, collect
 from sightline.data.fetch import Limits
-from sightline.data.polite import Manners
+from sightline.data.host_throttle import Manners
 
 Page = bytes | Callable[[socket.socket], None]
 """What is sent, or what sends it."""
@@ -28,12 +28,12 @@ LIMITS = Limits(bytes=300_000, redirects=4, attempts=2, manners=Manners(rest=0.0
 
 
 def settle(wanted: Mapping[str, str], folder: Path, **limits: Any) -> Collection:
-    """Fetch pictures from this machine too, with little patience."""
+    """Fetch images from this machine too, with little patience."""
     return collect(wanted, folder, private=True, limits=replace(LIMITS, **limits))
 
 
 def counts(found: Collection) -> tuple[int, int, int]:
-    """How many pictures were there, were fetched, are missing."""
+    """How many images were there, were fetched, are missing."""
     return found.there, found.fetched, len(found.missing)
 
 
@@ -43,14 +43,14 @@ def files(folder: Path) -> list[str]:
 
 
 def drawn(shade: int = 0, size: tuple[int, int] = (40, 30), form: str = "PNG") -> bytes:
-    """A picture of one colour."""
+    """An image of one colour."""
     out = io.BytesIO()
     Image.new("RGB", size, (shade % 256, shade // 256, 90)).save(out, form)
     return out.getvalue()
 
 
 def noise(side: int) -> bytes:
-    """A picture that does not compress, about 3 bytes a pixel."""
+    """An image that does not compress, about 3 bytes a pixel."""
     out = io.BytesIO()
     Image.effect_noise((side, side), 90).convert("RGB").save(out, "PNG", compress_level=0)
     return out.getvalue()
@@ -98,7 +98,7 @@ class Hostile:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def serve(self, pages: Mapping[str, Page | list[Page]]) -> dict[str, str]:
-        """Serve the pages from now on; returns their urls, each with the path of its picture."""
+        """Serve the pages from now on; returns their urls, each with the path of its image."""
         self.pages = dict(pages)
         return {self.url(path): f"images{path}" for path in pages}
 

@@ -17,9 +17,9 @@ from yarl import URL
 from sightline.data import addresses
 from sightline.data.addresses import NotPublic, onward, parse, refuse_private
 from sightline.data.collect import Collection, collect
+from sightline.data.errors import DownloadError
 from sightline.data.fetch import Limits
-from sightline.data.missed import Missed
-from sightline.data.polite import Manners
+from sightline.data.host_throttle import Manners
 
 __all__ = ["hostile"]
 
@@ -86,7 +86,7 @@ NO_URLS = (
 
 @pytest.mark.parametrize("url", NO_URLS)
 def test_what_is_no_url_of_http_is_refused(url: str) -> None:
-    with pytest.raises(Missed, match="address refused"):
+    with pytest.raises(DownloadError, match="address refused"):
         parse(url)
 
 
@@ -104,7 +104,7 @@ def test_a_redirect_is_followed_as_browsers_do(location: str, target: str) -> No
 
 @pytest.mark.parametrize("location", ["", "http://h/c.png", "file:///etc/passwd", "ftp://h/c", "http://[::1"])
 def test_a_redirect_to_nowhere_or_to_less_than_https_is_refused(location: str) -> None:
-    with pytest.raises(Missed, match="address refused"):
+    with pytest.raises(DownloadError, match="address refused"):
         onward(URL("https://h/a/b.png"), location)
 
 
@@ -175,8 +175,8 @@ def named(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 def test_a_name_of_which_any_address_is_private_is_refused(
     hostile: Hostile, tmp_path: Path, named: dict[str, list[str]], found: str
 ) -> None:
-    named["pictures.test"] = [found]
-    (lost,) = settled([f"http://pictures.test:{hostile.port}/a.png"], tmp_path).missing.values()
+    named["images.test"] = [found]
+    (lost,) = settled([f"http://images.test:{hostile.port}/a.png"], tmp_path).missing.values()
     assert lost.reason == "address refused"
     assert lost.detail.startswith(found.split()[-1])
     assert hostile.connections == 0
@@ -199,7 +199,7 @@ def test_a_connection_goes_to_the_address_that_was_looked_at_and_the_name_is_not
     assert (lost.reason, lost.detail) == ("no connection", "not in a test")
 
 
-def test_a_name_that_turns_private_between_two_pictures_is_refused_from_then_on(
+def test_a_name_that_turns_private_between_two_images_is_refused_from_then_on(
     hostile: Hostile, tmp_path: Path, named: dict[str, list[str]], public: None
 ) -> None:
     named["rebinding.test"] = ["127.0.0.1", "10.0.0.1"]

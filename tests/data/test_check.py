@@ -1,4 +1,4 @@
-"""A data folder is counted as the papers count it, and every picture that cannot be used is found."""
+"""A data folder is counted as the papers count it, and every image that cannot be used is found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_codis_holds_what_the_paper_counts(shared: Path) -> None:
     assert found.sound
     assert split.released
     assert split.as_published
-    assert (split.samples, split.pictures, split.clusters) == (353, 216, 216)
+    assert (split.samples, split.images, split.clusters) == (353, 216, 216)
     assert split.cluster_sizes == {1: 111, 2: 82, 3: 14, 4: 9}
     assert split.labels["category"] == {
         "Temporal Information": 95,
@@ -48,8 +48,8 @@ def test_iibench_holds_what_the_paper_counts(shared: Path) -> None:
     assert found.sound
     assert test.as_published
     assert dev.as_published
-    assert (test.samples, test.pictures, test.clusters) == (1399, 1399, 1187)
-    assert (dev.samples, dev.pictures, dev.clusters) == (35, 35, 35)
+    assert (test.samples, test.images, test.clusters) == (1399, 1399, 1187)
+    assert (dev.samples, dev.images, dev.clusters) == (35, 35, 35)
     golden = json.loads((shared / "data/iibench/golden_tables.json").read_text())
     counted = golden["denominators_test_questions"]
     assert test.labels == {label: counted[label] for label in test.labels}
@@ -64,25 +64,25 @@ def test_one_split_alone_can_be_checked(shared: Path) -> None:
     assert found.unreferenced == []
 
 
-def test_pictures_of_equal_content_are_one_cluster(folder: Path, source: Source) -> None:
+def test_images_of_equal_content_are_one_cluster(folder: Path, source: Source) -> None:
     shutil.copy(folder / "images/a.jpg", folder / "images/b.jpg")
     (split,) = check(source, folder).splits
-    assert (split.pictures, split.clusters, split.cluster_sizes) == (2, 1, {3: 1})
+    assert (split.images, split.clusters, split.cluster_sizes) == (2, 1, {3: 1})
     assert split.same == [["images/a.jpg", "images/b.jpg"]]
     assert not split.as_published
 
 
-def test_a_missing_picture_names_the_samples_that_need_it(folder: Path, source: Source) -> None:
+def test_a_missing_image_names_the_samples_that_need_it(folder: Path, source: Source) -> None:
     (folder / "images/a.jpg").unlink()
     found = check(source, folder)
     (fault,) = found.splits[0].missing
     assert not found.sound
-    assert (fault.picture, fault.samples) == ("images/a.jpg", ("000", "002"))
-    assert fault.problem == "no such picture"
+    assert (fault.image, fault.samples) == ("images/a.jpg", ("000", "002"))
+    assert fault.problem == "no such image"
     assert found.splits[0].broken == []
 
 
-def test_a_picture_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, source: Source) -> None:
+def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, source: Source) -> None:
     path = folder / "images/b.jpg"
     content = path.read_bytes()
     path.write_bytes(content[:-400])
@@ -91,15 +91,13 @@ def test_a_picture_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, 
     found = check(source, folder)
     (fault,) = found.splits[0].broken
     assert not found.sound
-    assert (fault.picture, fault.samples) == ("images/b.jpg", ("001",))
+    assert (fault.image, fault.samples) == ("images/b.jpg", ("001",))
     assert fault.problem.startswith("cannot be decoded: image file is truncated")
     assert found.splits[0].clusters == 2
 
 
-@pytest.mark.parametrize(("stored", "problem"), [(b"", "the file is empty"), (b"hello", "not a picture")])
-def test_a_file_that_is_no_picture_is_broken(
-    folder: Path, source: Source, stored: bytes, problem: str
-) -> None:
+@pytest.mark.parametrize(("stored", "problem"), [(b"", "the file is empty"), (b"hello", "not an image")])
+def test_a_file_that_is_no_image_is_broken(folder: Path, source: Source, stored: bytes, problem: str) -> None:
     (folder / "images/b.jpg").write_bytes(stored)
     (fault,) = check(source, folder).splits[0].broken
     assert fault.problem.startswith(problem)
@@ -127,7 +125,7 @@ def test_records_that_differ_from_the_release_are_told(folder: Path, source: Sou
     assert (split.samples, split.released, split.as_published) == (2, False, False)
 
 
-def test_a_wrong_record_is_named_before_any_picture_is_read(folder: Path, source: Source) -> None:
+def test_a_wrong_record_is_named_before_any_image_is_read(folder: Path, source: Source) -> None:
     records = json.loads((folder / "data.json").read_text())
     del records[1]["answer"]["answer_2"]
     (folder / "data.json").write_text(json.dumps(records))

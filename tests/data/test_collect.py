@@ -1,4 +1,4 @@
-"""Pictures are fetched once and put where they belong; no end of the process loses any."""
+"""Images are fetched once and put where they belong; no end of the process loses any."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from typing import Any
 import pytest
 from tests.data.hostile import LIMITS, Hostile, Page, counts, drawn, files, hostile, noise, page, settle
 
-from sightline.data import put
+from sightline.benchmarks.contextual.folder import image_path
+from sightline.data import destinations
 from sightline.data.collect import collect
-from sightline.data.noted import MANIFEST
-from sightline.data.put import part_of
-from sightline.errors import SurroundingsError, UserError
-from sightline.formats.contextual_folder import picture_path
+from sightline.data.destinations import part_of
+from sightline.data.image_manifest import MANIFEST
+from sightline.errors import EnvironmentFailedError, UserError
 
 __all__ = ["hostile"]
 
-PICTURE = drawn()
+IMAGE = drawn()
 
 
 def manifest(folder: Path) -> Any:
     return json.loads((folder / MANIFEST).read_text())
 
 
-def test_pictures_lie_under_their_names_and_are_listed_with_their_digests(
+def test_images_lie_under_their_names_and_are_listed_with_their_digests(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    wanted = hostile.serve({"/time/a.png": page(PICTURE), "/web/b.JPG": page(drawn(1, form="JPEG"))})
+    wanted = hostile.serve({"/time/a.png": page(IMAGE), "/web/b.JPG": page(drawn(1, form="JPEG"))})
     found = settle(wanted, tmp_path)
     assert counts(found) == (0, 2, 0)
-    assert files(tmp_path) == ["images/time/a.png", "images/web/b.JPG", "pictures.json"]
-    assert (tmp_path / "images/time/a.png").read_bytes() == PICTURE
-    noted = manifest(tmp_path)["pictures"]
+    assert files(tmp_path) == ["images/time/a.png", "images/web/b.JPG", "images.json"]
+    assert (tmp_path / "images/time/a.png").read_bytes() == IMAGE
+    noted = manifest(tmp_path)["images"]
     assert {url: entry["path"] for url, entry in noted.items()} == wanted
 
 
@@ -62,7 +62,7 @@ TRICKS = (
     "/dots.../x. ",
     "/x.png:stream",
     "/.journal.jsonl",
-    "/pictures.json",
+    "/images.json",
     "/ünï/🖼.png",
     "/a?b=../../c.png",
     "/%",
@@ -71,29 +71,29 @@ TRICKS = (
 )
 
 
-def test_no_trick_of_a_name_leads_out_of_the_folder_of_pictures(hostile: Hostile, tmp_path: Path) -> None:
+def test_no_trick_of_a_name_leads_out_of_the_folder_of_images(hostile: Hostile, tmp_path: Path) -> None:
     urls = [hostile.url(path) for path in TRICKS]
 
     class Every(dict[str, Page | list[Page]]):
         def get(self, *_: object) -> Page:
-            return page(PICTURE)
+            return page(IMAGE)
 
     hostile.pages = Every()
     folder = tmp_path / "data"
-    found = settle({url: picture_path(url) for url in urls}, folder)
+    found = settle({url: image_path(url) for url in urls}, folder)
     assert found.fetched + len(found.missing) == len(TRICKS)
     assert found.fetched >= len(TRICKS) - 3
     assert {name.split("/")[0] for name in files(tmp_path)} == {"data"}
-    assert {name.split("/")[0] for name in files(folder)} == {"images", "pictures.json"}
+    assert {name.split("/")[0] for name in files(folder)} == {"images", "images.json"}
     assert len(files(folder)) == found.fetched + 1
-    assert settle({url: picture_path(url) for url in urls}, folder).fetched == 0
+    assert settle({url: image_path(url) for url in urls}, folder).fetched == 0
 
 
 PATHS: dict[str, tuple[str, str]] = {
-    "up": ("images/../../x.png", "leads out of the folder of pictures"),
-    "absolute": ("/tmp/x.png", "leads out of the folder of pictures"),
-    "beside the records": ("contextual_test.csv", "leads out of the folder of pictures"),
-    "null": ("images/a\0.png", "leads out of the folder of pictures"),
+    "up": ("images/../../x.png", "leads out of the folder of images"),
+    "absolute": ("/tmp/x.png", "leads out of the folder of images"),
+    "beside the records": ("contextual_test.csv", "leads out of the folder of images"),
+    "null": ("images/a\0.png", "leads out of the folder of images"),
     "a link": ("link/x.png", "leads out of"),
     "a folder": ("images/folder", "Is a directory"),
     "below a file": ("images/file/x.png", ""),
@@ -103,7 +103,7 @@ PATHS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", PATHS)
-def test_a_path_that_no_picture_can_have_is_one_recorded_error(
+def test_a_path_that_no_image_can_have_is_one_recorded_error(
     hostile: Hostile, tmp_path: Path, case: str
 ) -> None:
     path, detail = PATHS[case]
@@ -111,20 +111,20 @@ def test_a_path_that_no_picture_can_have_is_one_recorded_error(
     for made in (folder / "images/folder", outside):
         made.mkdir(parents=True)
     (folder / "link").symlink_to(outside)
-    (folder / "images/file").write_bytes(PICTURE)
-    hostile.serve({"/x.png": page(PICTURE)})
+    (folder / "images/file").write_bytes(IMAGE)
+    hostile.serve({"/x.png": page(IMAGE)})
     found = settle({hostile.url("/x.png"): path}, folder)
     (lost,) = found.missing.values()
     assert lost.reason == "name refused"
     assert detail in lost.detail
-    assert files(tmp_path) == ["data/images/file", "data/pictures.json"]
+    assert files(tmp_path) == ["data/images/file", "data/images.json"]
     assert list(outside.iterdir()) == []
 
 
 def test_two_urls_never_share_a_name_not_even_where_case_does_not_count(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    hostile.serve({"/a.png": page(PICTURE)})
+    hostile.serve({"/a.png": page(IMAGE)})
     wanted = {hostile.url("/a.png"): "images/a.png", hostile.url("/A.PNG"): "images/A.PNG"}
     (lost,) = settle(wanted, tmp_path).missing.values()
     assert (lost.reason, lost.detail) == ("name refused", f"is that of {hostile.url('/a.png')} already")
@@ -133,7 +133,7 @@ def test_two_urls_never_share_a_name_not_even_where_case_does_not_count(
 
 @pytest.fixture
 def three(hostile: Hostile, tmp_path: Path) -> dict[str, str]:
-    """Three pictures, fetched."""
+    """Three images, fetched."""
     wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abc"})
     settle(wanted, tmp_path)
     hostile.asked.clear()
@@ -167,7 +167,7 @@ def test_one_that_changed_stays_where_it_cannot_be_fetched_again(
     assert list(manifest(tmp_path)["missing"]) == [hostile.url("/b.png")]
 
 
-def test_without_the_manifest_pictures_are_known_by_being_whole(
+def test_without_the_manifest_images_are_known_by_being_whole(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
     (tmp_path / MANIFEST).unlink()
@@ -178,15 +178,15 @@ def test_without_the_manifest_pictures_are_known_by_being_whole(
 
 
 def test_a_manifest_that_is_none_is_wrong_input(tmp_path: Path, three: dict[str, str]) -> None:
-    (tmp_path / MANIFEST).write_text('{"pictures": 3}')
-    with pytest.raises(UserError, match=r"pictures\.json: is no list of pictures"):
+    (tmp_path / MANIFEST).write_text('{"images": 3}')
+    with pytest.raises(UserError, match=r"images\.json: is no list of images"):
         settle(three, tmp_path)
 
 
 def test_what_failed_is_asked_for_again_and_no_longer_missing_once_it_is_there(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    wanted = hostile.serve({"/a.png": [page(status="404 Not Found"), page(PICTURE)]})
+    wanted = hostile.serve({"/a.png": [page(status="404 Not Found"), page(IMAGE)]})
     assert counts(settle(wanted, tmp_path)) == (0, 0, 1)
     assert counts(settle(wanted, tmp_path)) == (0, 1, 0)
     assert manifest(tmp_path)["missing"] == {}
@@ -196,36 +196,36 @@ def test_what_is_known_of_urls_that_are_not_wanted_now_stays_in_the_manifest(
     hostile: Hostile, tmp_path: Path
 ) -> None:
     """The splits of a data set are fetched one after the other, into one folder."""
-    of_val = hostile.serve({"/a.png": page(PICTURE), "/dead.png": page(status="404 Not Found")})
+    of_val = hostile.serve({"/a.png": page(IMAGE), "/dead.png": page(status="404 Not Found")})
     assert counts(settle(of_val, tmp_path)) == (0, 1, 1)
     before = manifest(tmp_path)
-    of_test = hostile.serve({"/b.png": page(PICTURE), "/gone.png": page(status="410 Gone")})
+    of_test = hostile.serve({"/b.png": page(IMAGE), "/gone.png": page(status="410 Gone")})
     assert counts(settle(of_test, tmp_path)) == (0, 1, 1)
     after = manifest(tmp_path)
-    for kind, names in (("pictures", ("/a.png", "/b.png")), ("missing", ("/dead.png", "/gone.png"))):
+    for kind, names in (("images", ("/a.png", "/b.png")), ("missing", ("/dead.png", "/gone.png"))):
         assert set(after[kind]) == set(map(hostile.url, names))
         assert after[kind].items() >= before[kind].items()
 
 
-def test_pictures_of_another_folder_are_taken_before_any_is_fetched(
+def test_images_of_another_folder_are_taken_before_any_is_fetched(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
-    (tmp_path / "images/b.png").write_bytes(b"no picture")
+    (tmp_path / "images/b.png").write_bytes(b"no image")
     (tmp_path / "images/c.png").unlink()
     (tmp_path / "images/c.png").symlink_to("/etc/passwd")
     fresh = tmp_path / "fresh"
     found = collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)
     assert counts(found) == (1, 2, 0)
     assert sorted(hostile.asked) == ["/b.png", "/c.png"]
-    assert files(fresh) == ["images/a.png", "images/b.png", "images/c.png", "pictures.json"]
+    assert files(fresh) == ["images/a.png", "images/b.png", "images/c.png", "images.json"]
     assert not (fresh / "images/c.png").is_symlink()
     about_b, about_c = sorted(found.unusable)
-    assert about_b.startswith(f"{tmp_path}/images/b.png: not a picture")
+    assert about_b.startswith(f"{tmp_path}/images/b.png: not an image")
     assert about_c.startswith(f"{tmp_path}/images/c.png: leads out of the data folder")
 
 
 def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hostile) -> None:
-    wanted = hostile.serve({"/a.png": page(PICTURE)})
+    wanted = hostile.serve({"/a.png": page(IMAGE)})
     inside: list[BaseException] = []
 
     def again(connection: socket.socket) -> None:
@@ -233,7 +233,7 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hos
             settle(wanted, tmp_path)
         except UserError as error:
             inside.append(error)
-        connection.sendall(page(PICTURE))
+        connection.sendall(page(IMAGE))
 
     hostile.pages["/a.png"] = again
     assert settle(wanted, tmp_path).fetched == 1
@@ -241,25 +241,25 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hos
     assert "another --to" in str(inside[0])
 
 
-def test_a_copy_that_is_not_whole_is_not_taken_for_the_picture(
+def test_a_copy_that_is_not_whole_is_not_taken_for_the_image(
     hostile: Hostile, tmp_path: Path, three: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody may write to a picture while it is copied: what counts is what was copied."""
+    """Somebody may write to an image while it is copied: what counts is what was copied."""
 
     def half(origin: Path, part: Path) -> None:
         content = origin.read_bytes()
         part.write_bytes(content[: len(content) // 2])
 
-    monkeypatch.setattr(put, "copy", half)
+    monkeypatch.setattr(destinations, "copy", half)
     fresh = tmp_path / "fresh"
     assert counts(collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)) == (0, 3, 0)
-    for entry in manifest(fresh)["pictures"].values():
+    for entry in manifest(fresh)["images"].values():
         content = (fresh / entry["path"]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == entry["sha256"]
         assert content == (tmp_path / entry["path"]).read_bytes()
 
 
-def test_other_pictures_come_while_the_disk_is_slow(
+def test_other_images_come_while_the_disk_is_slow(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
@@ -278,7 +278,7 @@ def test_other_pictures_come_while_the_disk_is_slow(
 PROGRAM = """
 import json, signal, sys
 from pathlib import Path
-from sightline.data import put
+from sightline.data import destinations
 from sightline.data.collect import collect
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 collect(json.loads(sys.argv[1]), Path(sys.argv[2]), private=True)
@@ -315,7 +315,7 @@ def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
     hostile.asked.clear()
     assert counts(settle(wanted, tmp_path)) == (3, 1, 0)
     assert hostile.asked == ["/d.png"]
-    assert files(tmp_path) == [*(f"images/{name}.png" for name in "abcd"), "pictures.json"]
+    assert files(tmp_path) == [*(f"images/{name}.png" for name in "abcd"), "images.json"]
 
 
 def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
@@ -327,16 +327,16 @@ def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
     (tmp_path / "images/mine.part").write_bytes(b"mine")
     settle(three, tmp_path)
     left = set(files(tmp_path)) - {f"images/{name}.png" for name in "abc"}
-    assert left == {"images/mine.part", "pictures.json"}
+    assert left == {"images/mine.part", "images.json"}
 
 
 def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path: Path) -> None:
-    wanted = hostile.serve({"/a.png": page(PICTURE), "/b.png": page(noise(200))})
+    wanted = hostile.serve({"/a.png": page(IMAGE), "/b.png": page(noise(200))})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     # No disk can be filled in a test; a limit on the size of files refuses in the same place.
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
     try:
-        with pytest.raises(SurroundingsError, match=os.strerror(errno.EFBIG)):
+        with pytest.raises(EnvironmentFailedError, match=os.strerror(errno.EFBIG)):
             settle(wanted, tmp_path, at_once=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -347,7 +347,7 @@ def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path:
 
 
 def test_a_folder_that_cannot_be_written_is_the_surroundings_fault(hostile: Hostile, tmp_path: Path) -> None:
-    wanted = hostile.serve({"/a.png": page(PICTURE)})
+    wanted = hostile.serve({"/a.png": page(IMAGE)})
     (tmp_path / "file").write_text("")
-    with pytest.raises(SurroundingsError, match="cannot be written"):
+    with pytest.raises(EnvironmentFailedError, match="cannot be written"):
         settle(wanted, tmp_path / "file/data")

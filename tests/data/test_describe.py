@@ -55,10 +55,10 @@ def iibench(shared: Path) -> Description:
 
 
 def test_iibenchs_counts_are_those_of_its_table_1(iibench: Description) -> None:
-    assert (iibench.samples, iibench.pictures, iibench.by_name) == (1434, 1222, 0)
+    assert (iibench.samples, iibench.images, iibench.by_name) == (1434, 1222, 0)
     assert iibench.splits == {"test": 1399, "dev": 35}
     counted = {
-        label: {value: share.pictures for value, share in values.items()}
+        label: {value: share.images for value, share in values.items()}
         for label, values in iibench.labels.items()
     }
     assert {label: counted[label] for label in TABLE_1} == TABLE_1
@@ -105,19 +105,19 @@ def test_every_form_is_printed(shared: Path, tmp_path: Path, capsys: Capture) ->
     words = ["data", "describe", "contextual", "--data", str(tmp_path), "--quiet"]
     assert main(words) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "100 samples (val 100), 100 different pictures" in said
-    assert "100 pictures could not be read, and count by name" in said
+    assert "100 samples (val 100), 100 different images" in said
+    assert "100 images could not be read, and count by name" in said
     assert "list 8" in said
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["labels"]["category"]["web"] == {"samples": 10, "pictures": 10, "percent": 10.0}
+    assert found["labels"]["category"]["web"] == {"samples": 10, "images": 10, "percent": 10.0}
     assert found["verbs"]["top"][0][:2] == ["list", 8]
 
 
 def test_other_questions_have_no_verbs(shared: Path) -> None:
     found = describe(SOURCES["codis"], shared / "data/codis")
-    assert (found.samples, found.pictures, found.verbs) == (353, 216, None)
-    assert {value: share.pictures for value, share in found.labels["category"].items()} == {
+    assert (found.samples, found.images, found.verbs) == (353, 216, None)
+    assert {value: share.images for value, share in found.labels["category"].items()} == {
         "Temporal Information": 70,
         "Location and Orientation": 53,
         "Attributes": 39,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sightline.data.download import Refused, download
-from sightline.errors import SurroundingsError
+from sightline.errors import EnvironmentFailedError
 
 CONTENT = bytes(range(256)) * 40
 
@@ -53,7 +53,7 @@ def test_a_server_that_cannot_go_on_begins_anew(part: Path, server: Any) -> None
 def test_another_part_than_was_asked_for_is_never_joined(part: Path, server: Any, said: int) -> None:
     server.content, server.claimed_start = CONTENT, said
     part.write_bytes(CONTENT[:3000])
-    with pytest.raises(SurroundingsError, match="another part than was asked for"):
+    with pytest.raises(EnvironmentFailedError, match="another part than was asked for"):
         download(server.url, part)
     assert not part.exists()
 
@@ -73,13 +73,13 @@ def test_a_redirect_to_plain_http_is_refused(part: Path, server: Any) -> None:
 
 def test_a_redirect_to_https_is_followed(part: Path, server: Any) -> None:
     server.redirect = "https://127.0.0.1:1/archive"
-    with pytest.raises(SurroundingsError, match=r"cannot be reached: .*refused"):
+    with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: .*refused"):
         download(server.url, part)
 
 
 def test_a_server_that_falls_silent_is_given_up(part: Path, server: Any) -> None:
     server.silent.clear()
-    with pytest.raises(SurroundingsError, match="timed out"):
+    with pytest.raises(EnvironmentFailedError, match="timed out"):
         download(server.url, part, timeout=0.2)
 
 
@@ -87,7 +87,7 @@ def test_a_server_that_is_not_there_is_said_to_be_so(part: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(SurroundingsError, match=r"cannot be reached: .*refused"):
+    with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: .*refused"):
         download(f"http://127.0.0.1:{port}/x", part)
     assert not part.exists()
 
@@ -99,5 +99,5 @@ def test_a_name_that_is_no_address_is_refused(part: Path) -> None:
 
 def test_a_disk_that_refuses_is_told_from_a_connection_that_broke(tmp_path: Path, server: Any) -> None:
     server.content = CONTENT
-    with pytest.raises(SurroundingsError, match="cannot be written: No such file or directory"):
+    with pytest.raises(EnvironmentFailedError, match="cannot be written: No such file or directory"):
         download(server.url, tmp_path / "gone/archive.part")

@@ -1,4 +1,4 @@
-"""A picture is fetched whole or not at all, whatever the other side sends, and no host is pressed."""
+"""An image is fetched whole or not at all, whatever the other side sends, and no host is pressed."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from tests.data.hostile import (
 )
 
 from sightline.data.fetch import PIECE
-from sightline.data.noted import MANIFEST
-from sightline.data.polite import Manners
+from sightline.data.host_throttle import Manners
+from sightline.data.image_manifest import MANIFEST
 
 __all__ = ["hostile"]
 
-PICTURE = drawn()
+IMAGE = drawn()
 
 
 def test_the_type_is_what_the_content_is_whatever_the_server_calls_it(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    wanted = hostile.serve({"/a.png": page(PICTURE, media="text/html"), "/b": page(drawn(form="WEBP"))})
+    wanted = hostile.serve({"/a.png": page(IMAGE, media="text/html"), "/b": page(drawn(form="WEBP"))})
     assert counts(settle(wanted, tmp_path)) == (0, 2, 0)
 
 
@@ -58,7 +58,7 @@ GZIPPED = gzip.compress(bytes(10_000_000))
 
 def two_in_one(connection: socket.socket) -> None:
     """A length that is too small on a connection that stays open, with another answer behind it."""
-    whole = page(PICTURE, headers={"Content-Length": "60", "Connection": "keep-alive"})
+    whole = page(IMAGE, headers={"Content-Length": "60", "Connection": "keep-alive"})
     connection.sendall(whole)
     connection.sendall(page(drawn(3)))
 
@@ -66,31 +66,31 @@ def two_in_one(connection: socket.socket) -> None:
 BAD: dict[str, tuple[Page, int, str, str]] = {
     "not there": (page(status="404 Not Found"), 1, "HTTP 404", "Not Found"),
     "gone": (page(status="410 Gone"), 1, "HTTP 410", "Gone"),
-    "forbidden": (page(PICTURE, status="403 Forbidden"), 1, "HTTP 403", "Forbidden"),
-    "a part": (page(PICTURE, status="206 Partial Content"), 1, "HTTP 206", "Partial Content"),
+    "forbidden": (page(IMAGE, status="403 Forbidden"), 1, "HTTP 403", "Forbidden"),
+    "a part": (page(IMAGE, status="206 Partial Content"), 1, "HTTP 206", "Partial Content"),
     "broken": (page(status="500 Internal Server Error"), 2, "HTTP 500", "Internal Server Error"),
     "busy": (page(status="429 Slow Down", headers={"Retry-After": "0"}), 2, "HTTP 429", "Slow Down"),
     "no word": (b"HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", 1, "HTTP 404", "no word why"),
     "a wicked word": (page(status="404 \x1b[2J\x07gone"), 1, "", "gone"),
     "a loop": (redirect("/x.png"), 5, "too many redirects", "more than 4, the last to http://127"),
     "nowhere": (page(status="302 Found"), 1, "address refused", "does not say where to"),
-    "html": (page(b"<html>x.png</html>", media="text/html"), 1, "no picture", "calls it text/html"),
-    "nothing": (page(b""), 1, "no picture", "the file is empty"),
-    "half": (page(PICTURE[: len(PICTURE) // 2]), 1, "no picture", ""),
-    "too few bytes": (page(PICTURE, headers={"Content-Length": "9999"}), 2, "connection broke", ""),
-    "too many bytes": (page(PICTURE, headers={"Content-Length": "60"}), 1, "no valid HTTP", "Data after"),
+    "html": (page(b"<html>x.png</html>", media="text/html"), 1, "no image", "calls it text/html"),
+    "nothing": (page(b""), 1, "no image", "the file is empty"),
+    "half": (page(IMAGE[: len(IMAGE) // 2]), 1, "no image", ""),
+    "too few bytes": (page(IMAGE, headers={"Content-Length": "9999"}), 2, "connection broke", ""),
+    "too many bytes": (page(IMAGE, headers={"Content-Length": "60"}), 1, "no valid HTTP", "Data after"),
     "two answers in one": (two_in_one, 1, "", ""),
-    "a wrong length": (page(PICTURE, headers={"Content-Length": "-1"}), 1, "no valid HTTP", ""),
-    "announced": (page(PICTURE, headers={"Content-Length": "10000000000"}), 1, "too large", "10,000,000,000"),
+    "a wrong length": (page(IMAGE, headers={"Content-Length": "-1"}), 1, "no valid HTTP", ""),
+    "announced": (page(IMAGE, headers={"Content-Length": "10000000000"}), 1, "too large", "10,000,000,000"),
     "too large": (page(bytes(300_001)), 1, "too large", "more than 300,000"),
-    "pixels": (page(png(50_000, 50_000)), 1, "no picture", "more than 120,000,000 pixels"),
-    "a few pixels too many": (page(png(12_000, 11_000)), 1, "no picture", "12000 x 11000 pixels, more than"),
-    "a long side": (page(png(40_000, 1)), 1, "no picture", "more than 30,000 a side"),
-    "a bomb of text": (page(png(4, 4, (b"zTXt", b"k\0\0" + BOMB))), 1, "no picture", ""),
+    "pixels": (page(png(50_000, 50_000)), 1, "no image", "more than 120,000,000 pixels"),
+    "a few pixels too many": (page(png(12_000, 11_000)), 1, "no image", "12000 x 11000 pixels, more than"),
+    "a long side": (page(png(40_000, 1)), 1, "no image", "more than 30,000 a side"),
+    "a bomb of text": (page(png(4, 4, (b"zTXt", b"k\0\0" + BOMB))), 1, "no image", ""),
     "a bomb of colours": (page(png(4, 4, (b"iCCP", b"k\0\0" + BOMB), (b"zTXt", b"k\0\0" + BOMB))), 1, "", ""),
     "gzip": (page(GZIPPED, headers={"Content-Encoding": "gzip"}), 1, "compressed", "sent as gzip"),
-    "gzip of a picture": (page(gzip.compress(PICTURE), headers={"Content-Encoding": "GZip"}), 1, "", ""),
-    "brotli": (page(PICTURE, headers={"Content-Encoding": "br"}), 1, "compressed", "sent as br"),
+    "gzip of an image": (page(gzip.compress(IMAGE), headers={"Content-Encoding": "GZip"}), 1, "", ""),
+    "brotli": (page(IMAGE, headers={"Content-Encoding": "br"}), 1, "compressed", "sent as br"),
     "no HTTP": (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", 1, "no valid HTTP", ""),
     # Where a server hangs up without a word aiohttp asks once more of itself, at each of our two attempts.
     "hung up": (b"", 4, "connection broke", ""),
@@ -99,11 +99,11 @@ BAD: dict[str, tuple[Page, int, str, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_no_picture_is_one_recorded_error_and_leaves_nothing(
+def test_what_is_no_image_is_one_recorded_error_and_leaves_nothing(
     hostile: Hostile, tmp_path: Path, case: str
 ) -> None:
     answer, asked, reason, detail = BAD[case]
-    wanted = hostile.serve({"/x.png": answer, "/good.png": page(PICTURE)})
+    wanted = hostile.serve({"/x.png": answer, "/good.png": page(IMAGE)})
     found = settle(wanted, tmp_path / "data")
     (lost,) = found.missing.values()
     assert found.fetched == 1
@@ -111,7 +111,7 @@ def test_what_is_no_picture_is_one_recorded_error_and_leaves_nothing(
     assert detail in lost.detail
     assert (lost.reason + lost.detail).isprintable()
     assert hostile.asked.count("/x.png") == asked
-    assert files(tmp_path) == ["data/images/good.png", "data/pictures.json"]
+    assert files(tmp_path) == ["data/images/good.png", "data/images.json"]
     (entry,) = json.loads((tmp_path / "data" / MANIFEST).read_text())["missing"].values()
     assert entry == {"path": "images/x.png", "reason": lost.reason, "detail": lost.detail}
 
@@ -131,7 +131,7 @@ def test_a_server_that_takes_for_ever_is_not_waited_for(
     found = settle(wanted, tmp_path, **limit)
     (lost,) = found.missing.values()
     assert (lost.reason, lost.detail) == ("timed out", detail)
-    assert files(tmp_path) == ["pictures.json"]
+    assert files(tmp_path) == ["images.json"]
 
 
 def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None
         port = free.getsockname()[1]
     (lost,) = settle({f"http://127.0.0.1:{port}/x.png": "images/x.png"}, tmp_path).missing.values()
     assert lost.reason == "no connection"
-    assert files(tmp_path) == ["pictures.json"]
+    assert files(tmp_path) == ["images.json"]
 
 
 def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
@@ -159,16 +159,16 @@ def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
     # What the sockets of both sides hold comes on top of what was taken.
     assert limit < hostile.sent < limit + 16 * 1024 * 1024
     assert most < 4 * 1024 * 1024
-    assert files(tmp_path) == ["pictures.json"]
+    assert files(tmp_path) == ["images.json"]
 
 
 def test_what_passes_is_asked_again_and_then_fetched(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve(
         {
-            "/a.png": [page(status="429 Slow Down", headers={"Retry-After": "0.02"}), page(PICTURE)],
-            "/b.png": [page(status="503 Service Unavailable"), page(PICTURE)],
-            "/c.png": [b"", page(PICTURE)],
-            "/d.png": [page(PICTURE, headers={"Content-Length": "9999"}), page(PICTURE)],
+            "/a.png": [page(status="429 Slow Down", headers={"Retry-After": "0.02"}), page(IMAGE)],
+            "/b.png": [page(status="503 Service Unavailable"), page(IMAGE)],
+            "/c.png": [b"", page(IMAGE)],
+            "/d.png": [page(IMAGE, headers={"Content-Length": "9999"}), page(IMAGE)],
         }
     )
     assert counts(settle(wanted, tmp_path)) == (0, 4, 0)
@@ -202,7 +202,7 @@ def test_dead_links_between_good_ones_do_not_give_the_host_up(hostile: Hostile, 
     assert {lost.reason for lost in found.missing.values()} == {"HTTP 404"}
 
 
-def test_a_host_is_asked_for_few_pictures_at_a_time(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_host_is_asked_for_few_images_at_a_time(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({f"/{number}.png": page(drawn(number)) for number in range(16)})
     hostile.hold = 0.03
     assert counts(settle(wanted, tmp_path, manners=Manners(per_host=3))) == (0, 16, 0)
@@ -214,7 +214,7 @@ def test_a_request_says_who_asks_wants_nothing_compressed_and_sends_no_cookie(
 ) -> None:
     # The same url, with the signs in the clear that need no quoting where they stand.
     asked = ["/a.png", "/b%2B_(1).png?x=/"]
-    hostile.serve({asked[0]: page(PICTURE, headers={"Set-Cookie": "who=you"}), asked[1]: page(PICTURE)})
+    hostile.serve({asked[0]: page(IMAGE, headers={"Set-Cookie": "who=you"}), asked[1]: page(IMAGE)})
     named = {"/a.png": "images/a.png", "/b%2B_%281%29.png?x=%2F": "images/b.png"}
     wanted = {hostile.url(path): name for path, name in named.items()}
     assert counts(settle(wanted, tmp_path, at_once=1)) == (0, 2, 0)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.data import unpack
 from sightline.data.pull import load, pull
 from sightline.data.sources import Source
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 
 Pack = Callable[..., bytes]
 
@@ -67,8 +67,8 @@ def test_another_folder_in_the_way_is_left_as_it_is(
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "other records": ({"data/data.json": b"[]"}, "data/data.json has the SHA-256 4f53cda18c2b"),
     "no records": ({"data/data.json": None}, "data/data.json is not in it"),
-    "no picture": ({"data/images/b.jpg": None}, "1 of 2 pictures are missing or broken, first images/b.jpg"),
-    "no picture but text": ({"data/images/b.jpg": b"hello"}, "first images/b.jpg: not a picture"),
+    "no image": ({"data/images/b.jpg": None}, "1 of 2 images are missing or broken, first images/b.jpg"),
+    "no image but text": ({"data/images/b.jpg": b"hello"}, "first images/b.jpg: not an image"),
     "a way out": ({"data/images/../../../b.jpg": b"x"}, "leads out of the data folder"),
     "an absolute way": ({"/data/images/b.jpg": b"x"}, "leads out of the data folder"),
 }
@@ -147,7 +147,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tarfile.TarFile, "extract", full)
-    with pytest.raises(SurroundingsError, match="cannot be written: No space left on device"):
+    with pytest.raises(EnvironmentFailedError, match="cannot be written: No space left on device"):
         pull(source, tmp_path / "data", origin=archive())
     assert not (tmp_path / "data").exists()
 
@@ -165,7 +165,7 @@ def test_a_download_that_broke_off_goes_on_where_it_stopped(
     tmp_path: Path, source: Source, pack: Pack, server: Any
 ) -> None:
     server.content, server.cut = pack(), 1000
-    with pytest.raises(SurroundingsError, match=r"1,000 of [\d,]+ bytes came; the same command goes on"):
+    with pytest.raises(EnvironmentFailedError, match=r"1,000 of [\d,]+ bytes came; the same command goes on"):
         pull(source, tmp_path, origin=server.url)
     assert not (tmp_path / "codis").exists()
     server.cut = None
@@ -188,7 +188,7 @@ def test_halves_of_two_archives_are_never_taken_for_one(
     tmp_path: Path, source: Source, pack: Pack, server: Any
 ) -> None:
     server.content, server.cut = pack(level=0), 2000
-    with pytest.raises(SurroundingsError):
+    with pytest.raises(EnvironmentFailedError):
         pull(source, tmp_path, origin=server.url)
     server.content, server.cut = pack({"README.md": b"# another"}, level=0), None
     with pytest.raises(UserError, match="the archive is broken or cut off"):
@@ -213,7 +213,7 @@ def test_a_public_archive_that_is_gone_is_no_fault_of_the_user(
 ) -> None:
     server.status = 404
     gone = Elsewhere(**{name: getattr(source, name) for name in source.__struct_fields__}, address=server.url)
-    with pytest.raises(SurroundingsError, match=r"the server answers 404 .* with --from"):
+    with pytest.raises(EnvironmentFailedError, match=r"the server answers 404 .* with --from"):
         pull(gone, tmp_path / "data")
     with pytest.raises(UserError, match="the server answers 404"):
         pull(source, tmp_path / "data", origin=server.url)

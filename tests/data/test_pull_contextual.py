@@ -1,4 +1,4 @@
-"""`data pull contextual`: the records at their pinned revision, then their pictures, as a user meets it."""
+"""`data pull contextual`: the records at their pinned revision, then their images, as a user meets it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def released(urls: list[str]) -> bytes:
-    """Records of these pictures as a csv file."""
+    """Records of these images as a csv file."""
     out = io.StringIO(newline="")
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(["image_url", "instruction", "category"])
@@ -37,7 +37,7 @@ def released(urls: list[str]) -> bytes:
 
 @pytest.fixture
 def origin(hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the records of a small release, whose pictures the server has; known as contextual."""
+    """A folder with the records of a small release, whose images the server has; known as contextual."""
     hostile.serve({f"/time-images/{name}.png": page(drawn(ord(name))) for name in "abc"})
     urls = [hostile.url(path) for path in hostile.pages]
     folder = tmp_path / "origin"
@@ -70,7 +70,7 @@ def test_the_released_records_have_the_pinned_digests(shared: Path, tmp_path: Pa
     assert pull(CONTEXTUAL, tmp_path) == (tmp_path / "contextual", False)
 
 
-def test_the_506_pictures_of_the_paper_are_named_once_each_though_val_is_in_test_too(shared: Path) -> None:
+def test_the_506_images_of_the_paper_are_named_once_each_though_val_is_in_test_too(shared: Path) -> None:
     wanted = links(CONTEXTUAL, shared / "data/contextual")
     assert len(wanted) == 506
     assert len({path.casefold() for path in wanted.values()}) == 506
@@ -78,7 +78,7 @@ def test_the_506_pictures_of_the_paper_are_named_once_each_though_val_is_in_test
     assert {url.split("/")[2] for url in wanted} == {"textvision-data-quality.s3.us-west-1.amazonaws.com"}
 
 
-def test_records_and_pictures_are_pulled_and_the_second_time_nothing_is(
+def test_records_and_images_are_pulled_and_the_second_time_nothing_is(
     hostile: Hostile, call: Callable[..., int], tmp_path: Path, capsys: Capture
 ) -> None:
     assert call("--allow-private", "--quiet") == 0
@@ -86,38 +86,38 @@ def test_records_and_pictures_are_pulled_and_the_second_time_nothing_is(
     assert f"{tmp_path}/to/contextual: rohan598/ConTextual at {CONTEXTUAL.revision}\n" in said
     assert "arXiv:2401.13311" in said
     assert "licence: none is stated" in said
-    assert "pictures: 3, of which 0 were there, 3 were fetched, 0 are missing" in said
-    pictures = [f"images/time-images/{name}.png" for name in "abc"]
-    assert files(tmp_path / "to/contextual") == [*NAMES, *pictures, "pictures.json"]
+    assert "images: 3, of which 0 were there, 3 were fetched, 0 are missing" in said
+    images = [f"images/time-images/{name}.png" for name in "abc"]
+    assert files(tmp_path / "to/contextual") == [*NAMES, *images, "images.json"]
 
     assert call("--allow-private", "--quiet") == 0
     said = capsys.readouterr().out
     assert ", there already\n" in said
-    assert "pictures: 3, of which 3 were there, 0 were fetched, 0 are missing" in said
+    assert "images: 3, of which 3 were there, 0 were fetched, 0 are missing" in said
     assert len(hostile.asked) == 3
 
 
-def test_a_picture_beside_that_is_cut_off_is_named(
+def test_a_image_beside_that_is_cut_off_is_named(
     hostile: Hostile, origin: Path, call: Callable[..., int], capsys: Capture
 ) -> None:
     """Also where its url gives none, which is said of the url alone."""
     hostile.pages["/time-images/b.png"] = page(status="404 Not Found")
-    pictures = origin / "images/time-images"
-    pictures.mkdir(parents=True)
+    images = origin / "images/time-images"
+    images.mkdir(parents=True)
     whole = noise(64)
     for name, content in (("a", whole), ("b", whole[: len(whole) // 2]), ("c", drawn(3))):
-        (pictures / f"{name}.png").write_bytes(content)
+        (images / f"{name}.png").write_bytes(content)
     assert call("--allow-private", "--quiet") == 1
     told = capsys.readouterr()
     assert "2 were there, 0 were fetched, 1 are missing" in told.out
     (line,) = told.err.splitlines()
-    assert line.startswith(f"not taken: {pictures}/b.png: cannot be decoded")
+    assert line.startswith(f"not taken: {images}/b.png: cannot be decoded")
     assert call("--allow-private", "--quiet", "--json") == 1
-    (kept,) = json.loads(capsys.readouterr().out)["pictures"]["unusable"]
+    (kept,) = json.loads(capsys.readouterr().out)["images"]["unusable"]
     assert line == f"not taken: {kept}"
 
 
-def test_missing_pictures_are_a_table_by_reason_and_exit_status_1(
+def test_missing_images_are_a_table_by_reason_and_exit_status_1(
     hostile: Hostile, call: Callable[..., int], tmp_path: Path, capsys: Capture
 ) -> None:
     for name in "ab":
@@ -131,7 +131,7 @@ def test_missing_pictures_are_a_table_by_reason_and_exit_status_1(
     assert call("--allow-private", "--quiet", "--json") == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["repository"], told["fetched"]) == ("rohan598/ConTextual", False)
-    found = told["pictures"]
+    found = told["images"]
     assert (found["wanted"], found["there"], found["fetched"]) == (3, 1, 0)
     assert found["missing"][hostile.url("/time-images/a.png")] == {
         "path": "images/time-images/a.png",
@@ -148,7 +148,7 @@ def test_a_private_address_is_fetched_from_only_where_the_call_allows_it(
     assert hostile.connections == 0
 
 
-def test_pictures_that_the_folder_has_already_need_no_network(
+def test_images_that_the_folder_has_already_need_no_network(
     hostile: Hostile, call: Callable[..., int], origin: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (origin / "images/time-images").mkdir(parents=True)
@@ -175,7 +175,7 @@ def test_a_folder_of_other_records_is_wrong_input(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["pull", "codis", "--allow-private"], "--allow-private is for pictures by url"),
+        (["pull", "codis", "--allow-private"], "--allow-private is for images by url"),
         (["check", "codis", "--allow-private"], "--allow-private belongs to `data pull`"),
     ],
 )
@@ -186,7 +186,7 @@ def test_private_addresses_are_allowed_only_where_there_are_urls(
     assert message in capsys.readouterr().err
 
 
-def test_a_source_by_url_has_no_folder_of_pictures() -> None:
+def test_a_source_by_url_has_no_folder_of_images() -> None:
     for source in SOURCES.values():
         assert isinstance(source, Source)
-        assert bool(source.pictures) != bool(source.links)
+        assert bool(source.images) != bool(source.links)

@@ -14,7 +14,7 @@ from sightline.cli.main import main
 from sightline.data.pull import pull
 from sightline.data.sources import File, Source
 from sightline.data.styles import PAINTED, STYLES, weights_file
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 
 Pack = Callable[..., bytes]
 ASSETS = "app/src/main/assets"
@@ -67,7 +67,7 @@ def test_a_download_of_weights_that_broke_off_goes_on_where_it_stopped(
     tmp_path: Path, source: Source, archive: Callable[..., bytes], server: Any
 ) -> None:
     server.content, server.cut = archive(), 70_000
-    with pytest.raises(SurroundingsError, match="the same command goes on from there"):
+    with pytest.raises(EnvironmentFailedError, match="the same command goes on from there"):
         pull(source, tmp_path, origin=server.url)
     assert not (tmp_path / "styles").exists()
     server.cut = None

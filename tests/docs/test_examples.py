@@ -33,8 +33,8 @@ def python_blocks(page: str) -> list[str]:
 
 def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Path) -> None:
     for number, way in enumerate(("left", "right", "left")):
-        (tmp_path / "pictures").mkdir(exist_ok=True)
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "pictures" / f"{way}-{number}.png")
+        (tmp_path / "images").mkdir(exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "images" / f"{way}-{number}.png")
     (tmp_path / "arrows.py").write_text(whole_example("adding-a-benchmark.md"))
     (tmp_path / "says.py").write_text(whole_example("models.md"))
     plug_in(str(tmp_path / "arrows.py"))
@@ -42,7 +42,7 @@ def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Pat
     run = sightline.run(
         "arrows",
         model="says/Left.",
-        data=tmp_path / "pictures",
+        data=tmp_path / "images",
         store=tmp_path / "s.db",
         set={"polite": True},
     )
@@ -84,7 +84,7 @@ def test_the_layout_of_the_docs_is_what_it_prints(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == printed[0]
 
 
-def test_the_pictures_of_the_docs_read_as_the_docs_say(
+def test_the_images_of_the_docs_read_as_the_docs_say(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("rapidocr", reason="needs the extra 'ocr'")
@@ -93,10 +93,10 @@ def test_the_pictures_of_the_docs_read_as_the_docs_say(
     page = (DOCS / "reading.md").read_text()
     told = re.findall(r"\*\*`(.+?)`\*\*.*?```text\n(.*?)```", page, re.DOTALL)
     assert len(told) == 10
-    pictures = [str(shared / "data" / name) for name, _ in told]
-    words = ["build", "read", *pictures, "--text", "layout", "--store", str(tmp_path / "s.db"), "--quiet"]
+    images = [str(shared / "data" / name) for name, _ in told]
+    words = ["build", "read", *images, "--text", "layout", "--store", str(tmp_path / "s.db"), "--quiet"]
     assert main([*words, "--processes", "1", "--threads", "1"]) == 0
-    blocks = [f"== {path}\n{text}" for path, (_, text) in zip(pictures, told, strict=True)]
+    blocks = [f"== {path}\n{text}" for path, (_, text) in zip(images, told, strict=True)]
     assert capsys.readouterr().out.split("\n\n") == [*(block.rstrip("\n") for block in blocks), ""]
 
 

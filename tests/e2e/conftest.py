@@ -127,7 +127,7 @@ def _processes(folder: Path) -> Iterator[Callable[..., Process]]:
 
 @pytest.fixture
 def drawn(tmp_path: Path) -> Callable[..., Path]:
-    """Makes an II-Bench folder of so many questions, two about each of the drawn pictures."""
+    """Makes an II-Bench folder of so many questions, two about each of the drawn images."""
     from PIL import Image
 
     def make(questions: int, name: str = "data") -> Path:
@@ -135,13 +135,13 @@ def drawn(tmp_path: Path) -> Callable[..., Path]:
         (folder / "images").mkdir(parents=True)
         records = []
         for number in range(0, questions, 2):
-            picture = f"images/{number}.png"
+            image = f"images/{number}.png"
             noise = random.Random(number).randbytes(12 * 9 * 3)
-            Image.frombytes("RGB", (12, 9), noise).save(folder / picture)
+            Image.frombytes("RGB", (12, 9), noise).save(folder / image)
             asked = [_question(number + more) for more in range(min(2, questions - number))]
             meta = {"domain": "Life", "emotion": "Positive", "rhetoric": ["Symbolism"]}
             meta |= {"image_type": ["Painting"], "difficulty": "Easy"}
-            records.append({"local_path": picture, "questions": asked, "meta_data": meta})
+            records.append({"local_path": image, "questions": asked, "meta_data": meta})
         (folder / "test.json").write_text(json.dumps(records))
         return folder
 
@@ -150,4 +150,4 @@ def drawn(tmp_path: Path) -> Callable[..., Path]:
 
 def _question(number: int) -> dict[str, Any]:
     options = [f"meaning {letter} of {number}" for letter in "ABCDEF"]
-    return {"id": f"test-{number}", "question": f"What does picture {number} imply?", "options": options}
+    return {"id": f"test-{number}", "question": f"What does image {number} imply?", "options": options}

@@ -1,4 +1,4 @@
-"""`run --augment` against a server: it is sent text, and no picture, in any setting and in any turn."""
+"""`run --augment` against a server: it is sent text, and no image, in any setting and in any turn."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import pytest
 
 from sightline.cli.main import main
-from sightline.models.reader import Word
-from sightline.types import PictureFile
+from sightline.models.ocr import Word
+from sightline.types import ImageFile
 
 QUESTIONS = 12
 
 
 class Names:
-    """Reads the name of each picture's file."""
+    """Reads the name of each image's file."""
 
     name = "names"
     identity = "names 1"
@@ -25,9 +25,9 @@ class Names:
     def __init__(self, threads: int = 0) -> None:
         self.threads = threads
 
-    def read(self, picture: PictureFile) -> tuple[Word, ...]:
-        self.reading.append(picture.path)
-        return (Word(Path(picture.path).name, (0.0, 0.0, 90.0, 10.0), 1.0),)
+    def read(self, image: ImageFile) -> tuple[Word, ...]:
+        self.reading.append(image.path)
+        return (Word(Path(image.path).name, (0.0, 0.0, 90.0, 10.0), 1.0),)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def run(data: Path, model: str, *more: str, task: str = "iibench") -> int:
 
 
 @pytest.mark.parametrize("how", ["ocr", "layout"])
-def test_no_picture_leaves_the_process(drawn: Any, mock: Any, how: str) -> None:
+def test_no_image_leaves_the_process(drawn: Any, mock: Any, how: str) -> None:
     data, server = drawn(QUESTIONS), mock()
     assert run(data, server.model, "--augment", how) == 0
     stats = server.stats()
@@ -57,7 +57,7 @@ def test_no_picture_leaves_the_process(drawn: Any, mock: Any, how: str) -> None:
     assert server.stats()["with_image"] == QUESTIONS
 
 
-def test_the_captioner_is_shown_each_picture_once_and_the_model_none(drawn: Any, mock: Any) -> None:
+def test_the_captioner_is_shown_each_image_once_and_the_model_none(drawn: Any, mock: Any) -> None:
     data, server, captioner = drawn(QUESTIONS), mock(), mock("--words", "a wall|a tree")
     words = ["--augment", "layout+caption", "--captioner", captioner.model]
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_a_caption_of_build_caption_is_known_to_the_captioner(drawn: Any, mock: 
     assert (captioner.stats()["requests"], server.stats()["requests"]) == (asked, QUESTIONS)
 
 
-def test_the_pictures_of_examples_are_told_too(shared: Path, mock: Any) -> None:
+def test_the_images_of_examples_are_told_too(shared: Path, mock: Any) -> None:
     server = mock()
     words = ["--limit", "4", "--augment", "layout"]
     assert run(shared / "data" / "iibench", server.model, *words, task="iibench:2-shot") == 0
@@ -93,7 +93,7 @@ def test_a_dry_run_tells_what_is_to_be_read(
     data, server = drawn(QUESTIONS), mock()
     assert run(data, server.model, "--augment", "ocr", "--dry-run", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["to_ask"], told["pictures_to_read"], told["captions_to_ask"]) == (
+    assert (told["to_ask"], told["images_to_read"], told["captions_to_ask"]) == (
         QUESTIONS,
         QUESTIONS // 2,
         0,
@@ -101,7 +101,7 @@ def test_a_dry_run_tells_what_is_to_be_read(
     assert (server.stats()["requests"], Names.reading) == (0, [])
 
 
-def test_a_setting_without_pictures_is_refused(
+def test_a_setting_without_images_is_refused(
     drawn: Any, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, server = drawn(2), mock()
@@ -110,14 +110,12 @@ def test_a_setting_without_pictures_is_refused(
     assert server.stats()["requests"] == 0
 
 
-def test_a_sweep_tells_pictures_in_every_way(
-    drawn: Any, mock: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_tells_images_in_every_way(drawn: Any, mock: Any, capsys: pytest.CaptureFixture[str]) -> None:
     data, server = drawn(4), mock("--words", "a wall")
     words = ["--model", server.model, "--data", str(data), "--quiet", "--format", "json"]
     ways = ["--augment", "ocr,layout,layout+caption", "--captioner", server.model]
     assert main(["sweep", "iibench", *words, *ways]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     assert [point["at"]["augment"] for point in points] == ["ocr", "layout", "layout+caption"]
-    # Two pictures are captioned, by the only requests that hold one.
+    # Two images are captioned, by the only requests that hold one.
     assert server.stats()["with_image"] == 2

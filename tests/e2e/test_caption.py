@@ -1,4 +1,4 @@
-"""`build caption` from the command line, and CODIS with captions in the pictures' place."""
+"""`build caption` from the command line, and CODIS with captions in the images' place."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from PIL import Image
 
 from sightline.cli.main import main
 
-PICTURES = 216
+IMAGES = 216
 
 
 @pytest.fixture
 def codis(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The records of CODIS with pictures of their own, in an empty working folder."""
+    """The records of CODIS with images of their own, in an empty working folder."""
     folder = tmp_path / "codis"
     (folder / "images").mkdir(parents=True)
     shutil.copy(shared / "data" / "codis" / "data.json", folder)
@@ -44,17 +44,17 @@ def build(data: Path, server: Any, *more: object) -> int:
     return main([str(word) for word in words])
 
 
-def test_codis_runs_with_the_captions_in_the_pictures_place(
+def test_codis_runs_with_the_captions_in_the_images_place(
     codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = mock("--words", "a long\n\nwall|one tree|some people")
     assert build(codis, server) == 0
     assert list(captions()) == image_ids(codis)
     assert set(captions().values()) == {"a long wall", "one tree", "some people"}
-    assert server.stats()["with_image"] == server.stats()["requests"] == PICTURES
+    assert server.stats()["with_image"] == server.stats()["requests"] == IMAGES
     written = Path("captions.json").read_bytes()
     assert build(codis, server) == 0
-    assert server.stats()["requests"] == PICTURES
+    assert server.stats()["requests"] == IMAGES
     assert Path("captions.json").read_bytes() == written
     server.reset()
     asking = ["--model", server.model, "--data", str(codis), "--out", "results", "--quiet"]
@@ -70,21 +70,21 @@ def test_codis_runs_with_the_captions_in_the_pictures_place(
     capsys.readouterr()
 
 
-def test_broken_pictures_are_listed_and_the_rest_is_written(
+def test_broken_images_are_listed_and_the_rest_is_written(
     codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = mock()
     first, second, *rest = image_ids(codis)
     (codis / "images" / first).unlink()
-    (codis / "images" / second).write_text("no picture")
+    (codis / "images" / second).write_text("no image")
     assert build(codis, server) == 1
     assert list(captions()) == rest
     told = capsys.readouterr().err
-    assert "2 of 216 pictures have no caption and are left out" in told
-    assert f"no such picture: {first}" in told
-    assert "not a picture in a format that is known" in told
+    assert "2 of 216 images have no caption and are left out" in told
+    assert f"no such image: {first}" in told
+    assert "not an image in a format that is known" in told
     assert build(codis, server, "--dry-run") == 0
-    assert f"broken: {first}: no such picture" in capsys.readouterr().out
+    assert f"broken: {first}: no such image" in capsys.readouterr().out
 
 
 def test_calls_that_fail_cost_no_other_caption_and_are_asked_again(
@@ -93,17 +93,17 @@ def test_calls_that_fail_cost_no_other_caption_and_are_asked_again(
     server = mock("--fail-rate", "0.3", "--fail-codes", "400", "--words", "a wall")
     assert build(codis, server) == 1
     said = captions()
-    assert 0 < len(said) < PICTURES
-    assert f"{PICTURES - len(said)} of 216 pictures have no caption" in capsys.readouterr().err
+    assert 0 < len(said) < IMAGES
+    assert f"{IMAGES - len(said)} of 216 images have no caption" in capsys.readouterr().err
     asked = server.stats()["requests"]
     assert build(codis, server) == 1
-    assert server.stats()["requests"] == asked == PICTURES
+    assert server.stats()["requests"] == asked == IMAGES
     for _ in range(30):
         if build(codis, server, "--retry-errors") == 0:
             break
-    assert len(captions()) == PICTURES
+    assert len(captions()) == IMAGES
     assert said.items() <= captions().items()
-    assert server.stats()["ok"] == PICTURES
+    assert server.stats()["ok"] == IMAGES
 
 
 def test_empty_replies_are_no_captions(codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_the_budget_ends_asking_and_a_larger_one_goes_on(codis: Path, mock: Any)
     assert build(codis, server, "--max-requests", 10) == 4
     assert len(captions()) == 10
     assert build(codis, server) == 0
-    assert server.stats()["requests"] == PICTURES == len(captions())
+    assert server.stats()["requests"] == IMAGES == len(captions())
 
 
 def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing(
@@ -133,12 +133,12 @@ def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing(
     shutil.copy(codis / "images" / image_ids(codis)[1], twin)
     assert build(codis, server, "--dry-run") == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "pictures 216 different ones 215 requests known already 0 requests to be sent 215" in told
+    assert "images 216 different ones 215 requests known already 0 requests to be sent 215" in told
     assert not list(Path().iterdir())
     assert server.stats()["requests"] == 0
 
 
-def test_corrections_by_people_are_not_overwritten(
+def test_corrections_by_humans_are_not_overwritten(
     codis: Path, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = mock("--words", "a wall")
@@ -180,7 +180,7 @@ def test_nothing_that_can_be_shown_is_the_callers_mistake(
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.png").touch()
     assert main(["build", "caption", "photos", "--model", "baseline/chance", "--out", "c.json"]) == 2
-    assert "all 1 pictures are dropped (a.png: the file is empty)" in capsys.readouterr().err
+    assert "all 1 images are dropped (a.png: the file is empty)" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["photos"]
 
 
@@ -195,8 +195,8 @@ def test_an_interruption_loses_no_answer(codis: Path, tmp_path: Path, mock: Any,
     status, _, told = process.end()
     assert (status, "the same command goes on" in told) == (130, True)
     asked = server.stats()["requests"]
-    assert asked < PICTURES
+    assert asked < IMAGES
     status, out, _ = start(*words).end()
     assert (status, "216 captions" in out) == (0, True)
-    assert server.stats()["requests"] <= PICTURES + 4
-    assert len(captions(str(tmp_path / "captions.json"))) == PICTURES
+    assert server.stats()["requests"] <= IMAGES + 4
+    assert len(captions(str(tmp_path / "captions.json"))) == IMAGES

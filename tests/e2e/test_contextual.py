@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.build.mini import draw_contextual
+from sightline.builders.synthetic import draw_contextual
 from sightline.engine.store import Store
-from sightline.evaluation.rebuild import rebuild
+from sightline.evaluation.recompute import rebuild
 
 Servers = Callable[..., Any]
 
@@ -58,12 +58,12 @@ def test_zero_shots_ask_nothing_that_the_default_setting_asked(
 
 
 @pytest.mark.parametrize("sees", [False, True])
-def test_a_model_judges_with_the_picture_or_without(
+def test_a_model_judges_with_the_image_or_without(
     mock: Servers, data: Path, tmp_path: Path, sees: bool
 ) -> None:
     server, judge = mock(), mock("--words", "Judgement: Yes|Judgement: No")
     store, out = tmp_path / "s.db", tmp_path / "out"
-    options: dict[str, Any] = {"judge": judge.model, "set": {"judge_picture": sees}}
+    options: dict[str, Any] = {"judge": judge.model, "set": {"judge_image": sees}}
     first = run(data, server, store, out=out, **options)
     stats = judge.stats()
     assert stats["requests"] == 24
@@ -116,7 +116,7 @@ def test_several_judges_share_one_budget(mock: Servers, data: Path, tmp_path: Pa
     assert evaluation.exit_status == 4
 
 
-def test_a_broken_picture_is_one_error_and_ends_nothing(mock: Servers, data: Path, tmp_path: Path) -> None:
+def test_a_broken_image_is_one_error_and_ends_nothing(mock: Servers, data: Path, tmp_path: Path) -> None:
     (data / "images/val-003.png").unlink()
     evaluation = run(data, mock(), tmp_path / "s.db")
     assert (evaluation.result.errors, evaluation.exit_status) == (1, 1)

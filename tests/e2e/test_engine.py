@@ -102,7 +102,7 @@ def test_a_budget_of_money_is_kept(mock: Any, start: Any, drawn: Any) -> None:
     (data.parent / "sightline.toml").write_text('[prices."mock"]\nprompt = 1.0\ncompletion = 10.0\n')
     status, out, _ = start(*_words(server, data, "--max-cost", 0.03)).end()
     assert status == 4
-    # The mock counts 800 tokens a picture and some for the words: about 1/1000 of the unit each.
+    # The mock counts 800 tokens an image and some for the words: about 1/1000 of the unit each.
     assert 25 <= 200 - json.loads(out)["errors"] == server.stats()["ok"] <= 33
 
 
@@ -236,7 +236,7 @@ def test_a_full_disk_ends_the_run_keeps_what_was_committed_and_the_next_run_goes
     assert f"known {kept}," in err
 
 
-def test_broken_pictures_fail_their_own_samples_and_the_rest_is_answered(
+def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
     mock: Any, start: Any, drawn: Any
 ) -> None:
     server, data = mock(), drawn(40)
@@ -260,9 +260,9 @@ def test_broken_pictures_fail_their_own_samples_and_the_rest_is_answered(
     errors = [said[f"test-{2 * number}"] for number in range(6)]
     assert {line["status"] for line in errors} == {"error"}
     for reason in (
-        "no such picture",
+        "no such image",
         "the file is empty",
-        "not a picture",
+        "not an image",
         "60000 x 4",
         "leads out of the data folder",
     ):

@@ -14,7 +14,7 @@ import pytest
 import sightline
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.rebuild import rebuild
+from sightline.evaluation.recompute import rebuild
 from sightline.evaluation.run import Evaluation
 
 Servers = Callable[..., Any]
@@ -27,7 +27,7 @@ CODIS_SETTINGS = {
     "no-context": 308,
     "text-only": 689,
 }
-"""Distinct requests of each setting. Without the picture some queries of different pairs are one text."""
+"""Distinct requests of each setting. Without the image some queries of different pairs are one text."""
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_asks_nothing(
 
 
 @pytest.mark.parametrize("setting", ["none", "cot", "domain", "emotion", "rhetoric"])
-def test_every_question_of_iibench_is_answered_with_its_own_picture(
+def test_every_question_of_iibench_is_answered_with_its_own_image(
     mock: Servers, iibench: str, tmp_path: Path, setting: str
 ) -> None:
     server = mock()
@@ -190,12 +190,12 @@ def test_other_prompts_are_not_compared_with_answers_to_another_prompt(
     assert value(sightline.run("codis:plain", **options), "output_variability") is not None
 
 
-def test_captions_are_scored_beside_the_pictures_on_the_same_pairs(
+def test_captions_are_scored_beside_the_images_on_the_same_pairs(
     mock: Servers, codis: str, tmp_path: Path
 ) -> None:
     records = json.loads((Path(codis) / "data.json").read_text())
     shown = {record["image_id"] for record in records[:40]}
-    (tmp_path / "captions.json").write_text(json.dumps({name: f"a picture {name}" for name in shown}))
+    (tmp_path / "captions.json").write_text(json.dumps({name: f"an image {name}" for name in shown}))
     options: dict[str, Any] = {
         "model": mock("--words", "Left.|Right.").model,
         "data": codis,
@@ -205,13 +205,13 @@ def test_captions_are_scored_beside_the_pictures_on_the_same_pairs(
     captioned = sightline.run("codis:captions", set={"captions": str(tmp_path / "captions.json")}, **options)
     pairs = [record for record in records if record["image_id"] in shown]
     assert captioned.result.samples == len(pairs)
-    with_pictures = next(m for m in captioned.metrics if m.metric == "acc_p_pictures" and m.subset == "all")
-    assert with_pictures.n == len(pairs)
-    assert with_pictures.value is not None
+    with_images = next(m for m in captioned.metrics if m.metric == "acc_p_images" and m.subset == "all")
+    assert with_images.n == len(pairs)
+    assert with_images.value is not None
     assert whole.result.samples == 353
 
 
-def test_leakage_is_the_difference_between_with_and_without_the_picture(
+def test_leakage_is_the_difference_between_with_and_without_the_image(
     mock: Servers, iibench: str, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {
@@ -222,10 +222,10 @@ def test_leakage_is_the_difference_between_with_and_without_the_picture(
     }
     hidden = sightline.run("iibench:no-image", **options)
     shown = sightline.run("iibench:none", **options)
-    with_picture, without = value(shown, "accuracy"), value(hidden, "accuracy")
-    assert with_picture is not None
+    with_image, without = value(shown, "accuracy"), value(hidden, "accuracy")
+    assert with_image is not None
     assert without is not None
-    assert value(shown, "leakage") == pytest.approx(with_picture - without)
+    assert value(shown, "leakage") == pytest.approx(with_image - without)
 
 
 def test_shuffled_asks_every_order_and_the_submission_undoes_them(
@@ -281,7 +281,7 @@ def test_a_report_from_the_store_is_the_result_of_the_run(mock: Servers, codis: 
     opened.close()
 
 
-def test_people_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path) -> None:
+def test_humans_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path) -> None:
     store, out = str(tmp_path / "s.db"), tmp_path / "out"
     options: dict[str, Any] = {"model": "baseline/chance", "data": codis, "limit": 4, "store": store}
     sightline.run("codis", out=out, **options)
@@ -290,7 +290,7 @@ def test_people_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path) ->
         for line in lines(out)
     ]
     (tmp_path / "ann.jsonl").write_text("\n".join(map(json.dumps, said)))
-    run = sightline.run("codis", judge=f"people:{tmp_path / 'ann.jsonl'}", **options)
+    run = sightline.run("codis", judge=f"human:{tmp_path / 'ann.jsonl'}", **options)
     assert value(run, "acc_p") == 100.0
     (tmp_path / "ann.jsonl").unlink()
     opened = Store.open(store, create=False)
@@ -332,7 +332,7 @@ def test_a_dry_run_counts_and_neither_asks_nor_writes(
     estimate = json.loads(out)
     assert status == 0
     assert (estimate["probes"], estimate["to_ask"], estimate["already_known"]) == (1399, 1399, 0)
-    assert estimate["picture_bytes"] > 10_000_000
+    assert estimate["image_bytes"] > 10_000_000
     assert server.stats()["requests"] == 0
     assert not (tmp_path / "sightline.db").exists()
     sightline.run("iibench", model=server.model, data=iibench, limit=10, store=str(tmp_path / "sightline.db"))
@@ -360,14 +360,14 @@ def test_a_replayed_file_answers_like_the_model_it_came_from(
     assert value(run, "acc_p") == 100.0
 
 
-def test_a_replayed_file_needs_no_pictures(codis: str, tmp_path: Path) -> None:
+def test_a_replayed_file_needs_no_images(codis: str, tmp_path: Path) -> None:
     (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
     file = Path(codis) / "output_example.json"
     run = sightline.run("codis", model=f"replay/{file}", data=tmp_path, store=str(tmp_path / "s.db"))
     assert (run.result.errors, value(run, "acc_p")) == (0, 100.0)
 
 
-def test_a_missing_picture_leaves_its_cluster_to_its_name(codis: str, tmp_path: Path) -> None:
+def test_a_missing_image_leaves_its_cluster_to_its_name(codis: str, tmp_path: Path) -> None:
     (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
     scored = sightline.score("codis", Path(codis) / "output_example.json", data=tmp_path)
     assert scored.metrics[0].clusters == 216

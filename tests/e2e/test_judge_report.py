@@ -22,7 +22,7 @@ class Judged(NamedTuple):
     """The appendix' cases as results folders, one a responder, judged by the rules and by a served model."""
 
     cases: Path
-    people: Path
+    humans: Path
     results: list[str]
     store: str
     judge: str
@@ -31,7 +31,7 @@ class Judged(NamedTuple):
     def report(self, capsys: Capture, *more: str) -> list[dict[str, Any]]:
         """The tables of `sightline judge-report` over the folders and the captions' verdicts."""
         capsys.readouterr()
-        human = ["--human", str(self.people), "--store", self.store, "--quiet", "--json"]
+        human = ["--human", str(self.humans), "--store", self.store, "--quiet", "--json"]
         assert main(["judge-report", *self.results, *human, *more]) == 0
         tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
         return tables
@@ -41,9 +41,9 @@ class Judged(NamedTuple):
 def judged(module_mock: Servers, shared: Path, module_folder: Path) -> Judged:
     """Imported, scored responder by responder, as a user would."""
     data, server = shared / "data/contextual", module_mock("--words", REPLIES)
-    cases, people = data / "appendix_cases.jsonl", module_folder / "people.jsonl"
+    cases, humans = data / "appendix_cases.jsonl", module_folder / "human.jsonl"
     named = ["--data", str(data), "--split", "val", "--allow-missing"]
-    answers = ["--out", str(module_folder / "answers.jsonl"), "--verdicts", str(people)]
+    answers = ["--out", str(module_folder / "answers.jsonl"), "--verdicts", str(humans)]
     assert main(["import", str(cases), "--task", "contextual", *named, *answers]) == 0
     store, results = str(module_folder / "s.db"), []
     first = json.loads(cases.read_text().splitlines()[0])
@@ -53,7 +53,7 @@ def judged(module_mock: Servers, shared: Path, module_folder: Path) -> Judged:
         # 1: of val's 100 instances the file answers 30.
         assert main([*words, "--judge", "rules", "--judge", server.model, "--out", out]) == 1
         results.append(out)
-    return Judged(cases, people, results, store, server.model, server.stats()["requests"])
+    return Judged(cases, humans, results, store, server.model, server.stats()["requests"])
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_both_judges_stand_beside_the_captions(
     first, second = zip(*decided, strict=True)
     assert served["agreement value"] == pytest.approx(100 * metrics.accuracy_score(second, first))
     assert served["kappa value"] == pytest.approx(metrics.cohen_kappa_score(first, second))
-    assert any(note.startswith("people: 1, who decided on 161 answers") for note in whole["notes"])
+    assert any(note.startswith("human: 1, who decided on 161 answers") for note in whole["notes"])
     assert any(judged.judge in note for note in whole["notes"])
 
 
@@ -152,9 +152,9 @@ def test_of_some_responders_the_verdicts_on_the_others_are_told(judged: Judged, 
 
 def test_the_answers_imported_beside_the_folders_count_once(judged: Judged, capsys: Capture) -> None:
     """The same answers, as a folder that was imported and as folders that were scored."""
-    imported = judged.people.parent / "imported"
+    imported = judged.humans.parent / "imported"
     imported.mkdir()
-    (imported / "answers.jsonl").write_text((judged.people.parent / "answers.jsonl").read_text())
-    (imported / "verdicts.jsonl").write_text(judged.people.read_text())
+    (imported / "answers.jsonl").write_text((judged.humans.parent / "answers.jsonl").read_text())
+    (imported / "verdicts.jsonl").write_text(judged.humans.read_text())
     both = judged._replace(results=[*judged.results, str(imported)])
     assert both.report(capsys)[0]["rows"] == judged.report(capsys)[0]["rows"]

@@ -1,4 +1,4 @@
-"""MM-R3 from pictures to tables: masking, asking, Sampling, reports, scores of answers from elsewhere."""
+"""MM-R3 from images to tables: masking, asking, Sampling, reports, scores of answers from elsewhere."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def plain(group: str, responses: Sequence[str], *references: str, **labels: str)
     ]
 
 
-def test_every_masked_picture_is_asked_once_and_the_unmasked_one_never(here: Done) -> None:
+def test_every_masked_image_is_asked_once_and_the_unmasked_one_never(here: Done) -> None:
     assert here.asked[0] == 3 * GROUPS
     answers = lines("all/answers.jsonl")
     assert [line["variant"] for line in answers] == ["m0", "m1", "m2"] * GROUPS
@@ -124,10 +124,10 @@ def test_every_masked_picture_is_asked_once_and_the_unmasked_one_never(here: Don
     assert kept("all")["con", "all"]["clusters"] == GROUPS
 
 
-def test_sampling_asks_each_masked_picture_three_times_more(here: Done) -> None:
+def test_sampling_asks_each_masked_image_three_times_more(here: Done) -> None:
     assert here.asked[1] == 3 * 3 * GROUPS
-    pictures = {(line["sample"], line["variant"]) for line in lines("sampling/answers.jsonl")}
-    assert len(pictures) == 3 * GROUPS
+    images = {(line["sample"], line["variant"]) for line in lines("sampling/answers.jsonl")}
+    assert len(images) == 3 * GROUPS
     assert kept("sampling")["acc", "all"]["n"] == 4 * 3 * GROUPS
     assert kept("sampling")["con", "all"]["n"] == 6 * 3 * GROUPS
     assert kept("sampling")["con", "all"]["clusters"] == GROUPS
@@ -357,7 +357,7 @@ def test_answers_alone_are_nothing_to_ask_about(here: Done, capsys: pytest.Captu
     [
         (["--data", "masked", "--set", "empty=ignored"], "did you mean 'ignore'"),
         (["--data", "masked", "--set", "task=restyling"], "unknown option of mmr3 'task'"),
-        (["--data", "masked", "--set", "size=224"], "holds no pictures of size 224"),
+        (["--data", "masked", "--set", "size=224"], "holds no images of size 224"),
         (["--data", "nowhere"], "this data folder does not exist"),
         ([], "no data folder for mmr3:context"),
     ],
@@ -382,7 +382,7 @@ def test_a_judge_of_meaning_stands_for_nothing_else(
     assert ("same_meaning", "judge=rules") not in metrics
 
 
-def test_where_people_alone_judge_answers_are_compared_all_the_same(
+def test_where_humans_alone_judge_answers_are_compared_all_the_same(
     here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdicts = [
@@ -390,7 +390,7 @@ def test_where_people_alone_judge_answers_are_compared_all_the_same(
         for line in lines("all/answers.jsonl")
     ]
     scoring = ("score", "mmr3:context", "all/answers.jsonl", "--judge")
-    metrics = by_name(printed(capsys, *scoring, "people:" + write("people.jsonl", verdicts)))
+    metrics = by_name(printed(capsys, *scoring, "human:" + write("human.jsonl", verdicts)))
     assert metrics["acc", "all"]["value"] == 100
     for name in ("s_gt", "con", "s_c", "agree", "refused", "names_shape"):
         assert metrics[name, "all"] == kept("all")[name, "all"]

@@ -30,7 +30,7 @@ def test_the_quickstart_runs_every_benchmark_with_mini_and_with_chance(tmp_path:
 
     run = quickstart()
     opening, *told = run.stderr.splitlines()
-    assert "not their pictures" in opening
+    assert "not their images" in opening
     commands = [line[2:] for line in told if line.startswith("$ ")]
     assert len(commands) == 13
     assert told[-1] == f"$ {commands[-1]}"

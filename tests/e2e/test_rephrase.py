@@ -73,7 +73,7 @@ class Server:
         reply = said[min(self.asked[form], len(said)) - 1].format(
             a=f"What substance was used to make the {form} vessels?",
             b=f"Which material do the {form} vessels consist of?",
-            c=f"Of what are the {form} vessels in the picture made?",
+            c=f"Of what are the {form} vessels in the image made?",
             form=form,
         )
         if "Two questions" in text:
@@ -95,7 +95,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def build(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs `build rephrase` over one question for each form, about two pictures, with more words."""
+    """Runs `build rephrase` over one question for each form, about two images, with more words."""
     monkeypatch.chdir(tmp_path)
     for name, colour in {"a.png": "red", "b.png": "blue"}.items():
         Image.new("RGB", (8, 8), colour).save(tmp_path / name)
@@ -136,9 +136,9 @@ def test_every_form_is_read_and_a_second_run_sends_nothing(build: Callable[..., 
         assert three == [
             f"What substance was used to make the {form} vessels?",
             f"Which material do the {form} vessels consist of?",
-            f"Of what are the {form} vessels in the picture made?",
+            f"Of what are the {form} vessels in the image made?",
         ]
-    assert (manifest()["groups"], manifest()["probes"], manifest()["pictures"]) == (5, 20, 2)
+    assert (manifest()["groups"], manifest()["probes"], manifest()["images"]) == (5, 20, 2)
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     server.asked.clear()
     assert build() == 0
@@ -146,9 +146,7 @@ def test_every_form_is_read_and_a_second_run_sends_nothing(build: Callable[..., 
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
 
 
-def test_the_request_is_the_papers_text_without_any_picture(
-    build: Callable[..., int], server: Server
-) -> None:
+def test_the_request_is_the_papers_text_without_any_image(build: Callable[..., int], server: Server) -> None:
     build("--limit", 1, "--gen", "temperature=0.5")
     (body,) = server.bodies
     (message,) = body["messages"]
@@ -265,7 +263,7 @@ def test_a_wrong_call_is_told_before_anything_is_asked_or_written(
     assert not Path("out").exists()
 
 
-def test_equivalence_is_written_for_people_judged_by_a_model_and_remembered(
+def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     build: Callable[..., int], server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.moods["few"] = [FORMS["numbered"]]
@@ -278,7 +276,7 @@ def test_equivalence_is_written_for_people_judged_by_a_model_and_remembered(
     report = json.loads(capsys.readouterr().out)
     values = {metric["metric"]: metric for metric in report["metrics"]}
     assert (values["judge"]["value"], values["judge"]["n"], values["judge"]["clusters"]) == (100, 15, 2)
-    assert values["people"]["reason"] == "not asked for: --write, then --people FILE"
+    assert values["human"]["reason"] == "not asked for: --write, then --human FILE"
     assert values["similarity"]["value"] is None
     server.judge = "different"
     assert main(judging) == 0
@@ -289,7 +287,7 @@ def test_equivalence_is_written_for_people_judged_by_a_model_and_remembered(
     assert main(["build", "equivalence", "out", "--write", "pairs.jsonl"]) == 2
     Path("pairs.jsonl").write_text(lines.replace('"unscored"', '"right"'))
     capsys.readouterr()
-    assert main(["build", "equivalence", "out", "--people", "pairs.jsonl"]) == 0
+    assert main(["build", "equivalence", "out", "--human", "pairs.jsonl"]) == 0
     assert "92.0 (+8.0)" in capsys.readouterr().out
 
 

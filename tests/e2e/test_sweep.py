@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sightline.build.mini import draw_codis
+from sightline.builders.synthetic import draw_codis
 
 
 def _words(data: Path, *models: str) -> list[object]:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.build.mini import draw_contextual
+from sightline.builders.synthetic import draw_contextual
 from sightline.cli.main import main
 from sightline.engine.store import Store
-from sightline.evaluation.rebuild import rebuild
+from sightline.evaluation.recompute import rebuild
 
 pytestmark = pytest.mark.skipif(find_spec("rouge_score") is None, reason="needs the extra 'text'")
 

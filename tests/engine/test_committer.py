@@ -10,7 +10,7 @@ import pytest
 
 from sightline.engine.committer import GROUP, SECONDS, Committer
 from sightline.engine.store import Entry, Store
-from sightline.errors import SurroundingsError
+from sightline.errors import EnvironmentFailedError
 from sightline.types import Answer
 
 
@@ -26,7 +26,7 @@ class Listening:
 
     def remember(self, entries: list[Entry]) -> None:
         if self._fails:
-            raise SurroundingsError("the disk is full")
+            raise EnvironmentFailedError("the disk is full")
         self.groups.append([entry.key for entry in entries])
         self.times.append(self.loop.time())
 
@@ -77,7 +77,7 @@ def test_a_write_that_fails_is_known_at_once_and_raised_in_the_end(in_no_time: A
             committer.add(_entry(number))
         await asyncio.sleep(0.01)
         assert told == [(GROUP, True)]
-        with pytest.raises(SurroundingsError, match="disk is full"):
+        with pytest.raises(EnvironmentFailedError, match="disk is full"):
             await committer.close()
         assert store.released
 

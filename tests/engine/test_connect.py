@@ -12,7 +12,7 @@ import pytest
 
 from sightline.engine import connect, schema
 from sightline.engine.store import Entry, Store
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer
 
 
@@ -40,12 +40,12 @@ def test_names_with_signs_that_mean_something_in_urls_are_only_names(tmp_path: P
         assert (tmp_path / name).is_file()
 
 
-@pytest.mark.parametrize("table", ["vectors", "pictures"])
+@pytest.mark.parametrize("table", ["vectors", "images"])
 def test_tables_of_what_can_be_made_anew_may_be_dropped(tmp_path: Path, table: str) -> None:
     path = _new(tmp_path / "s.db")
     _sql(path, f"DROP TABLE {table}")
     store = Store.open(str(path))
-    assert (store.vectors([b"k"]), store.picture_files(["p"])) == ({}, {})
+    assert (store.vectors([b"k"]), store.image_files(["p"])) == ({}, {})
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     path, old = _new(tmp_path / "s.db"), schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 1)
     monkeypatch.setattr(schema, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")})
-    with pytest.raises(SurroundingsError):
+    with pytest.raises(EnvironmentFailedError):
         Store.open(str(path))
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT value FROM meta").fetchone() == (str(old),)
@@ -130,7 +130,7 @@ def test_a_damaged_store_is_a_failure_of_the_surroundings(tmp_path: Path) -> Non
     path = _new(tmp_path / "s.db")
     content = path.read_bytes()
     path.write_bytes(content[:16] + b"\xff" * (len(content) - 16))
-    with pytest.raises(SurroundingsError, match=r"the store .*s\.db failed"):
+    with pytest.raises(EnvironmentFailedError, match=r"the store .*s\.db failed"):
         Store.open(str(path))
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.engine.keys import canonical, key_of
-from sightline.types import Message, Picture, PictureFile, Text, user
+from sightline.types import ImageFile, ImageRef, Message, Text, user
 
-PICTURE = PictureFile("/data/a/1.jpg", "d1" * 32, "JPEG", 640, 480, (1234, 5678))
-OTHER = PictureFile("/data/a/2.jpg", "d2" * 32, "JPEG", 640, 480, (1234, 5678))
+IMAGE = ImageFile("/data/a/1.jpg", "d1" * 32, "JPEG", 640, 480, (1234, 5678))
+OTHER = ImageFile("/data/a/2.jpg", "d2" * 32, "JPEG", 640, 480, (1234, 5678))
 SAMPLING = {"temperature": 0.0, "max_tokens": 1000}
 
 # What was asked under these keys must be found under them for ever: a change costs every user all answers.
@@ -23,8 +23,8 @@ GOLDEN = {
         '"sampling":{"max_tokens":1000,"temperature":0},"v":1}',
         "4a4a9268be69229438fedee3c459968cf2da36d30c28c34747f98712c576b439",
     ),
-    "picture": (
-        '{"draw":0,"messages":[["system",["Look."]],["user",[{"picture":"' + "d1" * 32 + '","transform":""},'
+    "image": (
+        '{"draw":0,"messages":[["system",["Look."]],["user",[{"image":"' + "d1" * 32 + '","transform":""},'
         '"Is it day?"]]],"model":"http://h/v1 m","sampling":{"max_tokens":1000,"temperature":0},"v":1}',
         "a716f0011bbeba5f804e9fedb2e398f5033f2f873edf4aba555716fd3d285d76",
     ),
@@ -40,9 +40,9 @@ def _asked(name: str) -> bytes:
     model = "http://h/v1 m"
     if name == "text":
         return canonical(model, (user("Is it day?"),), {}, SAMPLING)
-    if name == "picture":
-        messages = (Message("system", (Text("Look."),)), user(Picture(PICTURE.path), "Is it day?"))
-        return canonical(model, messages, {PICTURE.path: PICTURE}, SAMPLING)
+    if name == "image":
+        messages = (Message("system", (Text("Look."),)), user(ImageRef(IMAGE.path), "Is it day?"))
+        return canonical(model, messages, {IMAGE.path: IMAGE}, SAMPLING)
     return canonical(model, (user("Is it day?"),), {}, {}, draw=1, fresh="may")
 
 
@@ -118,27 +118,29 @@ def test_different_words_roles_or_divisions_give_different_keys(
 
 def test_every_other_field_is_part_of_the_key() -> None:
     def key(
-        model: str = "m", file: PictureFile = PICTURE, draw: int = 0, fresh: str = "", transform: str = ""
+        model: str = "m", file: ImageFile = IMAGE, draw: int = 0, fresh: str = "", transform: str = ""
     ) -> str:
-        shown = PictureFile(file.path, file.digest, "JPEG", 1, 1, (1, 1), transform)
-        return key_of(canonical(model, (user("?", Picture(file.path)),), {file.path: shown}, {}, draw, fresh))
+        shown = ImageFile(file.path, file.digest, "JPEG", 1, 1, (1, 1), transform)
+        return key_of(
+            canonical(model, (user("?", ImageRef(file.path)),), {file.path: shown}, {}, draw, fresh)
+        )
 
     keys = [key(), key("n"), key(file=OTHER), key(draw=1), key(fresh="x"), key(transform="jpeg-q95-side9")]
     assert len(set(keys)) == len(keys)
 
 
-def test_a_picture_enters_by_what_it_shows_not_by_where_it_lies() -> None:
-    moved = PictureFile("/elsewhere/copy.jpg", PICTURE.digest, "JPEG", 640, 480, (1, 2))
+def test_a_image_enters_by_what_it_shows_not_by_where_it_lies() -> None:
+    moved = ImageFile("/elsewhere/copy.jpg", IMAGE.digest, "JPEG", 640, 480, (1, 2))
     asked = [
-        canonical("m", (user(Picture(file.path, "/elsewhere")),), {file.path: file}, {})
-        for file in (PICTURE, moved)
+        canonical("m", (user(ImageRef(file.path, "/elsewhere")),), {file.path: file}, {})
+        for file in (IMAGE, moved)
     ]
     assert asked[0] == asked[1]
     assert b"jpg" not in asked[0]
     assert b"elsewhere" not in asked[0]
 
 
-def test_a_text_that_looks_like_a_picture_is_still_a_text() -> None:
-    text = canonical("m", (user('{"picture":"' + PICTURE.digest + '","transform":""}'),), {}, {})
-    shown = canonical("m", (user(Picture(PICTURE.path)),), {PICTURE.path: PICTURE}, {})
+def test_a_text_that_looks_like_a_image_is_still_a_text() -> None:
+    text = canonical("m", (user('{"image":"' + IMAGE.digest + '","transform":""}'),), {}, {})
+    shown = canonical("m", (user(ImageRef(IMAGE.path)),), {IMAGE.path: IMAGE}, {})
     assert key_of(text) != key_of(shown)

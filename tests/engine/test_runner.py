@@ -11,7 +11,7 @@ import pytest
 
 from sightline.engine.runner import MAX_FAILURES, Counts, Keyed
 from sightline.engine.store import LEASE_SECONDS, Entry, Store
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure
 
 Asking = Callable[..., list[Keyed]]
@@ -270,12 +270,12 @@ def test_a_store_that_fails_ends_the_run_at_once(
 
     def fails(entries: list[Entry]) -> None:
         if any(b"77" in entry.request for entry in entries):
-            raise SurroundingsError("the disk is full")
+            raise EnvironmentFailedError("the disk is full")
         remember(entries)
 
     monkeypatch.setattr(store, "remember", fails)
     model, requests = scripted(seconds=1.0), asking(*range(10_000))
-    with pytest.raises(SurroundingsError, match="disk is full"):
+    with pytest.raises(EnvironmentFailedError, match="disk is full"):
         in_no_time(ask(store, requests, model))
     assert len(model.asked) < 300
     assert len([known for known in _known(store, requests) if known]) >= 64

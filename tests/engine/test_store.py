@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 from sightline.engine.store import LEASE_SECONDS, Entry, Store
-from sightline.errors import SurroundingsError, UserError
-from sightline.types import Answer, Failure, PictureFile, Usage, Verdict
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.types import Answer, Failure, ImageFile, Usage, Verdict
 
 ANSWER = Answer("(B)", "because", "stop", Usage(10, 2, 1), 0.25, "m-2024 fp_1")
 PASSING = Failure("transient", "HTTP 500", 2.5, 500)
@@ -111,12 +111,12 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
     assert store.run(kept) == (kept, {"n": 2}, False)
 
 
-def test_a_picture_that_changed_replaces_what_was_seen_of_it(store: Store) -> None:
-    old = PictureFile("/a.jpg", "d1", "JPEG", 1, 2, (3, 4))
-    new = PictureFile("/a.jpg", "d2", "PNG", 1, 2, (3, 5))
-    store.add_picture_files([old])
-    store.add_picture_files([new])
-    assert store.picture_files(["/a.jpg", "/b.jpg"]) == {"/a.jpg": new}
+def test_a_image_that_changed_replaces_what_was_seen_of_it(store: Store) -> None:
+    old = ImageFile("/a.jpg", "d1", "JPEG", 1, 2, (3, 4))
+    new = ImageFile("/a.jpg", "d2", "PNG", 1, 2, (3, 5))
+    store.add_image_files([old])
+    store.add_image_files([new])
+    assert store.image_files(["/a.jpg", "/b.jpg"]) == {"/a.jpg": new}
 
 
 # Claims: who is asking what
@@ -179,7 +179,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
             store.remember([Entry(str(kept), b"x" * 2000, ANSWER)])
             kept += 1
 
-    with pytest.raises(SurroundingsError, match=r"full.*Everything committed before is kept"):
+    with pytest.raises(EnvironmentFailedError, match=r"full.*Everything committed before is kept"):
         fill()
     assert kept > 10
     store.close()
@@ -191,7 +191,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
 def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Store) -> None:
     with store._write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
-    with pytest.raises(SurroundingsError) as failure:
+    with pytest.raises(EnvironmentFailedError) as failure:
         store.remember([Entry("k", b"secret request", Answer("secret answer"))])
     assert "secret" not in str(failure.value)
     assert "no such table" in str(failure.value)

@@ -1,4 +1,4 @@
-"""Evaluations whose model is told of pictures in words: what is read, asked, refused and reported."""
+"""Evaluations whose model is told of images in words: what is read, asked, refused and reported."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 
 import sightline
 from sightline import registry
-from sightline.build.mini import draw_codis, draw_contextual
+from sightline.builders.synthetic import draw_codis, draw_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate
 from sightline.evaluation.run import Evaluation
-from sightline.evaluation.spec import Spec
 from sightline.evaluation.sweep import plan_sweep
+from sightline.images import BadImage
 from sightline.models.base import Capabilities
+from sightline.models.ocr import Word
 from sightline.models.offline import Offline
-from sightline.models.reader import Word
-from sightline.pictures import BadPicture
-from sightline.types import Answer, Failure, Picture, PictureFile, Request, Text
+from sightline.plan.spec import Spec
+from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, Text
 
 PAIRS = 6
 
 
 class Signs:
-    """Reads the name of a picture's file, above the word 'sign', and cannot read what is named in `blank`."""
+    """Reads the name of an image's file, above the word 'sign', and cannot read what is named in `blank`."""
 
     name = "signs"
     identity = "signs 1"
@@ -37,18 +37,18 @@ class Signs:
     def __init__(self, threads: int = 0) -> None:
         self.threads = threads
 
-    def read(self, picture: PictureFile) -> tuple[Word, ...]:
-        name = Path(picture.path).stem
+    def read(self, image: ImageFile) -> tuple[Word, ...]:
+        name = Path(image.path).stem
         if name == self.blank:
-            raise BadPicture(f"{picture.path}: cannot be read")
+            raise BadImage(f"{image.path}: cannot be read")
         self.reading.append(name)
         return (Word(name, (10, 0, 10 + 10 * len(name), 10), 1.0), Word("sign", (50, 20, 90, 30), 1.0))
 
 
 class Asked(Offline):
-    """Answers yes, and keeps what it was asked; it takes no pictures."""
+    """Answers yes, and keeps what it was asked; it takes no images."""
 
-    capabilities = Capabilities(pictures=False)
+    capabilities = Capabilities(images=False)
     requests: ClassVar[list[Request]] = []
 
     def __init__(self, name: str) -> None:
@@ -61,7 +61,7 @@ class Asked(Offline):
 
 
 class Captions(Asked):
-    """Says of each picture the same, in two lines."""
+    """Says of each image the same, in two lines."""
 
     capabilities = Capabilities()
     requests: ClassVar[list[Request]] = []
@@ -97,14 +97,14 @@ def run(codis: Path, augment: str | None = "layout", model: str = "blind", **opt
 
 
 def asked() -> list[str]:
-    """The texts of all requests, in which there is no picture."""
-    assert not any(request.pictures for request in Asked.requests)
+    """The texts of all requests, in which there is no image."""
+    assert not any(request.images for request in Asked.requests)
     parts = [part for request in Asked.requests for message in request.messages for part in message.parts]
-    assert not any(isinstance(part, Picture) for part in parts)
+    assert not any(isinstance(part, ImageRef) for part in parts)
     return [part.text for part in parts if isinstance(part, Text)]
 
 
-def test_a_model_without_eyes_is_told_what_stands_in_each_picture_and_shown_none(codis: Path) -> None:
+def test_a_model_without_eyes_is_told_what_stands_in_each_image_and_shown_none(codis: Path) -> None:
     done = run(codis)
     assert (done.result.probes, done.result.errors, done.exit_status) == (2 * PAIRS, 0, 0)
     texts = asked()
@@ -142,13 +142,13 @@ def test_a_reader_that_reads_the_same_changes_no_question(
     assert first.result.model_identity != second.result.model_identity
 
 
-def test_a_result_says_how_its_pictures_were_told(codis: Path) -> None:
+def test_a_result_says_how_its_images_were_told(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees", out="results").result
     options = json.loads(Path("results/metrics.json").read_text())["options"]
     assert options == json.loads(json.dumps(done.options))
     assert (options["augment"], options["reader"]) == ("layout+caption", "signs 1")
     assert options["captioned_by"]["model"] == "sees"
-    assert options["captioned_by"]["prompt"].startswith("Describe this picture")
+    assert options["captioned_by"]["prompt"].startswith("Describe this image")
     assert done.model_identity == "blind with layout+caption by signs 1, captions by sees"
     plain = run(codis, None, "baseline/chance").result
     assert plain.options["augment"] is None
@@ -156,7 +156,7 @@ def test_a_result_says_how_its_pictures_were_told(codis: Path) -> None:
     assert plain.model_identity == "baseline/chance seed 0"
 
 
-def test_a_caption_is_asked_of_each_picture_once(codis: Path) -> None:
+def test_a_caption_is_asked_of_each_image_once(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees")
     assert len(Captions.requests) == len(names(codis)) == done.caption_counts.asked
     assert all("\nImage Caption: a wall and a tree\nAnswer:" in text for text in asked())
@@ -165,11 +165,11 @@ def test_a_caption_is_asked_of_each_picture_once(codis: Path) -> None:
 
 
 def test_captions_and_answers_share_one_budget(codis: Path) -> None:
-    pictures = len(names(codis))
-    done = run(codis, "layout+caption", captioner="sees", max_requests=pictures + 3)
-    assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (pictures, 3, 4)
+    images = len(names(codis))
+    done = run(codis, "layout+caption", captioner="sees", max_requests=images + 3)
+    assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (images, 3, 4)
     fewer = run(codis, "layout+caption", captioner="sees", max_requests=2, fresh="anew")
-    assert (len(Captions.requests), fewer.counts.asked, fewer.exit_status) == (pictures, 2, 4)
+    assert (len(Captions.requests), fewer.counts.asked, fewer.exit_status) == (images, 2, 4)
 
 
 def test_a_budget_that_ends_captioning_leaves_no_probe_without_its_caption_asked(codis: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_budget_that_ends_captioning_leaves_no_probe_without_its_caption_asked
     assert any("has no caption: the budget is spent" in why for _, _, why in done.unanswered)
 
 
-def test_a_picture_that_cannot_be_read_costs_its_own_probes_alone(
+def test_a_image_that_cannot_be_read_costs_its_own_probes_alone(
     codis: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = names(codis)[0]
@@ -215,14 +215,14 @@ def test_a_dry_run_reads_asks_and_writes_nothing_and_is_right(codis: Path) -> No
         store="s.db",
     )
     before = estimate(spec)
-    pictures = len(names(codis))
-    assert (before.to_ask, before.pictures_to_read, before.captions_to_ask) == (2 * PAIRS, pictures, pictures)
-    assert before.picture_bytes == 0
+    images = len(names(codis))
+    assert (before.to_ask, before.images_to_read, before.captions_to_ask) == (2 * PAIRS, images, images)
+    assert before.image_bytes == 0
     assert [*Signs.reading, *Asked.requests, *Captions.requests, *Path().iterdir()] == []
     run(codis, "layout+caption", captioner="sees")
     after = estimate(spec)
-    assert (after.to_ask, after.pictures_to_read, after.captions_to_ask) == (0, 0, 0)
-    assert estimate(Spec(task="codis", model="baseline/chance", data=str(codis))).pictures_to_read is None
+    assert (after.to_ask, after.images_to_read, after.captions_to_ask) == (0, 0, 0)
+    assert estimate(Spec(task="codis", model="baseline/chance", data=str(codis))).images_to_read is None
 
 
 def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
@@ -251,9 +251,9 @@ def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
             {"augment": "layout+caption", "captioner": "sees", "captions": "c.json"},
             "from one place, not captioner and captions",
         ),
-        ({"augment": "layout+caption", "captioner": "blind"}, "--captioner blind takes no pictures"),
+        ({"augment": "layout+caption", "captioner": "blind"}, "--captioner blind takes no images"),
         ({"augment": "layout+caption", "captions": "gone.json"}, "gone.json"),
-        ({"augment": "layout+caption", "captions": "other.json"}, "holds no caption of any picture"),
+        ({"augment": "layout+caption", "captions": "other.json"}, "holds no caption of any image"),
         ({"augment": "letters"}, "letters"),
         ({"task": "codis:text-only"}, "this setting shows none"),
         ({"model": "replay/answers.jsonl"}, "its answers were given before"),
@@ -269,7 +269,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read_or_asked(
     assert [*Signs.reading, *Asked.requests, *Captions.requests, *Path().glob("*.db")] == []
 
 
-def test_a_caption_that_could_be_of_two_pictures_is_refused(tmp_path: Path, codis: Path) -> None:
+def test_a_caption_that_could_be_of_two_images_is_refused(tmp_path: Path, codis: Path) -> None:
     lines = []
     for folder in ("one", "two"):
         (tmp_path / "own" / folder).mkdir(parents=True)
@@ -278,7 +278,7 @@ def test_a_caption_that_could_be_of_two_pictures_is_refused(tmp_path: Path, codi
     Path("own/groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     words = {"task": "groups:own/groups.jsonl", "augment": "layout+caption", "captions": "captions.json"}
     Path("captions.json").write_text('{"a.png": "a wall"}')
-    with pytest.raises(UserError, match="stands for two pictures"):
+    with pytest.raises(UserError, match="stands for two images"):
         run(codis, set={"embedder": "none"}, **words)
     Path("captions.json").write_text('{"one/a.png": "a wall", "two/a.png": "a tree"}')
     assert run(codis, set={"embedder": "none"}, **words).result.errors == 0
@@ -288,7 +288,7 @@ def test_a_caption_that_could_be_of_two_pictures_is_refused(tmp_path: Path, codi
     ]
 
 
-def test_a_sweep_varies_how_pictures_are_told_and_gives_captions_to_those_that_take_them() -> None:
+def test_a_sweep_varies_how_images_are_told_and_gives_captions_to_those_that_take_them() -> None:
     base = Spec(task="codis", captions="c.json", out="results")
     points = plan_sweep(base, ["m"], {}, {}, ["ocr", "layout", "layout+caption"])
     assert [(one.spec.augment, one.spec.captions) for one in points] == [

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.build.mini import draw_codis, draw_contextual
+from sightline.builders.synthetic import draw_codis, draw_contextual
 from sightline.errors import UserError
-from sightline.formats.drawn import MARK
+from sightline.formats.synthetic_marker import MARK
 from sightline.models.base import Capabilities
 from sightline.models.baseline import Chance
 
@@ -59,18 +59,18 @@ def test_only_the_released_tables_are_set_beside_the_paper(split: str, shared: P
     assert "other data than the paper released: no published figures beside them" in found["own"].notes
 
 
-def test_a_judge_that_takes_no_pictures_is_refused_where_it_is_to_see_them(
+def test_a_judge_that_takes_no_images_is_refused_where_it_is_to_see_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = draw_contextual(tmp_path / "contextual", questions=0, val=2)
-    monkeypatch.setattr(Chance, "capabilities", Capabilities(pictures=False))
+    monkeypatch.setattr(Chance, "capabilities", Capabilities(images=False))
     (tmp_path / "a.jsonl").write_text('{"id": "images/val-001.png", "response": "left"}\n')
-    with pytest.raises(UserError, match="the judge baseline/chance takes no pictures"):
+    with pytest.raises(UserError, match="the judge baseline/chance takes no images"):
         sightline.score(
             "contextual",
             tmp_path / "a.jsonl",
             data=data,
             split="val",
             judge="baseline/chance",
-            set={"judge_picture": True},
+            set={"judge_image": True},
         )

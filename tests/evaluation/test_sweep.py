@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from sightline.build.mini import draw_codis
+from sightline.builders.synthetic import draw_codis
 from sightline.errors import UserError
 from sightline.evaluation.estimate import Estimate
 from sightline.evaluation.run import Evaluation, arun
-from sightline.evaluation.spec import Spec
 from sightline.evaluation.sweep import Point, Sweep, asweep, estimate_sweep, plan_sweep, total
+from sightline.plan.spec import Spec
 
 COT = {"cot": (True, False)}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import (
     json_rows,
     read_bytes,
@@ -107,7 +107,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(SurroundingsError, match="No space left"):
+    with pytest.raises(EnvironmentFailedError, match="No space left"):
         write_atomically(path, [b"new"])
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

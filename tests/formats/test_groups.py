@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine, by_group, read_groups, write_groups
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -77,11 +77,11 @@ WRONG = {
     "an empty group": ('{"group": "", "variant": "w", "prompt": "x"}', "field group", "is empty"),
     "no variant": ('{"group": "a", "prompt": "x"}', "line 2", "missing required field `variant`"),
     "an empty variant": ('{"group": "a", "variant": "", "prompt": "x"}', "field variant", "is empty"),
-    "nothing to send": ('{"group": "a", "variant": "w"}', "field prompt", "a prompt, pictures, or both"),
+    "nothing to send": ('{"group": "a", "variant": "w"}', "field prompt", "a prompt, images, or both"),
     "a variant twice": (GOOD, "field variant", "group 'a' has variant 'v' on line 1 already"),
-    "one picture as text": (
+    "one image as text": (
         '{"group": "a", "variant": "w", "images": "a.png"}', "field images", "Expected `array`, got `str`"),
-    "a picture as a number": (
+    "an image as a number": (
         '{"group": "a", "variant": "w", "images": ["a", 3]}', "field images[1]", "Expected `str`, got `int`"),
     "a label as a number": (
         '{"group": "a", "variant": "w", "prompt": "x", "labels": {"size": 3}}', "field labels", "got `int`"),
@@ -124,5 +124,5 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write_groups(breaking(), path)  # type: ignore[arg-type]
     assert path.read_text() == GOOD
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(SurroundingsError):
+    with pytest.raises(EnvironmentFailedError):
         write_groups([], tmp_path / "no" / "g.jsonl")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats import journal as module
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import JOURNAL, Done, Journal, discard, header_of
@@ -117,5 +117,5 @@ def test_without_a_journal_there_is_no_header(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_the_surroundings_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SurroundingsError, match="cannot be written"), Journal(tmp_path / "file" / "out"):
+    with pytest.raises(EnvironmentFailedError, match="cannot be written"), Journal(tmp_path / "file" / "out"):
         pass

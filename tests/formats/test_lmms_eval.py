@@ -12,7 +12,7 @@ from sightline.errors import UserError
 from sightline.formats import Prediction, read_predictions
 
 PROMPT = (
-    "Instruction: Please try to answer the single-answer multiple choice question below based on the picture "
+    "Instruction: Please try to answer the single-answer multiple choice question below based on the image "
     "provided.\nQuestion: What does it mean?\nNow?\n(A) one\n(B) two\n(C) three\n(D) four (A)\n(E) five"
     "\n(F) six\nAnswer:"
 )
@@ -78,10 +78,10 @@ def test_repeats_are_draws(tmp_path: Path, repeated: object) -> None:
 
 
 @pytest.mark.parametrize("doc", [{"id": "test-17"}, {"id": "17", "local_path": "images/test/test-17.jpg"}])
-def test_a_line_that_keeps_its_doc_is_known_by_id_or_picture(tmp_path: Path, doc: dict[str, str]) -> None:
+def test_a_line_that_keeps_its_doc_is_known_by_id_or_image(tmp_path: Path, doc: dict[str, str]) -> None:
     [prediction] = read(tmp_path / "f.jsonl", without(line(doc=doc), "submission"))
     assert prediction.sample == "test-17"
-    assert prediction.picture == doc.get("local_path", "")
+    assert prediction.image == doc.get("local_path", "")
 
 
 def test_other_benchmarks_are_known_by_whatever_id_the_doc_carries(tmp_path: Path) -> None:

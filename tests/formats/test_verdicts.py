@@ -41,10 +41,10 @@ def test_a_line_has_the_contracts_fields_in_its_order(tmp_path: Path) -> None:
     assert list(json.loads((tmp_path / "v.jsonl").read_text())) == CONTRACT
 
 
-def test_a_peoples_file_needs_targets_question_verdict_and_judge(tmp_path: Path) -> None:
-    path = tmp_path / "people.jsonl"
+def test_a_humanss_file_needs_targets_question_verdict_and_judge(tmp_path: Path) -> None:
+    path = tmp_path / "human.jsonl"
     path.write_text('{"targets": ["k"], "question": "correct", "verdict": "wrong", "judge": "Ada"}\n')
-    assert read_verdicts(path) == [Verdict(("k",), "correct", "people", "Ada", "person", "wrong")]
+    assert read_verdicts(path) == [Verdict(("k",), "correct", "human", "Ada", "human", "wrong")]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_peoples_file_needs_targets_question_verdict_and_judge(tmp_path: Path)
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, said: str) -> None:
-    path = tmp_path / "people.jsonl"
+    path = tmp_path / "human.jsonl"
     path.write_text("\n" + line)
     with pytest.raises(UserError) as caught:
         read_verdicts(path)

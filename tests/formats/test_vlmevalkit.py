@@ -68,7 +68,7 @@ def test_every_file_type_gives_the_same_answers(tmp_path: Path, name: str) -> No
         response="(B)",
         question="Why?",
         options=tuple(OPTIONS),
-        picture="1.jpg",
+        image="1.jpg",
     )
     assert [(p.response, p.error) for p in predictions[1:]] == [
         ("", None),
@@ -116,7 +116,7 @@ def test_a_cell_may_be_longer_than_the_csv_modules_limit(tmp_path: Path) -> None
         {"id": "9", "image_path": "C:\\LMUData\\images\\II\\test-9.webp"},
     ],
 )
-def test_a_question_is_known_by_its_id_or_its_picture(tmp_path: Path, changes: dict[str, str]) -> None:
+def test_a_question_is_known_by_its_id_or_its_image(tmp_path: Path, changes: dict[str, str]) -> None:
     assert read(write(tmp_path / "t.csv", [row(9, **changes)]))[0].sample == "test-9"
 
 

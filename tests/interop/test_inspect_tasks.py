@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import sightline
-from sightline.build.mini import draw_contextual
+from sightline.builders.synthetic import draw_contextual
 from sightline.evaluation.run import Evaluation
 
 pytest.importorskip("inspect_ai")
@@ -80,7 +80,7 @@ def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def codis(tmp_path: Path) -> Path:
-    """24 pairs about 12 pictures."""
+    """24 pairs about 12 images."""
     folder = tmp_path / "codis"
     (folder / "images").mkdir(parents=True)
     records = []
@@ -103,7 +103,7 @@ def codis(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def iibench(tmp_path: Path) -> Path:
-    """18 questions about 9 pictures, with answers."""
+    """18 questions about 9 images, with answers."""
     folder = tmp_path / "iibench"
     (folder / "images").mkdir(parents=True)
     records = []
@@ -259,8 +259,8 @@ def test_calls_that_fail_count_as_errors_and_lose_no_other(codis: Path, tmp_path
     assert counted(log)["acc_p_n"] == 24
 
 
-def test_a_broken_picture_is_an_error_on_its_probes_and_the_model_is_not_asked(codis: Path) -> None:
-    (codis / "images" / "3.png").write_bytes(b"no picture")
+def test_a_broken_image_is_an_error_on_its_probes_and_the_model_is_not_asked(codis: Path) -> None:
+    (codis / "images" / "3.png").write_bytes(b"no image")
     log = evaluate("codis", data=codis)
     run = sightline.run("codis", model="inspect/pure/m", data=codis, store="s.db")
     assert counted(log) == expected(run)
@@ -283,7 +283,7 @@ def test_a_model_judges_answers_as_it_does_for_us(codis: Path) -> None:
 
 
 @pytest.mark.parametrize("sees", [False, True])
-def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_pictures_as_it_is_for_us(
+def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_images_as_it_is_for_us(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: bool
 ) -> None:
     data = draw_contextual(tmp_path / "drawn", questions=0, val=12)
@@ -297,10 +297,10 @@ def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_pictures_as_it_i
 
     Pure.judgement = staticmethod(judgement)
     words: dict[str, Any] = {"data": data, "split": "val"}
-    log = evaluate("contextual", judge="pure/judge", set_judge_picture=sees, **words)
+    log = evaluate("contextual", judge="pure/judge", set_judge_image=sees, **words)
     asked, shown = Counter(times), _shown_to_the_judge()
     times.clear()
-    chosen = {"judge_picture": sees}
+    chosen = {"judge_image": sees}
     run = sightline.run(
         "contextual", model="inspect/pure/m", judge="inspect/pure/judge", set=chosen, store="s.db", **words
     )
@@ -313,7 +313,7 @@ def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_pictures_as_it_i
 
 
 def _shown_to_the_judge() -> list[bool]:
-    """Whether each prompt of Figure 20 that was sent came with a picture."""
+    """Whether each prompt of Figure 20 that was sent came with an image."""
     prompts = [turns[-1] for turns in Pure.seen if "ImageTaskEvaluatorGPT" in turns[-1].text]
     return [not isinstance(turn.content, str) for turn in prompts]
 
@@ -341,12 +341,12 @@ def test_a_sample_says_what_it_asks_and_of_which_group(codis: Path) -> None:
     assert score.value in ("C", "I", "N")
 
 
-def test_pictures_go_as_what_they_are_whatever_their_name_says(codis: Path) -> None:
+def test_images_go_as_what_they_are_whatever_their_name_says(codis: Path) -> None:
     Image.new("RGB", (9, 9)).save(codis / "images" / "0.png", "JPEG")
     Image.new("RGB", (9, 9)).save(codis / "images" / "1.png", "TIFF")
     evaluate("codis", data=codis, limit=12)
     shown = {part.image for (turn,) in Pure.seen for part in turn.content if part.type == "image"}
-    # A TIFF is no picture for any model: it goes as a JPEG, as it does from us.
+    # A TIFF is no image for any model: it goes as a JPEG, as it does from us.
     assert sorted(image.partition(";")[0] for image in shown) == [*["data:image/jpeg"] * 2, "data:image/png"]
     png = (codis / "images" / "2.png").read_bytes()
     assert f"data:image/png;base64,{base64.b64encode(png).decode()}" in shown
@@ -361,7 +361,7 @@ def test_pictures_go_as_what_they_are_whatever_their_name_says(codis: Path) -> N
         ("codis", {"data": "codis", "set_cot": "perhaps"}, "not allowed"),
         ("codis", {"data": "codis", "dta": "x"}, "unknown task argument 'dta', did you mean 'data'"),
         ("codis", {"data": "codis", "judge": "nobody/m"}, "judge=nobody/m.*not recognized"),
-        ("codis", {"data": "codis", "judge": "people:x.jsonl"}, "sightline score"),
+        ("codis", {"data": "codis", "judge": "human:x.jsonl"}, "sightline score"),
         ("iibench", {"data": "iibench", "split": "dev", "judge": "pure/judge"}, "read by rules"),
         ("iibench", {"data": "iibench", "split": "dev", "set_answer_by": "likelihood"}, "how likely"),
         ("groups", {"file": "nowhere.jsonl", "set_embedder": "none"}, "nowhere.jsonl"),

@@ -18,7 +18,7 @@ RATERS = ("ann", "ben", "cem", "dot")
 
 
 def verdict(item: int | str, name: VerdictName, judge: str = "ann", *, draw: int = 0) -> Verdict:
-    return Verdict((str(item),), "correct", "people", judge, "person", name, draw=draw)
+    return Verdict((str(item),), "correct", "human", judge, "human", name, draw=draw)
 
 
 def ratings(item: int, votes: str) -> list[Verdict]:
@@ -28,9 +28,9 @@ def ratings(item: int, votes: str) -> list[Verdict]:
 
 
 def test_agreement_is_the_share_of_common_answers_read_alike() -> None:
-    people = [verdict(1, "right"), verdict(2, "wrong"), verdict(3, "wrong"), verdict(4, "right")]
+    humans = [verdict(1, "right"), verdict(2, "wrong"), verdict(3, "wrong"), verdict(4, "right")]
     model = [verdict(1, "right", "gpt-4"), verdict(2, "right", "gpt-4"), verdict(3, "wrong", "gpt-4")]
-    found = agreement(people, model)
+    found = agreement(humans, model)
     assert found.value == pytest.approx(200 / 3)
     assert (found.n, found.clusters) == (3, 3)
     assert (found.metric, found.judge, found.interval) == ("agreement", "ann, gpt-4", "wilson")
@@ -61,10 +61,10 @@ def test_of_repeated_verdicts_the_first_counts() -> None:
     assert agreement([verdict(1, "right")], repeated).value == 100
 
 
-def test_answers_about_one_picture_are_one_cluster() -> None:
-    people = [verdict(item, "right") for item in range(4)]
-    clusters: dict[tuple[str, ...], str] = {(str(item),): f"picture {item // 2}" for item in range(4)}
-    found = agreement(people, [verdict(item, "right", "gpt-4") for item in range(4)], clusters=clusters)
+def test_answers_about_one_image_are_one_cluster() -> None:
+    humans = [verdict(item, "right") for item in range(4)]
+    clusters: dict[tuple[str, ...], str] = {(str(item),): f"image {item // 2}" for item in range(4)}
+    found = agreement(humans, [verdict(item, "right", "gpt-4") for item in range(4)], clusters=clusters)
     assert (found.n, found.clusters, found.interval, found.high) == (4, 2, "wilson", 100)
     assert found.low is not None
     assert found.low < 50

@@ -36,7 +36,7 @@ def outcome(
 
 def group(*outcomes: Outcome, **partners: Outcome) -> Group:
     others = {setting.replace("_", "-"): (partner,) for setting, partner in partners.items()}
-    return Group("test-1", 0, "picture", outcomes, partners=others)
+    return Group("test-1", 0, "image", outcomes, partners=others)
 
 
 def terms(metric: Metric, *outcomes: Outcome, **partners: Outcome) -> list[tuple[float, float]]:
@@ -105,7 +105,7 @@ def test_the_letters_are_a_distribution_over_all_answers() -> None:
         ("unscored", "right", []),
     ],
 )
-def test_leakage_is_what_the_picture_adds(
+def test_leakage_is_what_the_image_adds(
     shown: VerdictName, hidden: VerdictName, expected: list[tuple[int, int]]
 ) -> None:
     assert terms(choice.LEAKAGE, outcome(shown), no_image=outcome(hidden)) == expected
@@ -135,13 +135,13 @@ def test_each_subset_of_the_test_split_has_its_denominator(shared: Path) -> None
 
 
 def _test_split(folder: Path) -> Iterator[Group]:
-    for picture in json.loads((folder / "test.json").read_text()):
-        about = picture["meta_data"]
+    for image in json.loads((folder / "test.json").read_text()):
+        about = image["meta_data"]
         labels: Labels = {
             label: value if isinstance(value, str) else tuple(value)
             for label, value in about.items()
             if label != "explanation"
         }
-        for question in picture["questions"]:
+        for question in image["questions"]:
             answer = outcome("unscored", keyed=False, labels=labels)
-            yield Group(question["id"], 0, picture["local_path"], (answer,))
+            yield Group(question["id"], 0, image["local_path"], (answer,))

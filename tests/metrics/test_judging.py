@@ -62,7 +62,7 @@ def test_an_agreement_of_single_answers_has_wilsons_interval() -> None:
 
 
 @pytest.mark.parametrize("statistic", [ROC_AUC, SPEARMAN, KAPPA])
-def test_what_people_all_call_right_has_no_value_and_a_reason(statistic: Statistic) -> None:
+def test_what_humans_all_call_right_has_no_value_and_a_reason(statistic: Statistic) -> None:
     found = measured(statistic, np.ones(4), np.ones(4), list("abcd"))
     assert (found.value, found.low, found.high, found.interval, found.n) == (None, None, None, None, 0)
     assert found.reason == statistic.absent

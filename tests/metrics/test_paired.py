@@ -131,11 +131,11 @@ def test_variability_without_its_partner_names_the_setting_that_is_missing() -> 
     assert value.reason == "needs the answers of setting 'no-context' of the same model, asked alike"
 
 
-def test_the_captioned_pairs_are_scored_with_their_pictures_too() -> None:
+def test_the_captioned_pairs_are_scored_with_their_images_too() -> None:
     captioned = pair("wrong", "right", partners={"default": (outcome("right"), outcome("right"))})
-    assert terms(paired.ACC_P_PICTURES, captioned) == [(1, 1)]
+    assert terms(paired.ACC_P_IMAGES, captioned) == [(1, 1)]
     assert terms(paired.ACC_P, captioned) == [(0, 1)]
-    assert terms(paired.ACC_P_PICTURES, pair("right", "right")) == []
+    assert terms(paired.ACC_P_IMAGES, pair("right", "right")) == []
 
 
 SAME = Verdict(("same", "same"), "same_meaning", "equality", "rules", "rules", "right")

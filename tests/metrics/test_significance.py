@@ -106,7 +106,7 @@ def test_neither_the_order_of_groups_nor_the_names_of_clusters_matter() -> None:
     )
 
 
-def test_where_groups_share_pictures_t_finds_too_much_and_flipped_clusters_do_not() -> None:
+def test_where_groups_share_images_t_finds_too_much_and_flipped_clusters_do_not() -> None:
     """Data without any difference, five equal groups a cluster: 5 % of them should be found to differ."""
     random = np.random.default_rng(1)
     found = []
@@ -164,7 +164,7 @@ def test_the_detectable_difference_has_80_percent_power_by_statsmodels(n: int) -
     assert detectable_difference(differences, np.arange(n)) == pytest.approx(expected, rel=1e-4)
 
 
-def test_shared_pictures_make_less_detectable() -> None:
+def test_shared_images_make_less_detectable() -> None:
     each = np.random.default_rng(0).normal(0, 1, 50)
     alone = detectable_difference(each, np.arange(50))
     thrice = detectable_difference(np.repeat(each, 3), np.repeat(np.arange(50), 3))
@@ -186,8 +186,8 @@ def test_what_says_nothing_is_none_and_never_a_number_of_chance() -> None:
     (all_won,) = significance([_row([0, 0, 0], [1, 1, 1])])
     assert [all_won.p, all_won.mcnemar] == pytest.approx([0.25, 0.25])
     assert (all_won.t, all_won.detectable) == (None, None)
-    (one_picture,) = significance([_row([0, 0, 1], [1, 1, 0], [0, 0, 0])])
-    assert (one_picture.p, one_picture.detectable) == (1, None)
+    (one_image,) = significance([_row([0, 0, 1], [1, 1, 0], [0, 0, 0])])
+    assert (one_image.p, one_image.detectable) == (1, None)
     (nothing,) = significance([_row([], [])])
     assert nothing == tested.Significance(None, None, None, None)
     assert not nothing.significant

@@ -12,7 +12,7 @@ from msgspec import structs
 from scipy.stats import binomtest
 
 from sightline.metrics.choice import ACCURACY, ERROR, LEAKAGE
-from sightline.metrics.paired import ACC_P, ACC_P_PICTURES, ACC_Q, CONTEXT_AWARENESS
+from sightline.metrics.paired import ACC_P, ACC_P_IMAGES, ACC_Q, CONTEXT_AWARENESS
 from sightline.metrics.statistics import bootstrap, wilson
 from sightline.metrics.tally import tally
 from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Term, Usage, Verdict, VerdictName
@@ -134,7 +134,7 @@ def test_a_partner_that_is_known_but_yields_nothing_is_not_called_missing() -> N
     assert missing == "needs the answers of setting 'no-image' of the same model, asked alike"
 
 
-def test_groups_that_share_a_picture_are_one_cluster() -> None:
+def test_groups_that_share_a_image_are_one_cluster() -> None:
     groups = [group("right", cluster="a"), group("wrong", cluster="a"), group("right", cluster="b")]
     [value] = tally(groups, [ACCURACY])
     assert (value.n, value.clusters, value.interval) == (3, 2, "bootstrap")
@@ -224,11 +224,11 @@ def test_a_pair_with_an_undecided_half_is_no_decided_pair() -> None:
 
 
 def test_a_verdict_that_is_undecided_in_the_partner_is_left_out_there() -> None:
-    with_pictures = (outcome("right"), outcome("undecided"))
-    captioned = structs.replace(group("right", "right"), partners={"default": with_pictures})
-    acc_p, pictures = tally([captioned], [ACC_P, ACC_P_PICTURES])
+    with_images = (outcome("right"), outcome("undecided"))
+    captioned = structs.replace(group("right", "right"), partners={"default": with_images})
+    acc_p, images = tally([captioned], [ACC_P, ACC_P_IMAGES])
     assert (acc_p.value, acc_p.value_decided, acc_p.value_if_right) == (100, 100, 100)
-    assert (pictures.value, pictures.value_decided, pictures.value_if_right) == (0, None, 100)
+    assert (images.value, images.value_decided, images.value_if_right) == (0, None, 100)
 
 
 def test_a_number_names_those_who_judged() -> None:

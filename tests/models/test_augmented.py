@@ -1,4 +1,4 @@
-"""Pictures in words: the paper's prompts, word for word, and no picture left in any turn."""
+"""Images in words: the paper's prompts, word for word, and no image left in any turn."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.images import BadImage
 from sightline.models.augmented import HOW, Augmented, How, InWords, text_of
-from sightline.models.reader import Word
-from sightline.pictures import BadPicture
-from sightline.types import Message, Picture, Text, user
+from sightline.models.ocr import Word
+from sightline.types import ImageRef, Message, Text, user
 
-PICTURE = Picture("data/images/a.jpg", "data")
+IMAGE = ImageRef("data/images/a.jpg", "data")
 
 READ = [
     ("Bedroom", "Hip Bedroom"),
@@ -23,7 +23,7 @@ READ = [
     ("$59 / month", "$79 / month"),
     ("Includes 4 items", "Includes 4 items"),
 ]
-"""What the paper's reader found in the picture of Figures 17 to 19."""
+"""What the paper's reader found in the image of Figures 17 to 19."""
 
 WORDS = [
     Word(text, (x, 30 * number, x + 9 * len(text), 30 * number + 20), 1.0)
@@ -36,7 +36,7 @@ HIRING = "Provide the cost of hiring the machine type depicted in the image for 
 
 def told(how: How, *messages: Message, caption: str = "") -> list[str]:
     """The text of each message, of which nothing else is left."""
-    augmented = Augmented(how, {PICTURE.path: InWords(text_of(WORDS, how), caption)})
+    augmented = Augmented(how, {IMAGE.path: InWords(text_of(WORDS, how), caption)})
     texts = []
     for message in augmented.messages(messages):
         (part,) = message.parts
@@ -61,7 +61,7 @@ def test_a_turn_is_the_prompt_that_the_paper_prints(
     printed = printed[printed.index("You are OCR") :]
     printed = printed[: printed.index("Answer:") + len("Answer:")]
     caption = printed.rpartition("Image Caption: ")[2].removesuffix(" Answer:")
-    (prompt,) = told(how, user(PICTURE, instruction), caption=caption)
+    (prompt,) = told(how, user(IMAGE, instruction), caption=caption)
     assert " ".join(prompt.split()) == printed
     assert f"\nInstruction : {instruction}\nOCR T" in prompt
     assert prompt.endswith("\nAnswer:")
@@ -71,10 +71,10 @@ def test_a_turn_is_the_prompt_that_the_paper_prints(
 def test_examples_become_text_too_and_only_the_first_turn_opens(how: How) -> None:
     first, answer, second, last = told(
         how,
-        user(PICTURE, "One?"),
+        user(IMAGE, "One?"),
         Message("assistant", (Text("1"),)),
-        user(PICTURE, "Two?"),
-        user(PICTURE, "Three?"),
+        user(IMAGE, "Two?"),
+        user(IMAGE, "Three?"),
     )
     assert answer == "1"
     assert first.startswith("You are OCR")
@@ -85,23 +85,23 @@ def test_examples_become_text_too_and_only_the_first_turn_opens(how: How) -> Non
     assert all(text.endswith("\nAnswer:") for text in (first, second, last))
 
 
-def test_several_pictures_of_a_turn_are_told_under_the_numbers_by_which_prompts_name_them() -> None:
-    other = Picture("data/images/b.jpg")
-    told = Augmented("layout+caption", {PICTURE.path: InWords("A", "a"), other.path: InWords("B", "b")})
-    (message,) = told.messages((user("Look at <Picture 2>.", other, PICTURE),))
+def test_several_images_of_a_turn_are_told_under_the_numbers_by_which_prompts_name_them() -> None:
+    other = ImageRef("data/images/b.jpg")
+    told = Augmented("layout+caption", {IMAGE.path: InWords("A", "a"), other.path: InWords("B", "b")})
+    (message,) = told.messages((user("Look at <Image 2>.", other, IMAGE),))
     (part,) = message.parts
     assert isinstance(part, Text)
     assert part.text.endswith(
-        "\nInstruction : Look at <Picture 2>.\nOCR Text:\nPicture 1:\nB\nPicture 2:\nA\n"
-        "Image Caption: Picture 1:\nb\nPicture 2:\na\nAnswer:"
+        "\nInstruction : Look at <Image 2>.\nOCR Text:\nImage 1:\nB\nImage 2:\nA\n"
+        "Image Caption: Image 1:\nb\nImage 2:\na\nAnswer:"
     )
 
 
-def test_turns_without_a_picture_stay_as_they_are() -> None:
-    messages = (Message("system", (Text("Be brief."),)), user("No picture, {text}."))
+def test_turns_without_a_image_stay_as_they_are() -> None:
+    messages = (Message("system", (Text("Be brief."),)), user("No image, {text}."))
     assert Augmented("ocr", {}).messages(messages) == messages
-    system, prompt = Augmented("ocr", {PICTURE.path: InWords("STOP")}).messages(
-        (messages[0], user(PICTURE, "What?"))
+    system, prompt = Augmented("ocr", {IMAGE.path: InWords("STOP")}).messages(
+        (messages[0], user(IMAGE, "What?"))
     )
     assert system == messages[0]
     assert prompt.role == "user"
@@ -111,15 +111,15 @@ def test_turns_without_a_picture_stay_as_they_are() -> None:
 def test_whatever_is_said_or_written_stands_in_the_prompt_as_it_is(
     instruction: str, text: str, caption: str
 ) -> None:
-    pictures: dict[str, InWords | BadPicture] = {PICTURE.path: InWords(text, caption)}
-    (message,) = Augmented("layout+caption", pictures).messages((user(PICTURE, instruction),))
+    images: dict[str, InWords | BadImage] = {IMAGE.path: InWords(text, caption)}
+    (message,) = Augmented("layout+caption", images).messages((user(IMAGE, instruction),))
     (part,) = message.parts
     assert isinstance(part, Text)
     filled = f"Instruction : {instruction.strip()}\nOCR Text:\n{text}\nImage Caption: {caption}\nAnswer:"
     assert part.text.endswith(filled)
 
 
-def test_a_picture_that_cannot_be_told_is_not_asked_about() -> None:
-    broken = Augmented("ocr", {PICTURE.path: BadPicture("a.jpg: not a picture")})
-    with pytest.raises(BadPicture, match="not a picture"):
-        broken.messages((user(PICTURE, "What?"),))
+def test_a_image_that_cannot_be_told_is_not_asked_about() -> None:
+    broken = Augmented("ocr", {IMAGE.path: BadImage("a.jpg: not an image")})
+    with pytest.raises(BadImage, match="not an image"):
+        broken.messages((user(IMAGE, "What?"),))

@@ -13,7 +13,7 @@ from sightline.models.baseline import _choices
         ("Is the hand moving up or down?", ["up", "down"]),
         ("Which way is the car going, uphill or downhill?", ["uphill", "downhill"]),
         (
-            "When was this picture taken, in the morning or in the evening?",
+            "When was this image taken, in the morning or in the evening?",
             ["in the morning", "in the evening"],
         ),
         (
@@ -34,7 +34,7 @@ from sightline.models.baseline import _choices
         ("Who is my sister? The one on the left or on the right?", ["The one on the left", "on the right"]),
         ("Was this shot at day or night, would you say?", ["day", "night"]),
         ("Tell me if it is day or night.", ["day", "night"]),
-        ("A red car is in the picture: yes or no?", ["yes", "no"]),
+        ("A red car is in the image: yes or no?", ["yes", "no"]),
         ("Where am I?", ["Yes", "No"]),
         ("For my dog, is this too hot?", ["Yes", "No"]),
     ],

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.embedder import DEFAULT, Embedder, embedder
 
 pytestmark = pytest.mark.skipif(
@@ -223,7 +223,7 @@ def test_a_model_that_gives_no_numbers_fails_with_its_name_and_the_text(tiny: Ca
     def break_it(model: Any) -> None:
         layer_norm(model).bias.data[0] = float("nan")
 
-    with pytest.raises(SurroundingsError, match="'yes'"):
+    with pytest.raises(EnvironmentFailedError, match="'yes'"):
         embedder(str(tiny(break_it))).embed(["yes", "no"])
 
 
@@ -233,5 +233,5 @@ def test_a_model_that_gives_zeros_fails_with_its_name_and_the_text(tiny: Callabl
         layer_norm(model).bias.data.zero_()
 
     folder = tiny(break_it)
-    with pytest.raises(SurroundingsError, match="tiny.*" + "x" * 20 + r".*\.\.\."):
+    with pytest.raises(EnvironmentFailedError, match="tiny.*" + "x" * 20 + r".*\.\.\."):
         embedder(str(folder)).embed(["x" * 2000])

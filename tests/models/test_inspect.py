@@ -16,9 +16,9 @@ from PIL import Image
 
 import sightline
 from sightline.errors import UserError
+from sightline.images import data_url, look
 from sightline.models.resolve import ModelOptions, resolve
-from sightline.pictures import data_url, look
-from sightline.types import Answer, Failure, Message, Picture, Request, Text, Usage, user
+from sightline.types import Answer, Failure, ImageRef, Message, Request, Text, Usage, user
 
 pytest.importorskip("inspect_ai")
 
@@ -180,9 +180,9 @@ def test_an_output_without_a_choice_is_asked_again() -> None:
     assert ask(reply=lambda *_: ModelOutput(model="m")).kind == "transient"
 
 
-def test_messages_keep_their_roles_and_pictures_go_as_the_bytes_on_disk(tmp_path: Path) -> None:
+def test_messages_keep_their_roles_and_images_go_as_the_bytes_on_disk(tmp_path: Path) -> None:
     Image.radial_gradient("L").save(tmp_path / "a.png")
-    file = look(Picture(str(tmp_path / "a.png")), {})
+    file = look(ImageRef(str(tmp_path / "a.png")), {})
     seen: list[Any] = []
 
     def reply(messages: list[Any], config: GenerateConfig) -> ModelOutput:
@@ -191,23 +191,23 @@ def test_messages_keep_their_roles_and_pictures_go_as_the_bytes_on_disk(tmp_path
 
     turns = (
         Message("system", (Text("Be brief."),)),
-        Message("user", (Picture(file.path), Text("Is it day?"))),
+        Message("user", (ImageRef(file.path), Text("Is it day?"))),
         Message("assistant", (Text("Yes."),)),
         user("Sure?"),
     )
     assert isinstance(ask(Request("key", turns, {}, {file.path: file}), reply=reply), Answer)
     assert [turn.role for turn in seen] == ["system", "user", "assistant", "user"]
-    picture, text = seen[1].content
-    assert isinstance(picture, ContentImage)
-    assert (picture.image, text.text) == (data_url(file).decode(), "Is it day?")
+    image, text = seen[1].content
+    assert isinstance(image, ContentImage)
+    assert (image.image, text.text) == (data_url(file).decode(), "Is it day?")
     assert (seen[0].content, seen[2].content, seen[3].content) == ("Be brief.", "Yes.", "Sure?")
 
 
-def test_a_picture_that_changed_on_disk_costs_its_own_request_alone(tmp_path: Path) -> None:
+def test_a_image_that_changed_on_disk_costs_its_own_request_alone(tmp_path: Path) -> None:
     Image.radial_gradient("L").save(tmp_path / "a.png")
-    file = look(Picture(str(tmp_path / "a.png")), {})
+    file = look(ImageRef(str(tmp_path / "a.png")), {})
     (tmp_path / "a.png").unlink()
-    gone, fine = ask(Request("1", (user(Picture(file.path)),), {}, {file.path: file}), request())
+    gone, fine = ask(Request("1", (user(ImageRef(file.path)),), {}, {file.path: file}), request())
     assert gone.kind == "permanent"
     assert isinstance(fine, Answer)
 
@@ -280,7 +280,7 @@ def test_a_call_that_takes_too_long_is_transient() -> None:
     [
         (Refusal("this exceeds the context window", 400), "blocked"),
         (Refusal("no such field", 400), "permanent"),
-        (ValueError("pictures are too small"), "permanent"),
+        (ValueError("images are too small"), "permanent"),
         (json.JSONDecodeError("Unterminated string", '{"choices": "', 12), "transient"),
         (Refusal("insufficient_quota", 429), "transient"),
     ],

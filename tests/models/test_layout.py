@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sightline.models.layout import layout_text, lines_of, plain_text
-from sightline.models.reader import Word
+from sightline.models.ocr import Word
 
 Box = tuple[float, float, float, float]
 
@@ -172,7 +172,7 @@ def test_a_tall_word_joins_a_line_near_its_middle() -> None:
     assert [len(line) for line in lines_of([tall, *lines])] == [1, 1, 2, 1, 1, 1, 1]
 
 
-def test_small_type_in_a_wide_picture_costs_no_endless_spaces() -> None:
+def test_small_type_in_a_wide_image_costs_no_endless_spaces() -> None:
     words = [word("tiny", (0, 0, 4, 2)), word("print", (30_000, 0, 30_005, 2))]
     assert len(layout_text(words)) <= 245
 
@@ -192,7 +192,7 @@ def _sized(one: Word, width: float, height: float) -> Word:
 
 
 def _tilted(box: Box, degrees: float) -> Box:
-    """The upright box around one that is turned about the picture's corner."""
+    """The upright box around one that is turned about the image's corner."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     corners = [(x * cosine - y * sine, x * sine + y * cosine) for x in box[::2] for y in box[1::2]]
     xs, ys = zip(*corners, strict=True)

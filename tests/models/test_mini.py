@@ -9,25 +9,25 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.build.mini import draw_codis, draw_iibench
+from sightline.builders.synthetic import draw_codis, draw_iibench
 from sightline.errors import UserError
+from sightline.images import look
 from sightline.models.resolve import MINI, ModelOptions, resolve
-from sightline.pictures import look
-from sightline.types import Answer, MetricValue, Picture, PictureFile, Request, user
+from sightline.types import Answer, ImageFile, ImageRef, MetricValue, Request, user
 
 pytest.importorskip("transformers", reason="needs the extra local")
 
 
 def requests(folder: Path, questions: list[str], choices: tuple[str, ...] = ()) -> list[Request]:
-    """Each question about each of three pictures of a drawn data set."""
+    """Each question about each of three images of a drawn data set."""
     made = []
     for path in sorted((folder / "images").rglob("*.png"))[:3]:
-        picture = Picture(str(path), str(folder))
-        files: dict[str, PictureFile] = {picture.path: look(picture, {})}
+        image = ImageRef(str(path), str(folder))
+        files: dict[str, ImageFile] = {image.path: look(image, {})}
         for question in questions:
             key = f"{path.name} {question}"
             sampling = {"temperature": 0.0, "max_tokens": 40}
-            made.append(Request(key, (user(picture, question),), sampling, files, choices=choices))
+            made.append(Request(key, (user(image, question),), sampling, files, choices=choices))
     return made
 
 
@@ -59,7 +59,7 @@ def test_in_batches_it_answers_what_it_answers_alone(tmp_path: Path) -> None:
     folder = draw_codis(tmp_path, pairs=14)
     asked = requests(
         folder,
-        ["Describe the picture.", "What place is this?", "Which thing is red?", "Is it day or night?"]
+        ["Describe the image.", "What place is this?", "Which thing is red?", "Is it day or night?"]
         + [f"What color is the {name}?" for name in ("car", "tent", "fish", "cup", "umbrella")],
     )
     alone = answers(asked, batch=1)

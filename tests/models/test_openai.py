@@ -18,9 +18,9 @@ from PIL import Image
 
 import sightline.models.openai as openai_module
 from sightline.errors import UserError
+from sightline.images import ImageLimits, data_url, look, transform_for
 from sightline.models.openai import OpenAICompatible
-from sightline.pictures import PictureLimits, data_url, look, transform_for
-from sightline.types import Answer, Failure, Message, Picture, PictureFile, Request, Text, user
+from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Request, Text, user
 
 KEY = "sk-planted/0123+456=="
 Handler = Callable[[dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
@@ -59,7 +59,7 @@ def _model(address: str, model: str = "m", **options: Any) -> OpenAICompatible:
 def _request(
     *messages: Message,
     sampling: Mapping[str, Any] | None = None,
-    files: tuple[PictureFile, ...] = (),
+    files: tuple[ImageFile, ...] = (),
     draw: int = 0,
 ) -> Request:
     asked = messages or (user("Is it day?"),)
@@ -101,14 +101,14 @@ def answers(response: Callable[[], web.StreamResponse], **options: Any) -> Answe
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Callable[..., PictureFile]:
-    """Makes a picture file that was looked at, with what must be done to it."""
+def image(tmp_path: Path) -> Callable[..., ImageFile]:
+    """Makes an image file that was looked at, with what must be done to it."""
 
-    def make(name: str, size: tuple[int, int] = (40, 30), **limits: Any) -> PictureFile:
+    def make(name: str, size: tuple[int, int] = (40, 30), **limits: Any) -> ImageFile:
         path = tmp_path / name
         Image.effect_noise(size, 60).convert("RGB").save(path)
-        file = look(Picture(str(path), str(tmp_path)), {})
-        return replace(file, transform=transform_for(file, PictureLimits(**limits)))
+        file = look(ImageRef(str(path), str(tmp_path)), {})
+        return replace(file, transform=transform_for(file, ImageLimits(**limits)))
 
     return make
 
@@ -131,11 +131,11 @@ def test_the_body_is_as_the_protocol_wants_it() -> None:
     ("name", "media"),
     [("a.jpg", "image/jpeg"), ("a.png", "image/png"), ("a.webp", "image/webp"), ("a.gif", "image/gif")],
 )
-def test_a_picture_goes_as_its_original_bytes_in_its_place(
-    picture: Callable[..., PictureFile], name: str, media: str
+def test_a_image_goes_as_its_original_bytes_in_its_place(
+    image: Callable[..., ImageFile], name: str, media: str
 ) -> None:
-    file = picture(name)
-    (body,) = sent(_request(user("Before.", Picture(file.path), "After."), files=(file,)))
+    file = image(name)
+    (body,) = sent(_request(user("Before.", ImageRef(file.path), "After."), files=(file,)))
     first, shown, last = body["messages"][0]["content"]
     assert (first, last) == ({"type": "text", "text": "Before."}, {"type": "text", "text": "After."})
     assert shown["type"] == "image_url"
@@ -149,34 +149,34 @@ def test_a_picture_goes_as_its_original_bytes_in_its_place(
     ("name", "limits"),
     [("a.bmp", {}), ("a.tiff", {}), ("a.png", {"max_side": 20}), ("a.png", {"max_bytes": 900})],
 )
-def test_a_picture_that_the_server_would_not_take_is_re_encoded(
-    picture: Callable[..., PictureFile], name: str, limits: dict[str, int]
+def test_a_image_that_the_server_would_not_take_is_re_encoded(
+    image: Callable[..., ImageFile], name: str, limits: dict[str, int]
 ) -> None:
-    file = picture(name, **limits)
-    (body,) = sent(_request(user(Picture(file.path)), files=(file,)))
+    file = image(name, **limits)
+    (body,) = sent(_request(user(ImageRef(file.path)), files=(file,)))
     head, _, data = body["messages"][0]["content"][0]["image_url"]["url"].partition(",")
     assert head == "data:image/jpeg;base64"
     assert len(base64.b64decode(data)) <= limits.get("max_bytes", 10**6)
 
 
-def test_a_re_encoded_picture_is_made_once_for_all_probes_that_show_it(
-    picture: Callable[..., PictureFile], monkeypatch: pytest.MonkeyPatch
+def test_a_re_encoded_image_is_made_once_for_all_probes_that_show_it(
+    image: Callable[..., ImageFile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
 
-    def counted(file: PictureFile) -> bytes:
+    def counted(file: ImageFile) -> bytes:
         made.append(file.path)
         return data_url(file)
 
     monkeypatch.setattr(openai_module, "data_url", counted)
-    file = picture("a.bmp", (300, 300))
+    file = image("a.bmp", (300, 300))
 
     async def run() -> None:
         async def handler(body: dict[str, Any], _: web.Request) -> web.Response:
             return _reply()
 
         async def one(model: OpenAICompatible, text: str) -> None:
-            async for _, result in model.answer([_request(user(Picture(file.path), text), files=(file,))]):
+            async for _, result in model.answer([_request(user(ImageRef(file.path), text), files=(file,))]):
                 assert isinstance(result, Answer)
 
         async with _server(handler) as address, _model(address) as model:
@@ -187,24 +187,24 @@ def test_a_re_encoded_picture_is_made_once_for_all_probes_that_show_it(
     assert made == [file.path]
 
 
-def test_a_large_picture_is_read_whole(picture: Callable[..., PictureFile]) -> None:
-    file = picture("a.png", (1200, 1200))
+def test_a_large_image_is_read_whole(image: Callable[..., ImageFile]) -> None:
+    file = image("a.png", (1200, 1200))
     assert file.stamp[0] > openai_module.INLINE_BYTES
-    (body,) = sent(_request(user(Picture(file.path)), files=(file,)))
+    (body,) = sent(_request(user(ImageRef(file.path)), files=(file,)))
     data = body["messages"][0]["content"][0]["image_url"]["url"].partition(",")[2]
     assert base64.b64decode(data) == Path(file.path).read_bytes()
 
 
-def test_a_picture_that_changed_on_the_way_fails_its_request_alone(
-    picture: Callable[..., PictureFile],
+def test_a_image_that_changed_on_the_way_fails_its_request_alone(
+    image: Callable[..., ImageFile],
 ) -> None:
-    file = picture("a.jpg")
+    file = image("a.jpg")
     Path(file.path).write_bytes(b"other")
 
     async def handler(_: dict[str, Any], __: web.Request) -> web.Response:
         return _reply()
 
-    shown = _request(user(Picture(file.path)), files=(file,))
+    shown = _request(user(ImageRef(file.path)), files=(file,))
     bad, good = ask(handler, shown, _request())
     assert isinstance(bad, Failure)
     assert bad.kind == "permanent"
@@ -212,13 +212,13 @@ def test_a_picture_that_changed_on_the_way_fails_its_request_alone(
     assert isinstance(good, Answer)
 
 
-def test_the_detail_of_pictures_is_sent_with_them_and_is_part_of_what_is_asked(
-    picture: Callable[..., PictureFile],
+def test_the_detail_of_images_is_sent_with_them_and_is_part_of_what_is_asked(
+    image: Callable[..., ImageFile],
 ) -> None:
-    file = picture("a.jpg")
+    file = image("a.jpg")
     sampling = _model("http://h/v1", detail="low").effective({"temperature": 0})
     assert sampling == {"temperature": 0, "image_detail": "low"}
-    (body,) = sent(_request(user(Picture(file.path)), files=(file,), sampling=sampling))
+    (body,) = sent(_request(user(ImageRef(file.path)), files=(file,), sampling=sampling))
     assert body["messages"][0]["content"][0]["image_url"]["detail"] == "low"
     assert set(body) == {"model", "messages", "temperature"}
 

@@ -1,4 +1,4 @@
-"""RapidOCR itself, on drawn pictures: its words, where they stand, and that nothing is fetched."""
+"""RapidOCR itself, on drawn images: its words, where they stand, and that nothing is fetched."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sightline.build.gallery import look_at
-from sightline.build.read import pictures_at, read_all
+from sightline.builders.image_index import look_at
+from sightline.builders.read import images_at, read_all
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.images import BadImage, look
 from sightline.models import rapid_ocr
 from sightline.models.layout import layout_text, plain_text
+from sightline.models.ocr import Reader
 from sightline.models.rapid_ocr import RapidOcr
-from sightline.models.reader import Reader
-from sightline.pictures import BadPicture, look
-from sightline.types import Picture, PictureFile
+from sightline.types import ImageFile, ImageRef
 
 installed = pytest.mark.skipif(
     find_spec("rapidocr") is None or find_spec("onnxruntime") is None, reason="needs the extra ocr"
@@ -46,9 +46,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A menu in two columns, a word on a dark sign, and the menu on its side with EXIF to turn it upright."""
-    folder = tmp_path_factory.mktemp("pictures")
+    folder = tmp_path_factory.mktemp("images")
     font = ImageFont.load_default(36)
     menu = Image.new("RGB", (840, 300), "white")
     for number, line in enumerate(TABLE):
@@ -71,15 +71,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def file_of(path: Path) -> PictureFile:
-    return look(Picture(str(path)), {})
+def file_of(path: Path) -> ImageFile:
+    return look(ImageRef(str(path)), {})
 
 
 @installed
 @pytest.mark.slow
-def test_words_and_their_places_are_found(pictures: Path) -> None:
+def test_words_and_their_places_are_found(images: Path) -> None:
     reader: Reader = RapidOcr(threads=1)
-    words = reader.read(file_of(pictures / "menu.png"))
+    words = reader.read(file_of(images / "menu.png"))
     assert plain_text(words) == " ".join(text for line in TABLE for text, _ in line)
     for word in words:
         ((row, x),) = [(row, x) for row, line in enumerate(TABLE) for text, x in line if text == word.text]
@@ -95,11 +95,11 @@ def test_words_and_their_places_are_found(pictures: Path) -> None:
 
 @installed
 @pytest.mark.slow
-def test_light_words_on_a_dark_sign_are_read_and_an_empty_picture_is_empty(
-    pictures: Path, tmp_path: Path
+def test_light_words_on_a_dark_sign_are_read_and_an_empty_image_is_empty(
+    images: Path, tmp_path: Path
 ) -> None:
     reader = RapidOcr(threads=1)
-    (word,) = reader.read(file_of(pictures / "sign.jpg"))
+    (word,) = reader.read(file_of(images / "sign.jpg"))
     assert word.text == "HOTEL"
     Image.new("RGB", (200, 100), "white").save(tmp_path / "empty.png")
     assert reader.read(file_of(tmp_path / "empty.png")) == ()
@@ -107,9 +107,9 @@ def test_light_words_on_a_dark_sign_are_read_and_an_empty_picture_is_empty(
 
 @installed
 @pytest.mark.slow
-def test_a_picture_is_read_as_its_exif_turns_it(pictures: Path) -> None:
+def test_a_image_is_read_as_its_exif_turns_it(images: Path) -> None:
     reader = RapidOcr(threads=1)
-    upright, turned = (reader.read(file_of(pictures / f"{name}.png")) for name in ("menu", "turned"))
+    upright, turned = (reader.read(file_of(images / f"{name}.png")) for name in ("menu", "turned"))
     assert [word.text for word in turned] == [word.text for word in upright]
     assert all(
         abs(a - b) < 3
@@ -129,9 +129,9 @@ def test_strips_and_dots_are_read_without_ado(tmp_path: Path, size: tuple[int, i
 @installed
 @pytest.mark.slow
 def test_two_processes_read_the_same_and_a_second_pass_reads_nothing(
-    pictures: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+    images: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gallery = look_at(pictures_at([pictures]))
+    gallery = look_at(images_at([images]))
     reader = RapidOcr(threads=1)
     both = read_all(gallery, reader, store, processes=2)
     alone = Store.open(f"{store.name}.other")
@@ -155,7 +155,7 @@ def test_the_identity_is_of_engine_version_and_weights_and_costs_no_engine() -> 
 
 @installed
 def test_an_engine_that_cannot_be_loaded_is_one_message(
-    pictures: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+    images: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import rapidocr
 
@@ -164,13 +164,13 @@ def test_an_engine_that_cannot_be_loaded_is_one_message(
 
     monkeypatch.setattr(rapidocr, "RapidOCR", broken)
     with pytest.raises(UserError, match=r"cannot be loaded: undefined symbol.*; expected pip install"):
-        read_all(look_at(pictures_at([pictures])), RapidOcr(threads=61), store)
+        read_all(look_at(images_at([images])), RapidOcr(threads=61), store)
 
 
 @installed
 @pytest.mark.parametrize("whole", [False, True])
-def test_an_engine_that_reads_nothing_is_one_message_and_a_picture_that_it_cannot_read_one_of_its_own(
-    pictures: Path, store: Store, monkeypatch: pytest.MonkeyPatch, whole: bool
+def test_an_engine_that_reads_nothing_is_one_message_and_a_image_that_it_cannot_read_one_of_its_own(
+    images: Path, store: Store, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     class Found:
         txts = None
@@ -181,13 +181,13 @@ def test_an_engine_that_reads_nothing_is_one_message_and_a_picture_that_it_canno
         return Found()
 
     monkeypatch.setattr(rapid_ocr, "_engine", lambda *_: engine)
-    gallery, reader = look_at(pictures_at([pictures])), RapidOcr()
+    gallery, reader = look_at(images_at([images])), RapidOcr()
     if whole:
-        with pytest.raises(UserError, match="reads no picture: onnxruntime: no such operator"):
+        with pytest.raises(UserError, match="reads no image: onnxruntime: no such operator"):
             read_all(gallery, reader, store)
     else:
         read = read_all(gallery, reader, store)
-        assert [name for name, words in read.items() if isinstance(words, BadPicture)] == ["sign.jpg"]
+        assert [name for name, words in read.items() if isinstance(words, BadImage)] == ["sign.jpg"]
 
 
 def test_what_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_a_filtered_answer_is_blocked_and_a_partly_filtered_one_is_an_answer() -
     blocked = _read({"content": ""}, finish_reason="content_filter")
     assert isinstance(blocked, Failure)
     assert blocked.kind == "blocked"
-    assert _text({"content": "The picture"}, finish_reason="content_filter")[0] == "The picture"
+    assert _text({"content": "The image"}, finish_reason="content_filter")[0] == "The image"
 
 
 @pytest.mark.parametrize(

@@ -362,7 +362,7 @@ def test_the_same_command_again_asks_nothing_and_starts_no_server(told: Told, co
     out, err = first.communicate()
     assert (first.returncode, json.loads(out)["errors"]) == (0, 0), err
     assert (len(told.starts), len(told.asked)) == (1, 20)
-    # Pictures go as data.
+    # Images go as data.
     (shown,) = [part for part in told.asked[0]["asked"][0]["content"] if part["type"] == "image_url"]
     assert shown["image_url"]["url"].startswith("data:image/png;base64,")
     assert told.none_lives()

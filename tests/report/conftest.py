@@ -42,7 +42,7 @@ def codis() -> Make:
 @pytest.fixture(scope="session")
 def iibench() -> Make:
     """An II-Bench result of 1,399 questions; keyword arguments replace fields of it."""
-    options = {"split": "test", "extraction": "released", "prompt": "none", "picture": True, "orders": 1}
+    options = {"split": "test", "extraction": "released", "prompt": "none", "image": True, "orders": 1}
     return lambda **changes: _result(
         "iibench", "none", 1399, 1399, _iibench_metrics(), {"options": options, **changes}
     )

@@ -18,7 +18,7 @@ def result(
     model: str, setting: str, values: dict[str, float], benchmark: str = "codis", **options: object
 ) -> Result:
     metrics = [MetricValue(name, "all", value, 353, 216) for name, value in values.items()]
-    return Result(benchmark, setting, model, model, "people", options, 353, 706, 0, 0, 0, 0, {}, "", metrics)
+    return Result(benchmark, setting, model, model, "human", options, 353, 706, 0, 0, 0, 0, {}, "", metrics)
 
 
 def as_printed(benchmark: str, setting: str, names: tuple[str, ...], models: list[str]) -> list[Result]:

@@ -21,7 +21,7 @@ def figures(result: Result, metric: str, subset: str = "all") -> list[PublishedV
     return found.published or []
 
 
-def test_people_stand_beside_every_run_and_the_row_asked_for_before_them(codis: Make) -> None:
+def test_humans_stand_beside_every_run_and_the_row_asked_for_before_them(codis: Make) -> None:
     assert [v.row for v in figures(attach(codis()), "acc_p")] == ["Human"]
     assert [v.row for v in figures(attach(codis(), "gpt-4v"), "acc_p")] == ["GPT-4V", "GPT-4V", "Human"]
     assert [v.row for v in figures(attach(codis(), "human"), "acc_p")] == ["Human"]
@@ -60,7 +60,7 @@ def test_a_run_on_other_questions_or_terms_is_not_comparable(
 
 
 def test_options_can_make_another_setting_of_the_paper(codis: Make) -> None:
-    options = {"instructions": True, "cot": False, "context": True, "picture": "shown"}
+    options = {"instructions": True, "cot": False, "context": True, "image": "shown"}
     (value,) = figures(attach(codis(options=options), "GPT-4V"), "acc_p")
     assert (value.value, value.table, value.comparable) == (22.0, "Table 13", False)
     assert figures(attach(codis(options={**options, "context": False}), "GPT-4V"), "acc_p") == []
@@ -134,7 +134,7 @@ def test_a_task_compares_with_the_groups_of_its_own_test_set(mmr3: Make, task: s
     assert f"40 groups here, {whole.samples:,} in the paper" in (value.note or "")
 
 
-def test_a_paper_without_people_sets_only_the_row_asked_for_beside_a_run(mmr3: Make) -> None:
+def test_a_paper_without_humans_sets_only_the_row_asked_for_beside_a_run(mmr3: Make) -> None:
     assert figures(attach(mmr3()), "acc") == []
     assert [v.row for v in figures(attach(mmr3(), "GPT-4o"), "acc")] == ["GPT-4o"]
 

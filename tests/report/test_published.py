@@ -74,7 +74,7 @@ def numerators(value: float, n: int, tolerance: float = 0.0501) -> list[int]:
         ("codis", "default", "OpenFlamingo-7B", "agreement", "all", 100.0),
         ("codis", "default", "MiniGPT4-7B", "human_consistency", "all", 95.3),
         ("codis", "captions", "GPT-4V", "acc_p", "all", 51.0),
-        ("codis", "captions", "LLaVA-1.5-13B", "acc_p_pictures", "all", 11.9),
+        ("codis", "captions", "LLaVA-1.5-13B", "acc_p_images", "all", 11.9),
         ("codis", "no-cot", "Gemini", "acc_p", "all", 16.0),
         ("codis", "no-instructions", "GPT-4V", "acc_p", "all", 34.0),
         ("codis", "plain", "mPLUG-Owl-2", "acc_p", "all", 13.0),
@@ -178,7 +178,7 @@ def test_context_awareness_correlates_with_acc_p_and_not_with_acc_q() -> None:
     assert round(statistics.correlation(aware, acc_q), 2) == 0.43
 
 
-def test_both_evaluators_of_codis_are_found_people_first() -> None:
+def test_both_evaluators_of_codis_are_found_humans_first() -> None:
     values = published("codis", "default", "GPT-4V")["acc_p", "all"]
     assert [(v.value, v.table, v.note) for v in values] == [
         (32.3, "Table 3", "judged by people"),
@@ -322,7 +322,7 @@ def _codis_place(metric: str, subset: str) -> tuple[str, str, str] | None:
     names = {
         "Acc_p human eval": ("default", "acc_p"),
         "Acc_p GPT-4 eval": ("default", "acc_p"),
-        "Acc_p w/ images w/o captions": ("captions", "acc_p_pictures"),
+        "Acc_p w/ images w/o captions": ("captions", "acc_p_images"),
         "Acc_p w/ captions w/o images": ("captions", "acc_p"),
     }
     setting, name = names.get(metric, ("default", metric.lower().replace(" ", "_")))

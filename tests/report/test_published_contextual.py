@@ -56,7 +56,7 @@ def transcribed(shared: Path) -> Iterator[tuple[str, str, str, str, str, float]]
             continue
         setting = "default"
         if row["metric"] == "gpt4v_eval":
-            setting = "judged with the picture"
+            setting = "judged with the image"
         elif "val leaderboard" in str(row["table"]):
             setting = "val"
         elif row["subset"].startswith("synthetic"):
@@ -81,7 +81,7 @@ def test_no_figure_is_held_that_is_not_transcribed(shared: Path) -> None:
         (setting, row, metric, subset, value)
         for _, setting, row, metric, subset, value in transcribed(shared)
     }
-    for setting in ("default", "judged with the picture", "val", "synthetic"):
+    for setting in ("default", "judged with the image", "val", "synthetic"):
         for row in rows("contextual"):
             for (metric, subset), values in published("contextual", setting, row).items():
                 assert {(setting, row, metric, subset, one.value) for one in values} <= known
@@ -95,7 +95,7 @@ def is_share(value: float, n: int) -> bool:
 def test_a_figure_that_is_no_count_of_all_instances_is_not_comparable_and_says_why(row: str) -> None:
     for setting, whole in (
         ("default", COUNTS),
-        ("judged with the picture", COUNTS),
+        ("judged with the image", COUNTS),
         ("val", {"all": 100, MISCELLANEOUS: 30}),
         ("synthetic", {"all": 200}),
     ):
@@ -198,17 +198,17 @@ def test_no_count_of_the_instances_that_table_7_names_gives_its_figures() -> Non
 
 
 def test_the_columns_of_table_3_are_neither_all_of_280_nor_all_of_506() -> None:
-    seen, people = {}, {}
+    seen, humans = {}, {}
     for row in rows("contextual"):
-        for one in published("contextual", "judged with the picture", row).get(("accepted", "all"), []):
+        for one in published("contextual", "judged with the image", row).get(("accepted", "all"), []):
             seen[one.value] = is_share(one.value, 280), is_share(one.value, 506)
         for one in published("contextual", "default", row).get(("accepted", "all"), []):
             if "judged by people" in (one.note or ""):
-                people[one.value] = is_share(one.value, 280)
-                assert people[one.value] != ("no count gives it" in (one.note or ""))
+                humans[one.value] = is_share(one.value, 280)
+                assert humans[one.value] != ("no count gives it" in (one.note or ""))
     assert {value for value, of in seen.items() if of == (True, False)} == {45.0, 37.1, 17.5}
     assert {value for value, of in seen.items() if of == (False, True)} == {17.6, 20.6}
-    assert {value for value, of in people.items() if not of} == {17.2, 27.8, 80.1}
+    assert {value for value, of in humans.items() if not of} == {17.2, 27.8, 80.1}
 
 
 def test_the_natural_scenes_of_gpt_4v_are_what_its_cells_sum_to() -> None:
@@ -227,7 +227,7 @@ def result(split: str, samples: int, **options: Any) -> Result:
         model="m",
         model_identity="m",
         judge="openai/gpt-4",
-        options={"shots": 0, "judge_picture": False, "split": split, **options},
+        options={"shots": 0, "judge_image": False, "split": split, **options},
         samples=samples,
         probes=samples,
         errors=0,
@@ -248,7 +248,7 @@ def figures(one: Result, row: str = "GPT-4V") -> list[tuple[float, bool]]:
 def test_a_run_is_set_beside_the_figures_of_its_split_and_judge() -> None:
     assert figures(result("test", 506)) == [(47.4, True), (49.3, False)]
     assert figures(result("val", 100)) == [(53.0, True)]
-    assert figures(result("test", 506, judge_picture=True)) == [(45.0, False)]
+    assert figures(result("test", 506, judge_image=True)) == [(45.0, False)]
     assert figures(result("synthetic", 200)) == [(68.6, False)]
     assert figures(result("synthetic", 100)) == [(68.6, False)]
     assert figures(result("test", 498)) == [(47.4, False), (49.3, False)]

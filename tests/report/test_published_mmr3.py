@@ -93,7 +93,7 @@ def test_every_printed_difference_of_mmr3_is_all_minus_sampling_or_says_why_not(
 def test_the_labels_of_mmr3_average_to_the_overall_figure_or_say_why_not(
     task: str, labels: dict[str, dict[str, int]]
 ) -> None:
-    """Gemini's cells lack 6 of the 4,500 masked pictures; GPT-4V's are of 960."""
+    """Gemini's cells lack 6 of the 4,500 masked images; GPT-4V's are of 960."""
     for row in MODELS:
         figures = published("mmr3", task, row)
         for label, counts in labels.items():
@@ -118,7 +118,7 @@ def test_a_comparable_accuracy_by_label_is_a_count_of_the_labels_responses(
             assert all(counted) == (row != "GPT-4V")
 
 
-def test_the_shares_of_gpt_4v_by_label_are_of_144_pictures_and_of_960_masked_ones() -> None:
+def test_the_shares_of_gpt_4v_by_label_are_of_144_images_and_of_960_masked_ones() -> None:
     """What the footnotes say: counts that fit every share of a label, and sum up alike for each label."""
     styled, masked = published("mmr3", "restyling", "GPT-4V"), published("mmr3", "context", "GPT-4V")
     assert all(

@@ -179,7 +179,7 @@ def test_what_must_travel_with_the_numbers_is_told(
 
 def test_a_metric_with_a_judge_of_its_own_says_which(codis: Make) -> None:
     plain = codis()
-    metrics = [replace(m, judge="people") if m.metric == "context_awareness" else m for m in plain.metrics]
+    metrics = [replace(m, judge="human") if m.metric == "context_awareness" else m for m in plain.metrics]
     assert "context_awareness judged by people" in summary([replace(plain, metrics=metrics)])[0].notes
 
 

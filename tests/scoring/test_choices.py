@@ -10,7 +10,7 @@ from sightline.scoring.statements import OPEN
 TRAIN = "Is the train arriving or leaving the platform?"
 ROUTE = "Am I going from left to right or from right to left?"
 FRIEND = "Is my friend on the left or on the right in the perspective of the photographer?"
-COMPASS = "In which direction is the airplane in this picture flying? East, west, south or north?"
+COMPASS = "In which direction is the airplane in this image flying? East, west, south or north?"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from sightline.prompts import load
 from sightline.scoring.judge import accepted
 from sightline.scoring.scorer import ModelScorer
-from sightline.types import Case, Picture, PictureFile, Text
+from sightline.types import Case, ImageFile, ImageRef, Text
 
 PROMPT = load("contextual")["judge"]["text"]
 CASE = Case(
@@ -19,7 +19,7 @@ CASE = Case(
     "Give the number {x}.",
     ("It is {prediction} 16.",),
     ("16",),
-    pictures=(PictureFile("/data/x.jpg", "d", "JPEG", 1, 1, (1, 1)),),
+    images=(ImageFile("/data/x.jpg", "d", "JPEG", 1, 1, (1, 1)),),
 )
 
 
@@ -28,11 +28,11 @@ def verdict(reply: str, *, released: bool = False) -> str:
 
 
 def prompt_of(scorer: ModelScorer) -> tuple[list[str], str]:
-    """The paths of the pictures that are asked about, and the words."""
+    """The paths of the images that are asked about, and the words."""
     (message,) = scorer.ask(CASE)
-    pictures = [part.path for part in message.parts if isinstance(part, Picture)]
+    images = [part.path for part in message.parts if isinstance(part, ImageRef)]
     (words,) = [part.text for part in message.parts if isinstance(part, Text)]
-    return pictures, words
+    return images, words
 
 
 def test_the_prompt_is_that_of_figure_20(shared: Path) -> None:
@@ -55,17 +55,17 @@ def test_the_prompt_is_that_of_the_released_script_byte_for_byte() -> None:
 
 
 def test_the_prompt_ends_behind_the_prediction_and_braces_in_answers_stay() -> None:
-    pictures, words = prompt_of(accepted(PROMPT))
-    assert pictures == []
+    images, words = prompt_of(accepted(PROMPT))
+    assert images == []
     assert words.endswith(
         "Instruction: Give the number {x}.\nGround-truth Response: 16\n"
         "Predicted Response: It is {prediction} 16."
     )
 
 
-def test_a_judge_who_sees_is_shown_the_picture_before_the_same_words() -> None:
-    pictures, words = prompt_of(accepted(PROMPT, sees=True))
-    assert pictures == ["/data/x.jpg"]
+def test_a_judge_who_sees_is_shown_the_image_before_the_same_words() -> None:
+    images, words = prompt_of(accepted(PROMPT, sees=True))
+    assert images == ["/data/x.jpg"]
     assert words == prompt_of(accepted(PROMPT))[1]
 
 

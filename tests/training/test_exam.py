@@ -20,7 +20,7 @@ def test_a_guess_follows_the_words_and_of_options_what_was_right_most_often() ->
 
 
 def test_without_eyes_the_drawn_questions_stay_near_chance(tmp_path: Path) -> None:
-    """As `exam` runs it; the pictograms' options tell nothing, and a pair of CODIS needs its picture."""
+    """As `exam` runs it; the pictograms' options tell nothing, and a pair of CODIS needs its image."""
     plug_in(words.__file__)
     others = exam.parts(tmp_path / "read", 120, 1)
     (tmp_path / "read" / words.READ).write_text(json.dumps([part.spec for part in others]))

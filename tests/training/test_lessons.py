@@ -11,14 +11,14 @@ from PIL.Image import Image
 from training.mini import lessons
 from training.mini.lessons import WORLDS, Lesson, Turn, lesson
 
-from sightline.build.scenes import rooms, states, wording
-from sightline.build.scenes.boards import BOARDS
-from sightline.build.scenes.draw import draw
-from sightline.build.scenes.meanings import MEANINGS, QUESTIONS
-from sightline.build.scenes.puzzles import KINDS
-from sightline.build.scenes.puzzles.puzzle import THINGS, VIVID
-from sightline.build.scenes.scene import Scene
-from sightline.build.scenes.states import STATES, SYMBOLS, is_kept, state_of
+from sightline.builders.scenes import rooms, states, wording
+from sightline.builders.scenes.boards import BOARDS
+from sightline.builders.scenes.draw import draw
+from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS
+from sightline.builders.scenes.puzzles import KINDS
+from sightline.builders.scenes.puzzles.puzzle import THINGS, VIVID
+from sightline.builders.scenes.scene import Scene
+from sightline.builders.scenes.states import STATES, SYMBOLS, is_kept, state_of
 
 
 def turns_of(world: str, count: int, *, exam: bool = False) -> list[Turn]:
@@ -26,11 +26,11 @@ def turns_of(world: str, count: int, *, exam: bool = False) -> list[Turn]:
     return [turn for _ in range(count) for turn in WORLDS[world](random, exam).turns]
 
 
-def test_a_lesson_is_a_picture_of_the_models_size_and_questions_with_answers() -> None:
+def test_a_lesson_is_a_image_of_the_models_size_and_questions_with_answers() -> None:
     random = Random(0)
     for _ in range(40):
         made: Lesson = lesson(random)
-        assert made.picture.shape == (lessons.SIDE, lessons.SIDE, 3)
+        assert made.image.shape == (lessons.SIDE, lessons.SIDE, 3)
         assert made.turns
         assert all(turn.prompt and turn.answer for turn in made.turns)
 
@@ -119,7 +119,7 @@ def test_of_every_puzzle_some_combinations_are_kept_and_most_are_not(kind: objec
     assert 0.05 < kept / len(mixes) < 0.35
 
 
-def test_no_training_picture_poses_a_puzzle_or_shows_writing_in_a_combination_that_is_kept(
+def test_no_training_image_poses_a_puzzle_or_shows_writing_in_a_combination_that_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="needs the extra local")
 
 import torch
-from training.mini.checkpoint import ANSWER, BOS, IMAGE, PICTURE_TOKENS, model, processor, save, tokenizer
+from training.mini.checkpoint import ANSWER, BOS, IMAGE, IMAGE_TOKENS, model, processor, save, tokenizer
 from training.mini.lessons import Turn
 from training.mini.train import (
     IGNORED,
@@ -58,12 +58,12 @@ def test_a_packed_question_is_what_the_processor_makes_of_the_conversation(made:
     content = [{"type": "text", "text": turn.prompt}, {"type": "image"}]
     conversation: Any = [{"role": "user", "content": content}]
     text = processor(words).apply_chat_template(conversation, tokenize=False)
-    encoded = processor(words)(text=text, images=[one.picture], return_tensors="pt")
+    encoded = processor(words)(text=text, images=[one.image], return_tensors="pt")
     asked = int((batch.targets[0] != IGNORED).argmax())
     assert batch.ids[0, :asked].tolist() == encoded["input_ids"][0].tolist()
     assert batch.ids[0, 0] == BOS
     assert batch.ids[0, asked - 1] == ANSWER
-    assert (batch.ids[0] == IMAGE).sum() == PICTURE_TOKENS
+    assert (batch.ids[0] == IMAGE).sum() == IMAGE_TOKENS
     assert torch.allclose(pixel_values(batch.pixels, made.device), encoded["pixel_values"], atol=1e-5)
 
 

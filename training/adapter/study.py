@@ -24,15 +24,15 @@ from sightline.adapter.run import Training, train_adapter
 from sightline.adapter.saved import SETTINGS, SavedAdapter
 from sightline.adapter.train import Recipe
 from sightline.adapter.validate import Validation
-from sightline.build.mini import draw_mmr3
+from sightline.builders.synthetic import draw_mmr3
 from sightline.engine.store import Store
-from sightline.evaluation.adapted import adapted
-from sightline.evaluation.compare import compare, tested
+from sightline.evaluation.adapter_report import adapted
 from sightline.metrics.comparison import Comparison
 from sightline.report.adapted import SHOWN, adapted_table
 from sightline.report.comparison import comparison_table, rows_of
 from sightline.report.grid import Table
 from sightline.report.markdown import markdown
+from sightline.results.compare import compare, tested
 
 TASKS = ("rephrasing", "restyling", "context")
 WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}

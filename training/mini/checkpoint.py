@@ -25,7 +25,7 @@ from sightline.scoring.options import LETTERS
 from training.mini.lessons import SIDE, WORLDS
 
 PATCH = 8
-PICTURE_TOKENS = (SIDE // PATCH) ** 2
+IMAGE_TOKENS = (SIDE // PATCH) ** 2
 VISION, WIDTH, LAYERS = 96, 128, 4
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<answer>")
 PAD, BOS, EOS, UNKNOWN, IMAGE, ANSWER = range(6)
@@ -41,7 +41,7 @@ TEMPLATE = (
     "{% endfor %}"
     "<answer>{% endif %}{% endfor %}"
 )
-"""Pictures first, then the words, as LLaVA's own template has them."""
+"""Images first, then the words, as LLaVA's own template has them."""
 
 
 def instructions() -> list[str]:
@@ -102,8 +102,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
-    """Pictures to SIDE x SIDE pixels, text by the tokenizer, an image token a patch."""
-    pictures = CLIPImageProcessorPil(
+    """Images to SIDE x SIDE pixels, text by the tokenizer, an image token a patch."""
+    images = CLIPImageProcessorPil(
         size={"height": SIDE, "width": SIDE},
         do_center_crop=False,
         image_mean=[MEAN] * 3,
@@ -112,7 +112,7 @@ def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
     )
     kind: Any = LlavaProcessor
     return kind(  # type: ignore[no-any-return]
-        image_processor=pictures,
+        image_processor=images,
         tokenizer=words,
         patch_size=PATCH,
         vision_feature_select_strategy="default",
@@ -153,7 +153,7 @@ def model(size: int) -> LlavaForConditionalGeneration:
             vision_config=vision,
             text_config=words,
             image_token_id=IMAGE,
-            image_seq_length=PICTURE_TOKENS,
+            image_seq_length=IMAGE_TOKENS,
             vision_feature_layer=-1,
             vision_feature_select_strategy="default",
             projector_hidden_act="gelu",

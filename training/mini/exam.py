@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sightline
-from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.registry import plug_in
 from sightline.types import MetricValue
@@ -46,19 +46,19 @@ def parts(folder: Path, size: int, seed: int) -> list[Part]:
     iibench = draw_iibench(folder / "iibench", dev=size, questions=0, seed=seed)
     mmr3 = draw_mmr3(folder / "mmr3", groups=size // 2, seed=seed)
     contextual = draw_contextual(folder / "contextual", val=size, questions=0, seed=seed)
-    seen = as_groups(contextual, folder / "contextual" / "seen.jsonl", pictures=True)
-    unseen = as_groups(contextual, folder / "contextual" / "unseen.jsonl", pictures=False)
+    seen = as_groups(contextual, folder / "contextual" / "seen.jsonl", images=True)
+    unseen = as_groups(contextual, folder / "contextual" / "unseen.jsonl", images=False)
     matched = (("embedder", "none"),)
     rows = [
         Part("CODIS acc_p", "codis", codis, "acc_p"),
         Part("CODIS acc_q", "codis", codis, "acc_q"),
-        Part("CODIS acc_q, no picture", "codis:text-only", codis, "acc_q"),
+        Part("CODIS acc_q, no image", "codis:text-only", codis, "acc_q"),
         Part("CODIS acc_p, no context", "codis:no-context", codis, "acc_p"),
         Part("CODIS acc_q, no context", "codis:no-context", codis, "acc_q"),
         Part("II-Bench accuracy", "iibench:none", iibench, "accuracy", "dev"),
-        Part("II-Bench accuracy, no picture", "iibench:no-image", iibench, "accuracy", "dev"),
+        Part("II-Bench accuracy, no image", "iibench:no-image", iibench, "accuracy", "dev"),
         Part("ConTextual, by matching", f"groups:{seen}", contextual, "acc", None, matched),
-        Part("ConTextual, no picture", f"groups:{unseen}", contextual, "acc", None, matched),
+        Part("ConTextual, no image", f"groups:{unseen}", contextual, "acc", None, matched),
     ]
     return rows + [
         Part(f"MM-R3 {task} {metric}", f"mmr3:{task}", mmr3, metric)
@@ -67,15 +67,15 @@ def parts(folder: Path, size: int, seed: int) -> list[Part]:
     ]
 
 
-def as_groups(contextual: Path, file: Path, *, pictures: bool) -> Path:
-    """ConTextual's questions as groups of one, with or without their pictures."""
+def as_groups(contextual: Path, file: Path, *, images: bool) -> Path:
+    """ConTextual's questions as groups of one, with or without their images."""
     with (contextual / "contextual_val.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     lines = [
         GroupLine(
             group=row["image_url"],
             variant="0-shot",
-            images=(row["image_url"],) if pictures else (),
+            images=(row["image_url"],) if images else (),
             prompt=row["instruction"],
             references=(row["response"],),
             labels={"category": row["category"]},

@@ -1,4 +1,4 @@
-"""What `mini` learns from: pictures of drawn scenes, each with questions as the four benchmarks put them."""
+"""What `mini` learns from: images of drawn scenes, each with questions as the four benchmarks put them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from sightline.benchmarks import codis, iibench
-from sightline.build.mask import MASKINGS, Pixels, hidden_pixels, paint
-from sightline.build.scenes import rooms, states
-from sightline.build.scenes.boards import BOARDS, Board
-from sightline.build.scenes.draw import draw
-from sightline.build.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
-from sightline.build.scenes.puzzles import KINDS
-from sightline.build.scenes.puzzles.puzzle import Composed
-from sightline.build.scenes.rooms import Room
-from sightline.build.scenes.scene import Scene
-from sightline.build.scenes.styles import STYLES
-from sightline.build.scenes.wording import Fact, Wording, held_out
+from sightline.benchmarks.codis import benchmark as codis
+from sightline.benchmarks.iibench import benchmark as iibench
+from sightline.builders.mask import MASKINGS, Pixels, hidden_pixels, paint
+from sightline.builders.scenes import rooms, states
+from sightline.builders.scenes.boards import BOARDS, Board
+from sightline.builders.scenes.draw import draw
+from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
+from sightline.builders.scenes.puzzles import KINDS
+from sightline.builders.scenes.puzzles.puzzle import Composed
+from sightline.builders.scenes.rooms import Room
+from sightline.builders.scenes.scene import Scene
+from sightline.builders.scenes.styles import STYLES
+from sightline.builders.scenes.wording import Fact, Wording, held_out
 from sightline.prompts import fill, load
 
 SIDE = 64
-"""The side of the pictures that the model sees, in pixels."""
+"""The side of the images that the model sees, in pixels."""
 TURNS = 8
-"""Plain questions about a picture; what does not fit in a row is left out."""
+"""Plain questions about an image; what does not fit in a row is left out."""
 STYLED = 0.07
 MASKED = 0.05
-ASKED = {"context": True, "instructions": True, "picture": "shown"}
+ASKED = {"context": True, "instructions": True, "image": "shown"}
 """CODIS's default prompt but for chain of thought, which some lessons leave out."""
 SHARES = {"puzzle": 0.28, "meaning": 0.19, "room": 0.26, "board": 0.27}
-"""The share of each world among the pictures."""
+"""The share of each world among the images."""
 DENSE = {"puzzle": 0.08, "meaning": 0.12, "room": 0.5, "board": 0.3}
-"""The same while things are to be told by where they are: pictures of which much is said."""
+"""The same while things are to be told by where they are: images of which much is said."""
 
 
 class Turn(NamedTuple):
@@ -49,9 +50,9 @@ class Turn(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """A picture, uint8 (SIDE, SIDE, 3), and what is asked about it."""
+    """An image, uint8 (SIDE, SIDE, 3), and what is asked about it."""
 
-    picture: NDArray[np.uint8]
+    image: NDArray[np.uint8]
     turns: list[Turn]
 
 
@@ -61,13 +62,13 @@ def lesson(random: Random, exam: bool = False, shares: Mapping[str, float] = SHA
     return WORLDS[world](random, exam)
 
 
-def seen(picture: Image.Image) -> NDArray[np.uint8]:
-    """The picture as the image processor resizes it."""
-    return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+def seen(image: Image.Image) -> NDArray[np.uint8]:
+    """The image as the image processor resizes it."""
+    return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
 
 
 def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
-    """A picture that a context makes plain: the situations of its puzzles, and plain facts."""
+    """An image that a context makes plain: the situations of its puzzles, and plain facts."""
     kind = random.choice(KINDS)
     made: Composed = kind(random)
     while any(held_out(puzzle.mix) != exam for puzzle in made.puzzles) or not _allowed(made.scene, exam):
@@ -114,7 +115,7 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
     for _ in range(3):
         options = random.sample([meaning.meaning, *wrong()], 6)
         # The option's text, which II-Bench's extraction reads where no letter is named: a model of this
-        # size learns what a picture means long before it learns to look up a letter.
+        # size learns what an image means long before it learns to look up a letter.
         asked = iibench.prompt_text(_said(QUESTIONS, random, exam), options)
         turns.append(Turn(asked, meaning.meaning, "iibench"))
     return Lesson(_drawn(scene), turns)
@@ -126,30 +127,30 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
     made = rooms.prominent(random) if big else rooms.room(random)
     while rooms.shows_kept(made.things) != exam:
         made = rooms.prominent(random) if big else rooms.room(random)
-    picture = draw(made.scene)
+    image = draw(made.scene)
     describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe")
     if big and random.random() < MASKED:
-        return Lesson(seen(masked(picture, made, random)), _masked_turns(made, random, exam))
+        return Lesson(seen(masked(image, made, random)), _masked_turns(made, random, exam))
     if random.random() < STYLED:
-        styled = STYLES[random.choice(list(STYLES))](picture)
+        styled = STYLES[random.choice(list(STYLES))](image)
         plain = [fact for fact in rooms.facts(made) if fact.kind in ("place", "time", "count", "what_at")]
         asked = [_asked(fact, random, exam) for fact in random.sample(plain, 3)]
         return Lesson(
             seen(styled), [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in asked)]
         )
-    turns = [Turn("List the things in the picture.", rooms.listed(made, random), "list", 0.6)]
+    turns = [Turn("List the things in the image.", rooms.listed(made, random), "list", 0.6)]
     if random.random() < 0.7:
-        turns.append(Turn("Describe the picture.", rooms.described(made, fully=True), "describe fully"))
+        turns.append(Turn("Describe the image.", rooms.described(made, fully=True), "describe fully"))
     if random.random() < 0.2:
         turns.append(describe)
     turns += [_asked(rooms.exists(made, random, kept=exam), random, exam) for _ in range(2)]
     turns += [_asked(fact, random, exam) for fact in _some(rooms.facts(made), TURNS, random)]
-    return Lesson(seen(picture), turns)
+    return Lesson(seen(image), turns)
 
 
-def masked(picture: Image.Image, made: Room, random: Random) -> Image.Image:
-    """The picture with its big thing masked in one of the ways of MM-R3."""
-    thing, side = made.things[0], picture.width
+def masked(image: Image.Image, made: Room, random: Random) -> Image.Image:
+    """The image with its big thing masked in one of the ways of MM-R3."""
+    thing, side = made.things[0], image.width
     reach = thing.size / 2
     box = [
         round(side * edge) for edge in (thing.x - reach, thing.y - reach, thing.x + reach, thing.y + reach)
@@ -157,17 +158,17 @@ def masked(picture: Image.Image, made: Room, random: Random) -> Image.Image:
     left, top, right, bottom = (min(max(edge, 0), side) for edge in box)
     masking = random.choice(MASKINGS)
     hidden = hidden_pixels(Pixels(left, top, right, bottom), side, side, masking)
-    return paint(picture, hidden, masking.colour)
+    return paint(image, hidden, masking.colour)
 
 
 def board_lesson(random: Random, exam: bool = False) -> Lesson:
-    """A picture with writing: what it says where, and all of it."""
+    """An image with writing: what it says where, and all of it."""
     made: Board = random.choice(BOARDS)(random)
     facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
     while len(facts) < (1 if exam else len(made.facts)) or not _allowed(made.scene, exam):
         made = random.choice(BOARDS)(random)
         facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
-    turns = [Turn("Read all that is written in the picture.", made.text, "read", 0.6)]
+    turns = [Turn("Read all that is written in the image.", made.text, "read", 0.6)]
     turns += [_plain(fact, random, exam) for fact in _some(facts, TURNS, random)]
     return Lesson(_drawn(made.scene), turns)
 
@@ -176,7 +177,7 @@ WORLDS = {"puzzle": puzzle_lesson, "meaning": meaning_lesson, "room": room_lesso
 
 
 def _allowed(scene: Scene, exam: bool) -> bool:
-    """Whether a picture may be shown: in training no thing in a colour that is kept for tests."""
+    """Whether an image may be shown: in training no thing in a colour that is kept for tests."""
     return exam or not rooms.shows_kept(scene.things)
 
 

@@ -27,9 +27,9 @@ from training.mini.checkpoint import (
     BOS,
     EOS,
     IMAGE,
+    IMAGE_TOKENS,
     MEAN,
     PAD,
-    PICTURE_TOKENS,
     SPREAD,
     model,
     save,
@@ -37,7 +37,7 @@ from training.mini.checkpoint import (
 )
 from training.mini.lessons import DENSE, SHARES, Lesson, lesson
 
-HEAD = PICTURE_TOKENS + 1
+HEAD = IMAGE_TOKENS + 1
 IGNORED = -100
 TOKEN = " by token"
 LONG = tuple(f"{kind}{TOKEN}" for kind in ("describe fully", "list", "read"))
@@ -50,10 +50,10 @@ DECAY = 0.4
 
 
 class Batch(NamedTuple):
-    """Pictures with their turns one after the other, each turn seeing the picture and itself alone.
+    """Images with their turns one after the other, each turn seeing the image and itself alone.
 
     `pixels` uint8 (B, side, side, 3); all others (B, L): token ids, positions, the turn that a token belongs
-    to (0 the picture, -1 padding), targets (IGNORED where none), the weight of a target's loss.
+    to (0 the image, -1 padding), targets (IGNORED where none), the weight of a target's loss.
     """
 
     pixels: NDArray[np.uint8]
@@ -74,14 +74,14 @@ def pack(lessons: list[Lesson], words: PreTrainedTokenizerFast, most: int) -> Ba
         np.array([row[column] + [filler] * (length - len(row[column])) for row in rows])
         for column, filler in enumerate(fillers)
     ]
-    pixels = np.stack([one.picture for one in lessons])
+    pixels = np.stack([one.image for one in lessons])
     ids, positions, segments, targets, weights = stacked
     kinds = [row[5] for row in rows]
     return Batch(pixels, ids, positions, segments, targets, weights.astype(np.float32), kinds)
 
 
 def _row(one: Lesson, words: PreTrainedTokenizerFast, most: int) -> tuple[Any, ...]:
-    ids, positions, segments = [BOS, *[IMAGE] * PICTURE_TOKENS], list(range(HEAD)), [0] * HEAD
+    ids, positions, segments = [BOS, *[IMAGE] * IMAGE_TOKENS], list(range(HEAD)), [0] * HEAD
     targets, weights, kinds = [IGNORED] * HEAD, [0.0] * HEAD, []
     for turn in one.turns:
         asked = [*words(turn.prompt, add_special_tokens=False).input_ids, ANSWER]
@@ -247,7 +247,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=4500)
     parser.add_argument("--stop", type=int, help="stop after this step of them (default: the last)")
-    parser.add_argument("--batch", type=int, default=36, help="pictures a step")
+    parser.add_argument("--batch", type=int, default=36, help="images a step")
     parser.add_argument("--most", type=int, default=272, help="tokens of a row")
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--threads", type=int, default=2)

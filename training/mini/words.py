@@ -1,7 +1,7 @@
 """The best guess from words alone: what a model without eyes could know of the drawn scenes.
 
 A model for `sightline.run`, `words/FOLDER`: it has read the questions and answers of the data that were drawn
-there, from another seed than those it is asked about, and sees no picture.
+there, from another seed than those it is asked about, and sees no image.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
 from sightline.evaluation.prepare import prepare
-from sightline.evaluation.spec import Spec
 from sightline.models.offline import Offline
+from sightline.plan.spec import Spec
 from sightline.types import Answer, Failure, Message, Request, Text
 
 READ = "read.json"

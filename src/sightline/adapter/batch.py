@@ -15,7 +15,7 @@ from sightline.models.local.encode import Encoded, Encoder
 from sightline.models.local.inputs import fill_up, runs_along
 from sightline.models.local.likelihood import choice_tokens, decoder_start
 from sightline.models.local.load import Loaded
-from sightline.models.local.vision import Features, encoded_pictures, to_device, with_encoded
+from sightline.models.local.vision import Features, encoded_images, to_device, with_encoded
 from sightline.types import Failure
 
 IGNORED = -100
@@ -25,7 +25,7 @@ Template = Literal["auto", "chat", "plain"]
 
 class Ready(NamedTuple):
     """An example made ready: its prompt, the tokens of its answer with the one that ends it, and its
-    pictures where they are encoded already."""
+    images where they are encoded already."""
 
     prompt: Encoded
     answer: list[int]
@@ -69,9 +69,9 @@ class Maker:
         self._names = self._names or set(prompt.inputs)
         if set(prompt.inputs) != self._names:
             raise UserError(
-                "some examples show a picture and others none",
+                "some examples show an image and others none",
                 record=example.request.key,
-                expected="only ones with pictures, or only ones without",
+                expected="only ones with images, or only ones without",
             )
 
     def encode(self, example: Example) -> Encoded:
@@ -114,11 +114,11 @@ class Maker:
         return Ready(replace(prompt, inputs=words), answer, features)
 
     def _encoded(self, prompt: Encoded) -> Features | None:
-        """The pictures of a prompt as vectors, once for all that show the same ones."""
+        """The images of a prompt as vectors, once for all that show the same ones."""
         if not prompt.shown or prompt.shown in self._features:
             return self._features.get(prompt.shown)
         with torch.no_grad():
-            features = encoded_pictures(self._loaded, [prompt])
+            features = encoded_images(self._loaded, [prompt])
         return features[0] if features is not None else None
 
 
@@ -160,7 +160,7 @@ def _with_answer(one: Ready, kind: str) -> dict[str, Any]:
     behind = {"input_ids": said, "attention_mask": torch.ones_like(said)}
     if kind == "paligemma":
         # Its prompts are read in both directions, and only this keeps answers from being; elsewhere it says
-        # what is a picture.
+        # what is an image.
         behind["token_type_ids"] = torch.ones_like(said)
     inputs = dict(one.prompt.inputs)
     for name, tensor in one.prompt.inputs.items():
@@ -186,7 +186,7 @@ def _rows(rows: Sequence[list[int]], filler: int) -> Tensor:
 
 
 def _bytes(ready: Ready, *, counted: bool) -> int:
-    """What an example takes in memory, but for its encoded pictures where they are `counted` already."""
+    """What an example takes in memory, but for its encoded images where they are `counted` already."""
     tensors = [tensor for tensor in ready.prompt.inputs.values() if isinstance(tensor, Tensor)]
-    tensors += ready.features.pictures if ready.features is not None and not counted else []
+    tensors += ready.features.images if ready.features is not None and not counted else []
     return sum(tensor.nbytes for tensor in tensors)

@@ -8,11 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from sightline.build.manifest import MANIFEST, read_manifest
+from sightline.builders.manifest import MANIFEST, read_manifest
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
-from sightline.pictures import BadPicture, look
-from sightline.types import Picture, PictureFile, Request, user
+from sightline.images import BadImage, look
+from sightline.types import ImageFile, ImageRef, Request, user
 
 ANSWER = 64
 """Tokens of an answer in validation."""
@@ -36,11 +36,11 @@ Examples = list[list[Example]]
 def read_examples(files: Sequence[Path], without: Without) -> Examples:
     """The variants of each group, but for the original, each with its first reference.
 
-    Raises UserError where a file is wrong, a line has no reference or no picture that can be read, a label
+    Raises UserError where a file is wrong, a line has no reference or no image that can be read, a label
     of `without` occurs nowhere, or no group has two variants, by itself or after `without`.
     """
     groups: Examples = []
-    known: dict[str, PictureFile] = {}
+    known: dict[str, ImageFile] = {}
     met: set[tuple[str, str]] = set()
     several = False
     for file in files:
@@ -66,41 +66,41 @@ def read_examples(files: Sequence[Path], without: Without) -> Examples:
     return groups
 
 
-def pictures_in(files: Sequence[Path]) -> dict[str, str]:
-    """The digest of every picture of these groups files and of what a builder made them from, each with the
-    record that shows it. Raises UserError for a picture that cannot be read."""
+def images_in(files: Sequence[Path]) -> dict[str, str]:
+    """The digest of every image of these groups files and of what a builder made them from, each with the
+    record that shows it. Raises UserError for an image that cannot be read."""
     found: dict[str, str] = {}
-    known: dict[str, PictureFile] = {}
+    known: dict[str, ImageFile] = {}
     for file in files:
         for line in read_groups(file):
-            for picture in _pictures(line, file, known).values():
-                found.setdefault(picture.digest, f"{line.group}/{line.variant}")
+            for image in _images(line, file, known).values():
+                found.setdefault(image.digest, f"{line.group}/{line.variant}")
         for source, digest in sources_of(file.parent).items():
             found.setdefault(digest, source)
     return found
 
 
 def refuse_overlap(trained: Mapping[str, str], test: Sequence[Path]) -> None:
-    """Raise UserError where groups files for a test show a picture of the training (`pictures_in`)."""
+    """Raise UserError where groups files for a test show an image of the training (`images_in`)."""
     for file in test:
-        for digest, record in pictures_in([file]).items():
+        for digest, record in images_in([file]).items():
             if digest in trained:
                 raise UserError(
-                    f"shows a picture of the training, there as {trained[digest]}",
+                    f"shows an image of the training, there as {trained[digest]}",
                     file=file,
                     record=record,
-                    expected="pictures that training does not show (`sightline build ... --apart-from`)",
+                    expected="images that training does not show (`sightline build ... --apart-from`)",
                 )
 
 
 def sources_of(folder: Path) -> Mapping[str, str]:
-    """The digests of the pictures that a builder's folder was made from, by their names: nothing else tells
-    that two styles are of one picture. Raises UserError for a manifest that is none of a builder."""
+    """The digests of the images that a builder's folder was made from, by their names: nothing else tells
+    that two styles are of one image. Raises UserError for a manifest that is none of a builder."""
     return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
 
 
 def split(groups: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
-    """Groups for training and for validation, those that share a picture on the same side."""
+    """Groups for training and for validation, those that share an image on the same side."""
     clusters = _clusters(groups)
     Random(f"validation {seed}").shuffle(clusters)
     wanted = round(share * len(groups))
@@ -111,7 +111,7 @@ def split(groups: Examples, share: float, seed: int) -> tuple[Examples, Examples
 
 
 def _clusters(groups: Examples) -> list[Examples]:
-    """Groups that share a picture, with each other or through others."""
+    """Groups that share an image, with each other or through others."""
     cluster_of: dict[str, Examples] = {}
     for group in groups:
         met = {id(cluster_of[shown]): cluster_of[shown] for shown in _shown(group) if shown in cluster_of}
@@ -121,8 +121,8 @@ def _clusters(groups: Examples) -> list[Examples]:
 
 
 def _shown(group: Sequence[Example]) -> list[str]:
-    """The pictures of a group by their digests; a group without any is by itself."""
-    digests = [file.digest for one in group for file in one.request.pictures.values()]
+    """The images of a group by their digests; a group without any is by itself."""
+    digests = [file.digest for one in group for file in one.request.images.values()]
     return list(dict.fromkeys(digests)) or [group[0].request.key]
 
 
@@ -130,7 +130,7 @@ def _is_left_out(line: GroupLine, without: Without) -> bool:
     return any(str(line.labels.get(label)) in values for label, values in without.items())
 
 
-def _example(line: GroupLine, file: Path, name: str, known: dict[str, PictureFile]) -> Example:
+def _example(line: GroupLine, file: Path, name: str, known: dict[str, ImageFile]) -> Example:
     if not line.references or not line.references[0].strip():
         raise UserError(
             "has no reference to be trained on",
@@ -138,26 +138,26 @@ def _example(line: GroupLine, file: Path, name: str, known: dict[str, PictureFil
             record=f"{line.group}/{line.variant}",
             field="references",
         )
-    pictures = _pictures(line, file, known)
-    shown = [Picture(path, str(file.parent)) for path in pictures]
+    images = _images(line, file, known)
+    shown = [ImageRef(path, str(file.parent)) for path in images]
     request = Request(
         key=f"{name} {line.variant}",
         messages=(user(*shown, *([line.prompt] if line.prompt else [])),),
         sampling={"max_tokens": ANSWER},
-        pictures=pictures,
+        images=images,
     )
     return Example(request, line.references[0].strip(), line.references)
 
 
-def _pictures(line: GroupLine, file: Path, known: dict[str, PictureFile]) -> dict[str, PictureFile]:
-    """The pictures of a line by their paths, looked at. Raises UserError for one that cannot be read."""
+def _images(line: GroupLine, file: Path, known: dict[str, ImageFile]) -> dict[str, ImageFile]:
+    """The images of a line by their paths, looked at. Raises UserError for one that cannot be read."""
     found = {}
     for image in line.images:
         path = os.path.join(str(file.parent), image)
         try:
-            found[path] = known[path] = look(Picture(path, str(file.parent)), known)
-        except BadPicture as error:
+            found[path] = known[path] = look(ImageRef(path, str(file.parent)), known)
+        except BadImage as error:
             raise UserError(
-                f"a picture cannot be used: {error}", file=file, record=f"{line.group}/{line.variant}"
+                f"an image cannot be used: {error}", file=file, record=f"{line.group}/{line.variant}"
             ) from None
     return found

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from sightline.adapter.attach import Attached, attach
 from sightline.adapter.batch import Maker
 from sightline.adapter.checkpoint import Checkpoint
-from sightline.adapter.examples import Examples, pictures_in, read_examples, refuse_overlap, split
+from sightline.adapter.examples import Examples, images_in, read_examples, refuse_overlap, split
 from sightline.adapter.kinds import BiLstm, Kind
 from sightline.adapter.saved import SETTINGS, Settings, save_adapter
 from sightline.adapter.train import CONSISTENCY, Recipe, Step, Trainer
@@ -32,7 +32,7 @@ from sightline.progress import progress
 class Training(Struct, frozen=True, kw_only=True):
     """What is trained on what.
 
-    `data` are groups files; `test` are others, which may show none of their pictures. `without` are labels
+    `data` are groups files; `test` are others, which may show none of their images. `without` are labels
     and values of the lines to leave out. `held_out` is the share of groups for validation, which happens
     every `every` steps, with `con` where there is an `embedder`. `longest` is how many tokens an answer may
     have, `room` how many bytes of prepared examples are remembered.
@@ -88,7 +88,7 @@ def train_adapter(
     if (folder / SETTINGS).exists():
         raise UserError("holds an adapter already", file=folder, expected="another --out")
     groups = read_examples(files, training.without)
-    shown = pictures_in(files)
+    shown = images_in(files)
     refuse_overlap(shown, [Path(name) for name in training.test])
     learned, held = split(groups, training.held_out, training.recipe.seed)
     model = _model(training)
@@ -135,7 +135,7 @@ def train_adapter(
         base=model.identity,
         parameters=_count(attached),
         training=checkpoint.training,
-        pictures=tuple(sorted(shown)),
+        images=tuple(sorted(shown)),
     )
     save_adapter(folder, settings, attached.weights)
     checkpoint.end()
@@ -185,7 +185,7 @@ def _notes(training: Training, learned: int, held: int, validations: Sequence[Va
         )
     if training.held_out and not held:
         yield (
-            f"nothing was held out: of {learned:,} groups, those that share a picture together, none can be"
+            f"nothing was held out: of {learned:,} groups, those that share an image together, none can be"
             f" spared for --held-out {training.held_out:g}"
         )
     if validations and validations[-1].loss >= validations[0].loss:
@@ -222,9 +222,9 @@ def _validation(
 
 
 def _decisive(
-    training: Training, identity: str, files: Sequence[Path], pictures: Iterable[str]
+    training: Training, identity: str, files: Sequence[Path], images: Iterable[str]
 ) -> dict[str, Any]:
-    """All that decides what is learned, as it is kept beside the weights; `pictures` by their digests."""
+    """All that decides what is learned, as it is kept beside the weights; `images` by their digests."""
     return {
         "model": identity,
         "adapter": msgspec.to_builtins(training.adapter),
@@ -232,7 +232,7 @@ def _decisive(
         "data": [
             [file.resolve().parent.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files
         ],
-        "pictures": hashlib.sha256(" ".join(sorted(pictures)).encode()).hexdigest(),
+        "images": hashlib.sha256(" ".join(sorted(images)).encode()).hexdigest(),
         "without": {label: list(values) for label, values in training.without.items()},
         "held_out": training.held_out,
         "longest": training.longest,

@@ -29,13 +29,13 @@ SETTINGS, WEIGHTS = "adapter.json", "adapter.safetensors"
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """adapter.json. `base` is the identity of the model it was trained on, `parameters` how many numbers that
-    has, `training` how; `pictures` are the digests of all pictures that were shown in training."""
+    has, `training` how; `images` are the digests of all images that were shown in training."""
 
     adapter: Kind
     base: str
     parameters: int
     training: Mapping[str, Any] = field(default_factory=dict)
-    pictures: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
 
 class SavedAdapter:
@@ -47,7 +47,7 @@ class SavedAdapter:
         self.settings = read_settings(folder)
         if not (folder / WEIGHTS).is_file():
             raise UserError(f"lacks {WEIGHTS}", file=folder)
-        self._known = frozenset(self.settings.pictures)
+        self._known = frozenset(self.settings.images)
         self.identity = digest_of(folder, {Path(SETTINGS), Path(WEIGHTS)})
 
     @property
@@ -78,20 +78,20 @@ class SavedAdapter:
             )
 
     def refusal(self, request: Request) -> str:
-        """Why this must not be asked of it: a picture was shown to it in training; else nothing."""
-        known = [file.path for file in request.pictures.values() if file.digest in self._known]
-        return f"{known[0]}: {self.folder} was trained on this picture" if known else ""
+        """Why this must not be asked of it: an image was shown to it in training; else nothing."""
+        known = [file.path for file in request.images.values() if file.digest in self._known]
+        return f"{known[0]}: {self.folder} was trained on this image" if known else ""
 
     def caution(self, folder: Path) -> str:
-        """What to tell where a builder made the data in a folder from pictures that training showed too,
+        """What to tell where a builder made the data in a folder from images that training showed too,
         under whatever files; else nothing."""
         # Data may have a manifest that is none of a builder: nothing is known of its sources then.
         with suppress(UserError):
             sources = set(sources_of(folder).values())
             if shared := len(sources & self._known):
                 return (
-                    f"{shared:,} of the {len(sources):,} pictures that {folder} was made from were shown to"
-                    f" {self.folder} in training: with it, this is no test on pictures that it has not seen"
+                    f"{shared:,} of the {len(sources):,} images that {folder} was made from were shown to"
+                    f" {self.folder} in training: with it, this is no test on images that it has not seen"
                 )
         return ""
 

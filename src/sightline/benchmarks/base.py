@@ -105,7 +105,7 @@ def about(group: Group, question: str = "correct") -> Iterator[Case]:
             options=outcome.options,
             place=place,
             variant=outcome.variant,
-            pictures=group.evidence.get(outcome.key, ()),
+            images=group.evidence.get(outcome.key, ()),
         )
 
 

@@ -1,4 +1,4 @@
-"""Captions in a picture's place: a file that maps picture ids to descriptions."""
+"""Captions in an image's place: a file that maps image ids to descriptions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sightline.formats.files import json_rows, read_bytes
 
 
 def read_captions(file: str | None, needed: bool) -> dict[str, str]:
-    """Picture id -> caption, from a JSON object, or records of image_id and caption; {} where not needed."""
+    """Image id -> caption, from a JSON object, or records of image_id and caption; {} where not needed."""
     if not needed:
         return {}
     if file is None:
         raise UserError(
-            "the setting puts captions in the pictures' place and has none",
+            "the setting puts captions in the images' place and has none",
             expected="--set captions=FILE, which `sightline build caption` writes",
         )
     path = Path(file)

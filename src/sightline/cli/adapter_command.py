@@ -7,7 +7,7 @@ import argparse
 from sightline.cli.kinds import add_kinds
 
 KINDS = {
-    "train": "train one on groups of perturbed pictures or questions",
+    "train": "train one on groups of perturbed images or questions",
     "report": "the runs with one against those without, as Table 6 of MM-R3",
     "show": "what one is, and how large one would be for a model",
 }

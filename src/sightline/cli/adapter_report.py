@@ -52,11 +52,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.adapter.saved import SavedAdapter
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
-    from sightline.evaluation.adapted import adapted
-    from sightline.evaluation.compare import compare
+    from sightline.evaluation.adapter_report import adapted
     from sightline.registry import plug_in
     from sightline.report.adapted import SHOWN, adapted_table, cost_table
     from sightline.report.comparison import check_label
+    from sightline.results.compare import compare
 
     for file in options.plugin:
         plug_in(file)
@@ -83,7 +83,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     """What one adapter costs, by its files and by the answers of its runs."""
-    from sightline.evaluation.adapted import adapted, seconds
+    from sightline.evaluation.adapter_report import adapted, seconds
     from sightline.report.adapted import Cost
 
     pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]

@@ -58,7 +58,7 @@ def _saved(folder: Path) -> dict[str, Any]:
         "parameters": saved.parameters,
         "base": settings.base,
         "training": dict(settings.training),
-        "pictures": len(settings.pictures),
+        "images": len(settings.images),
     }
 
 

@@ -58,7 +58,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
     groups = "a builder's folder, or a groups file; may repeat"
     add("--data", required=True, metavar="DIR|FILE", help=groups, action="append")
     add("--out", required=True, metavar="DIR", help="the adapter's folder")
-    apart = "groups that must not show a picture of --data; may repeat"
+    apart = "groups that must not show an image of --data; may repeat"
     add("--test", metavar="DIR|FILE", help=apart, **several)
     without = "leave out the lines with that label; may repeat"
     add("--without", metavar="LABEL=VALUE", help=without, **several)

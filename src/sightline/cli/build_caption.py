@@ -1,4 +1,4 @@
-"""`sightline build caption`: what is in pictures, in words, by a model that takes pictures."""
+"""`sightline build caption`: what is in images, in words, by a model that takes images."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sightline.cli.build_options import limited, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
-    from sightline.build.gallery import Gallery
-    from sightline.engine.asking import Asker
+    from sightline.builders.image_index import Gallery
     from sightline.engine.captioning import Caption, Captioner
+    from sightline.engine.client import Asker
 
-SUMMARY = "captions in the pictures' place, by a model that takes pictures (CODIS, section 5.1)"
+SUMMARY = "captions in the images' place, by a model that takes images (CODIS, section 5.1)"
 
 EXAMPLE = """examples:
   sightline build caption data/codis --model http://localhost:8000/v1#llava --out captions.json
   sightline run codis:captions --set captions=captions.json --model openai/gpt-4o --data data/codis
   sightline build caption photos --model openai/gpt-4o --out captions.json --dry-run
 
-A picture that lies there under several names is asked about once. What was asked is remembered in the store,
+An image that lies there under several names is asked about once. What was asked is remembered in the store,
 so that the same command goes on where it was stopped, and asks nothing when all is known.
 """
 
@@ -36,11 +36,11 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "data",
         metavar="DATA",
-        help="data folder of CODIS or II-Bench, any folder of pictures, a builder's folder or a groups file",
+        help="data folder of CODIS or II-Bench, any folder of images, a builder's folder or a groups file",
     )
     add("--out", required=True, metavar="FILE", help="JSON list of image_id, caption, model, reply")
-    add("--prompt", metavar="TEXT", help="what is asked about each picture (default: a detailed description)")
-    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add("--prompt", metavar="TEXT", help="what is asked about each image (default: a detailed description)")
+    add("--limit", type=int, metavar="N", help="only the first N images")
     add("--force", action="store_true", help="replace other captions in FILE")
     add("--quiet", action="store_true", help="no progress on standard error")
     asking = parser.add_argument_group("asking")
@@ -55,20 +55,20 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Ask, and write the file; 1 where a picture has no caption, 4 where the budget is reached."""
-    from sightline.build.caption import refuse_other_captions
-    from sightline.build.folder import nothing_left
-    from sightline.build.gallery import look_at, pictures_in
-    from sightline.engine.asking import Asker
+    """Ask, and write the file; 1 where an image has no caption, 4 where the budget is reached."""
+    from sightline.builders.caption import refuse_other_captions
+    from sightline.builders.folder import nothing_left
+    from sightline.builders.image_index import images_in, look_at
     from sightline.engine.captioning import SAMPLING, Captioner
+    from sightline.engine.client import Asker
 
     asking = asking_of_model(options, options.fresh)
     asker = Asker(asking, SAMPLING)
     captioner = Captioner(asker, options.prompt, again=options.retry_errors)
-    pictures = limited(list(pictures_in(Path(options.data)).items()), options)
-    gallery = look_at(dict(pictures), shown=not options.quiet)
+    images = limited(list(images_in(Path(options.data)).items()), options)
+    gallery = look_at(dict(images), shown=not options.quiet)
     if not gallery.files:
-        raise nothing_left(gallery.broken, "pictures")
+        raise nothing_left(gallery.broken, "images")
     with asker.store(only_read=True) as store:
         known = gallery.named(captioner.known(gallery.files.values(), store))
     refuse_other_captions(Path(options.out), known, force=options.force)
@@ -80,18 +80,18 @@ def execute(options: argparse.Namespace) -> int:
 def _dry_run(gallery: Gallery, captioner: Captioner, asker: Asker) -> int:
     with asker.store(only_read=True) as store:
         found = captioner.estimate(gallery.files.values(), store)
-    print(f"pictures                    {len(gallery.files):,}")
+    print(f"images                    {len(gallery.files):,}")
     for name, reason in gallery.broken.items():
         print(f"  broken: {name}: {reason}")
-    print(f"different ones              {found.pictures:,}")
+    print(f"different ones              {found.images:,}")
     print(f"requests known already      {found.known:,}")
     print(f"requests to be sent         {found.to_ask:,}")
-    print(f"bytes of pictures in them   {found.picture_bytes:,}")
+    print(f"bytes of images in them   {found.image_bytes:,}")
     return 0
 
 
 def _ask(gallery: Gallery, captioner: Captioner, asker: Asker, options: argparse.Namespace) -> int:
-    from sightline.build.caption import write
+    from sightline.builders.caption import write
 
     out, counts = Path(options.out), asker.counts
     with asker.store() as store:
@@ -101,7 +101,7 @@ def _ask(gallery: Gallery, captioner: Captioner, asker: Asker, options: argparse
     written = sum(bool(one.text) for one in captions.values())
     if written:
         write(captions, options.model, out)
-        print(f"{out}: {written:,} captions of {len(set(found)):,} different pictures")
+        print(f"{out}: {written:,} captions of {len(set(found)):,} different images")
     missing = {**gallery.broken, **{name: one.missing for name, one in captions.items() if one.missing}}
     _tell(captions, missing, len(captions) + len(gallery.broken))
     if counts.stopped == "budget":
@@ -110,9 +110,9 @@ def _ask(gallery: Gallery, captioner: Captioner, asker: Asker, options: argparse
     return 1 if missing else 0
 
 
-def _tell(captions: Mapping[str, Caption], missing: Mapping[str, str], pictures: int) -> None:
+def _tell(captions: Mapping[str, Caption], missing: Mapping[str, str], images: int) -> None:
     cut = sum(one.cut for one in captions.values() if one.text)
     if cut:
         print(f"{cut:,} captions were cut off; --gen max_tokens=N lets them be longer", file=sys.stderr)
     if missing:
-        tell_unanswered(missing, f"{pictures:,} pictures", "caption")
+        tell_unanswered(missing, f"{images:,} images", "caption")

@@ -1,4 +1,4 @@
-"""`sightline build curate`: of raw pictures those worth annotating, with what became of the others."""
+"""`sightline build curate`: of raw images those worth annotating, with what became of the others."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from sightline.cli.options import add_store
 from sightline.cli.printing import print_json
 
 if TYPE_CHECKING:
-    from sightline.build.curate import Curation
-    from sightline.build.funnel import Funnel
-    from sightline.models.reader import Reader
+    from sightline.builders.curate import Curation
+    from sightline.builders.funnel import Funnel
+    from sightline.models.ocr import Reader
     from sightline.report.grid import Table
 
-SUMMARY = "raw pictures without copies, and by how much is written in them (II-Bench, ConTextual)"
+SUMMARY = "raw images without copies, and by how much is written in them (II-Bench, ConTextual)"
 
 EXAMPLE = """examples:
   sightline build curate raw --out candidates --preview alike.png
   sightline build curate raw --max-text 0.3 --write list.csv
-  sightline build curate raw --max-text 0.3 --people list.csv --out candidates
+  sightline build curate raw --max-text 0.3 --human list.csv --out candidates
   sightline build curate stvqa estvqa --top 500 --out candidates
 
-Steps, in order: files that are no pictures; exact copies; pictures that look alike; those of which text
-covers too much (--max-text); all but those with the most words (--top); what people drop (--people). --write
+Steps, in order: files that are no images; exact copies; images that look alike; those of which text
+covers too much (--max-text); all but those with the most words (--top); what people drop (--human). --write
 lists what is left for people, who put 'keep' or 'drop' into the column mark. Without --out, --write and
 --preview the funnel is only told. What was computed and read is remembered in the store.
 """
 ALIKE = 8
-"""Groups of pictures that look alike on the sheet."""
+"""Groups of images that look alike on the sheet."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -39,16 +39,16 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     what = parser.add_argument_group("what is curated")
     add = what.add_argument
-    add("data", metavar="DATA", nargs="+", help="folders of pictures, data folders, or picture files")
-    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add("data", metavar="DATA", nargs="+", help="folders of images, data folders, or image files")
+    add("--limit", type=int, metavar="N", help="only the first N images")
     steps = parser.add_argument_group("steps")
     add = steps.add_argument
-    bits = "two pictures look alike whose hashes differ in at most N of 256 bits (default 48)"
+    bits = "two images look alike whose hashes differ in at most N of 256 bits (default 48)"
     add("--distance", type=int, metavar="N", help=bits)
     add("--max-text", type=float, metavar="SHARE", help="drop those of which text covers more, 0-1, as 0.3")
     add("--top", type=int, metavar="N", help="keep the N with the most words (ConTextual: 500)")
     add(
-        "--people",
+        "--human",
         action="append",
         default=[],
         metavar="LIST.csv",
@@ -61,7 +61,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--preview",
         metavar="FILE.png",
-        help="draw pictures that look alike on one sheet, doubtful ones first",
+        help="draw images that look alike on one sheet, doubtful ones first",
     )
     add("--json", action="store_true", help="print curation.json instead of the funnel")
     add("--force", action="store_true", help="replace what was built there with other settings, and LIST.csv")
@@ -73,15 +73,15 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Take the pictures through the steps, write what is asked for, tell the funnel; the exit status."""
+    """Take the images through the steps, write what is asked for, tell the funnel; the exit status."""
     from msgspec.structs import replace
 
-    from sightline.build.alike import image_hash
-    from sightline.build.curate import KEEP, Curation, curate, write
-    from sightline.build.folder import refuse_out_among
-    from sightline.build.gallery import look_at
-    from sightline.build.marks import read_marks
-    from sightline.build.read import pictures_at
+    from sightline.builders.curate import KEEP, Curation, curate, write
+    from sightline.builders.folder import refuse_out_among
+    from sightline.builders.image_index import look_at
+    from sightline.builders.mark_lists import read_marks
+    from sightline.builders.near_duplicates import image_hash
+    from sightline.builders.read import images_at
     from sightline.engine.store import Store
     from sightline.formats.files import refuse_overwriting, refuse_unwritable
 
@@ -89,19 +89,19 @@ def execute(options: argparse.Namespace) -> int:
     if options.distance is not None:
         how = replace(how, distance=options.distance)
     sheet = preview_path(options)
-    data, lists = ([Path(path) for path in paths] for paths in (options.data, options.people))
+    data, lists = ([Path(path) for path in paths] for paths in (options.data, options.human))
     if options.write is not None:
         refuse_overwriting(Path(options.write), options.force, "--write", read=[*data, *lists])
     if options.out is not None:
         refuse_out_among(Path(options.out), [*data, *lists])
         refuse_unwritable(Path(options.out))
-    # Told before any picture is looked at.
+    # Told before any image is looked at.
     image_hash()
     processes, threads = shared_out(options)
     reader = _reader(how, threads)
     marks = read_marks(lists, KEEP) if lists else None
-    pictures = limited(list(pictures_at(data).items()), options)
-    gallery = look_at(dict(pictures), shown=not options.quiet)
+    images = limited(list(images_at(data).items()), options)
+    gallery = look_at(dict(images), shown=not options.quiet)
     store = Store.open(options.store)
     try:
         funnel = curate(
@@ -134,30 +134,30 @@ def _reader(how: Curation, threads: int) -> Reader | None:
 
 
 def _write_list(funnel: Funnel, path: Path) -> None:
-    from sightline.build.funnel import listed
-    from sightline.build.marks import write_list
+    from sightline.builders.funnel import listed
+    from sightline.builders.mark_lists import write_list
 
     shown = listed(funnel)
     write_list(path, shown)
-    print(f"{path}: {len(shown):,} pictures for people; mark: 'keep' or 'drop', by: a name", file=sys.stderr)
+    print(f"{path}: {len(shown):,} images for people; mark: 'keep' or 'drop', by: a name", file=sys.stderr)
 
 
 def _draw(funnel: Funnel, sheet: Path) -> None:
-    from sightline.build.funnel import alike_lines
-    from sightline.build.preview import draw_lines
+    from sightline.builders.funnel import alike_lines
+    from sightline.builders.preview import draw_lines
 
     lines = alike_lines(funnel, ALIKE)
     if not lines:
-        print("no two pictures look alike: no sheet is drawn", file=sys.stderr)
+        print("no two images look alike: no sheet is drawn", file=sys.stderr)
         return
     draw_lines(lines, Path(), sheet, rows=ALIKE)
     print(f"preview: {sheet}", file=sys.stderr)
 
 
 def _tell(funnel: Funnel, options: argparse.Namespace) -> None:
-    """Print the funnel, or all that became of the pictures as JSON."""
+    """Print the funnel, or all that became of the images as JSON."""
     if options.json:
-        from sightline.build.funnel import report
+        from sightline.builders.funnel import report
 
         print_json(report(funnel))
         return
@@ -170,14 +170,14 @@ def _table(funnel: Funnel, out: Path | None) -> Table:
     from sightline.report.grid import Column, Table
 
     why = {
-        "broken": "no picture that can be shown",
+        "broken": "no image that can be shown",
         "copy": "the same file as another",
         "undecoded": "cannot be decoded",
         "alike": "looks like another",
         "unreadable": "cannot be read",
         "text": "text covers too much of it",
         "words": "others have more words",
-        "people": "people drop it, or have not decided",
+        "human": "people drop it, or have not decided",
     }
     columns = (
         Column("text", "dropped because it", "step"),
@@ -188,5 +188,5 @@ def _table(funnel: Funnel, out: Path | None) -> Table:
     rows = tuple((why[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
     notes = []
     if out is not None:
-        notes = [f"{len(funnel.kept):,} pictures in {out / 'images'}; each of all in {out / 'curation.json'}"]
-    return Table(f"{len(funnel.fates):,} pictures", columns, rows, tuple(notes))
+        notes = [f"{len(funnel.kept):,} images in {out / 'images'}; each of all in {out / 'curation.json'}"]
+    return Table(f"{len(funnel.fates):,} images", columns, rows, tuple(notes))

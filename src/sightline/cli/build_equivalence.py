@@ -13,8 +13,8 @@ from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.build.equivalence import Measure, Pair, Report
-    from sightline.engine.asking import Asker
+    from sightline.builders.equivalence import Measure, Pair, Report
+    from sightline.engine.client import Asker
     from sightline.models.embedder import Embedder
     from sightline.report.grid import Table
 
@@ -22,15 +22,15 @@ SUMMARY = "how far what was built means the same as its original: people, a judg
 
 EXAMPLE = """examples:
   sightline build equivalence rephrased --write pairs.jsonl --pairs 100 --seed 1
-  sightline build equivalence rephrased --people pairs.jsonl
+  sightline build equivalence rephrased --human pairs.jsonl
   sightline build equivalence rephrased --judge openai/gpt-4o --similarity --json
 
 The three measures are kept apart (MM-R3, section 3.2: people found 92 % of 100 rephrasings and 86 % of 100
-restyled pictures equivalent). --write draws pairs for people, one a group: they put 'right' (the same) or
+restyled images equivalent). --write draws pairs for people, one a group: they put 'right' (the same) or
 'wrong' (different) in the place of 'unscored', and their name into 'judge'. A judge and sentence similarity
-compare questions; pictures are for people.
+compare questions; images are for people.
 """
-FOR_PEOPLE = 100
+FOR_HUMANS = 100
 """Pairs that are written for people where --pairs says nothing: as many as in the paper."""
 SHOWN = 5
 
@@ -41,7 +41,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder that a builder made")
     add = parser.add_argument_group("measures").add_argument
     add("--write", metavar="FILE.jsonl", help="draw pairs for people to fill in, write them there")
-    add("--people", metavar="FILE.jsonl", help="the pairs that people filled in, or any verdicts.jsonl")
+    add("--human", metavar="FILE.jsonl", help="the pairs that people filled in, or any verdicts.jsonl")
     add("--judge", metavar="SPEC", help="a chat model that says whether two questions ask the same")
     add("--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option for the judge")
     add("--similarity", action="store_true", help="sentence similarity of questions")
@@ -60,8 +60,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write pairs or measure, or both; 1 where the judge has not answered all, 4 at the budget's end."""
-    from sightline.build.equivalence import draw_pairs, read_pairs
-    from sightline.engine.asking import Asker
+    from sightline.builders.equivalence import draw_pairs, read_pairs
+    from sightline.engine.client import Asker
     from sightline.scoring.scorer import JUDGE_SAMPLING
 
     _refuse_nonsense(options)
@@ -72,12 +72,12 @@ def execute(options: argparse.Namespace) -> int:
         gen = pairs(options.judge_gen, "--judge-gen")
         asker = Asker(asking_of(options, options.judge, gen=gen), JUDGE_SAMPLING)
     embedder = _embedder(options)
-    people = _people(options, every)
+    humans = _humans(options, every)
     if options.write is not None:
         _write(options, every)
-        if not (people or asker or embedder):
+        if not (humans or asker or embedder):
             return 0
-    found = _measured(options, every, drawn, people, asker, embedder)
+    found = _measured(options, every, drawn, humans, asker, embedder)
     _print(found, options.json)
     if asker is not None and asker.counts.stopped == "budget":
         print("judging stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
@@ -95,7 +95,7 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
     if options.write is not None:
         from sightline.formats.files import refuse_overwriting
 
-        read = [Path(options.people)] if options.people is not None else []
+        read = [Path(options.human)] if options.human is not None else []
         refuse_overwriting(Path(options.write), options.force, "--write", read=read)
 
 
@@ -107,19 +107,19 @@ def _embedder(options: argparse.Namespace) -> Embedder | None:
     return embedder(DEFAULT if options.embedder is None else options.embedder)
 
 
-def _people(options: argparse.Namespace, every: list[Pair]) -> Measure | None:
-    if options.people is None:
+def _humans(options: argparse.Namespace, every: list[Pair]) -> Measure | None:
+    if options.human is None:
         return None
-    from sightline.build.equivalence import built, by_people
+    from sightline.builders.equivalence import built, by_humans
 
     kind = built(Path(options.folder))
-    return by_people(every, Path(options.people), kind=kind, seed=options.seed)
+    return by_humans(every, Path(options.human), kind=kind, seed=options.seed)
 
 
 def _write(options: argparse.Namespace, every: list[Pair]) -> None:
-    from sightline.build.equivalence import draw_pairs, write_pairs
+    from sightline.builders.equivalence import draw_pairs, write_pairs
 
-    count = FOR_PEOPLE if options.pairs is None else options.pairs
+    count = FOR_HUMANS if options.pairs is None else options.pairs
     drawn = draw_pairs(every, count, options.seed)
     write_pairs(drawn, Path(options.write))
     few = f"; {count:,} were wanted, and there is one a group" if len(drawn) < count else ""
@@ -131,13 +131,13 @@ def _measured(
     options: argparse.Namespace,
     every: list[Pair],
     drawn: list[Pair],
-    people: Measure | None,
+    humans: Measure | None,
     asker: Asker | None,
     embedder: Embedder | None,
 ) -> Report:
-    from sightline.build.equivalence import (
+    from sightline.builders.equivalence import (
+        HUMANS,
         JUDGE,
-        PEOPLE,
         SIMILARITY,
         by_judge,
         by_similarity,
@@ -146,7 +146,7 @@ def _measured(
     )
 
     measures = {
-        PEOPLE: people or not_asked(PEOPLE, "--write, then --people FILE"),
+        HUMANS: humans or not_asked(HUMANS, "--write, then --human FILE"),
         JUDGE: not_asked(JUDGE, "--judge MODEL"),
         SIMILARITY: not_asked(SIMILARITY, "--similarity"),
     }
@@ -179,7 +179,7 @@ def _table(found: Report) -> Table:
     from sightline.report.grid import Table as Grid
 
     words = {
-        "people": "people: judged the same",
+        "human": "human: judged the same",
         "judge": "judge: called the same",
         "similarity": "sentence similarity, mean",
         "similar": "sentence similarity above 0.7",
@@ -191,7 +191,7 @@ def _table(found: Report) -> Table:
         Column("text", "measure", "measure"),
         Column("value", "percent\n95 %", ""),
         Column("count", "pairs", "pairs"),
-        Column("count", "pictures", "pictures"),
+        Column("count", "images", "images"),
         *([Column("printed", "people\n3.2", "people (3.2)")] if any(printed) else []),
     ]
     rows = [

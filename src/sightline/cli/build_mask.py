@@ -1,4 +1,4 @@
-"""`sightline build mask`: an object of each COCO picture hidden in three ways, for context reasoning."""
+"""`sightline build mask`: an object of each COCO image hidden in three ways, for context reasoning."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.build.assignment import Assignment
+    from sightline.builders.mask_assignment import Assignment
     from sightline.report.grid import Table
 
-SUMMARY = "mask an object of each COCO picture in three ways (MM-R3, context reasoning)"
+SUMMARY = "mask an object of each COCO image in three ways (MM-R3, context reasoning)"
 
 EXAMPLE = """examples:
   sightline build mask instances_val2017.json --images val2017 --out masked --limit 500
   sightline build mask instances.json --images coco --out test --spec types.json --labels labels.json
   sightline build mask --spec types.json --labels labels.json --count
 
-An object may be masked where it is no crowd and its area is a tenth to a quarter of the picture's; one a
-picture is drawn by --seed. A masking is 1, 3, 5 or 7 horizontal bands of a colour with equal gaps between
+An object may be masked where it is no crowd and its area is a tenth to a quarter of the image's; one an
+image is drawn by --seed. A masking is 1, 3, 5 or 7 horizontal bands of a colour with equal gaps between
 them, cut to the object's box or to the ellipse inscribed in it; nothing outside the box is touched (as PNG:
-JPEG stores no picture exactly).
+JPEG stores no image exactly).
 """
 NONE = "none"
 
@@ -34,7 +34,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `build mask`."""
     parser.epilog = EXAMPLE
     parser.add_argument("instances", nargs="?", metavar="INSTANCES.json", help="objects in COCO's format")
-    parser.add_argument("--images", metavar="DIR", help="folder of the pictures that it names")
+    parser.add_argument("--images", metavar="DIR", help="folder of the images that it names")
     spec = parser.add_argument_group("the authors' own maskings instead of drawn ones")
     add = spec.add_argument
     add("--spec", metavar="types.json", help="'<COCO id>_<0|1|2>' -> colors, lines, draw_type")
@@ -43,10 +43,10 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--leave-out",
         action="append",
         metavar="ID",
-        help=f"picture of the spec to leave out; may repeat; '{NONE}' for none (default 000000581719, which "
+        help=f"image of the spec to leave out; may repeat; '{NONE}' for none (default 000000581719, which "
         "the authors' files hold and the paper's 4,500 maskings do not)",
     )
-    add("--count", action="store_true", help="only count the maskings of the spec; needs no pictures")
+    add("--count", action="store_true", help="only count the maskings of the spec; needs no images")
     add("--json", action="store_true", help="the counts as JSON")
     add_building(parser, out=False)
     parser.set_defaults(execute=execute)
@@ -61,24 +61,24 @@ def execute(options: argparse.Namespace) -> int:
         if options.count:
             _print_counts(assignment, options.json)
             return 0
-    from sightline.build.coco import LEAST, MOST, read_instances
-    from sightline.build.mask import KIND, VARIANTS, Mask, mask_sources, passed_over, prompt
+    from sightline.builders.coco import LEAST, MOST, read_instances
+    from sightline.builders.mask import KIND, VARIANTS, Mask, mask_sources, passed_over, prompt
 
     path = Path(options.instances)
     instances = read_instances(path)
     sources = mask_sources(instances, Path(options.images), options.seed, assignment)
     if not sources:
         raise UserError(
-            "no picture has an object that may be masked",
+            "no image has an object that may be masked",
             file=path,
-            found=f"{len(instances.photos):,} pictures",
-            expected=f"one that is no crowd, with an area of {LEAST} to {MOST} of its picture's",
+            found=f"{len(instances.photos):,} images",
+            expected=f"one that is no crowd, with an area of {LEAST} to {MOST} of its image's",
         )
     if assignment is not None:
-        found = f"{len(sources):,} of the {len(assignment.maskings):,} pictures of the spec"
+        found = f"{len(sources):,} of the {len(assignment.maskings):,} images of the spec"
         print(f"{found} are in the instances file", file=sys.stderr)
     elif not options.quiet:
-        print(f"{len(sources):,} of {len(instances.photos):,} pictures can be masked", file=sys.stderr)
+        print(f"{len(sources):,} of {len(instances.photos):,} images can be masked", file=sys.stderr)
     settings: dict[str, Any] = {"instances": _named(path), "prompt": prompt(), "area": [LEAST, MOST]}
     if assignment is not None:
         settings["spec"] = _named(Path(options.spec))
@@ -110,13 +110,13 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
         if value is None:
             raise UserError(f"{word} is missing", expected="see `sightline build mask --help`")
     if not Path(options.images).is_dir():
-        raise UserError("there is no such folder", file=options.images, expected="the pictures' for --images")
+        raise UserError("there is no such folder", file=options.images, expected="the images' for --images")
 
 
 def _assignment(options: argparse.Namespace) -> Assignment | None:
     if options.spec is None:
         return None
-    from sightline.build.assignment import LEFT_OUT, read_assignment
+    from sightline.builders.mask_assignment import LEFT_OUT, read_assignment
 
     leave_out = LEFT_OUT if options.leave_out is None else [one for one in options.leave_out if one != NONE]
     return read_assignment(Path(options.spec), Path(options.labels), leave_out)
@@ -134,9 +134,9 @@ def _print_counts(assignment: Assignment, as_json: bool) -> None:
         show([_table(assignment)])
         return
     counts = {
-        "pictures": len(assignment.maskings),
+        "images": len(assignment.maskings),
         "maskings": sum(len(maskings) for maskings in assignment.maskings.values()),
-        "pictures_with_equal_maskings": assignment.with_equal(),
+        "images_with_equal_maskings": assignment.with_equal(),
         "left_out": assignment.left_out,
         **assignment.sizes(),
     }
@@ -155,8 +155,8 @@ def _table(assignment: Assignment) -> Table:
     rows = tuple((label, value, count) for label, counts in sizes.items() for value, count in counts.items())
     whole = sum(sizes["shape"].values())
     notes = (
-        f"{len(assignment.maskings):,} pictures, {whole:,} maskings; "
-        f"{assignment.with_equal():,} pictures have two equal ones",
+        f"{len(assignment.maskings):,} images, {whole:,} maskings; "
+        f"{assignment.with_equal():,} images have two equal ones",
     )
     return Table("maskings of the spec", columns, rows, notes)
 

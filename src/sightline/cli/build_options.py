@@ -14,9 +14,9 @@ from sightline.cli.printing import by_reason
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.build.manifest import Manifest
-    from sightline.build.sources import Source
-    from sightline.build.workshop import Work
+    from sightline.builders.manifest import Manifest
+    from sightline.builders.run import Work
+    from sightline.builders.sources import Source
 
 T = TypeVar("T")
 
@@ -26,8 +26,8 @@ NAMED = 5
 """Things that are named for each reason why they have no answer."""
 
 
-def add_building(parser: argparse.ArgumentParser, *, pictures: bool = True, out: bool = True) -> None:
-    """The options of every builder; --processes and --format only for those that make `pictures`.
+def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: bool = True) -> None:
+    """The options of every builder; --processes and --format only for those that make `images`.
 
     `out` is whether every call needs --out (a kind that can also only count sees to it itself).
     """
@@ -36,15 +36,15 @@ def add_building(parser: argparse.ArgumentParser, *, pictures: bool = True, out:
     add("--out", required=out, metavar="DIR", help="folder for groups.jsonl, manifest.json and images/")
     add("--seed", type=int, default=0, metavar="N", help="seed of all choices (default 0)")
     add("--limit", type=int, metavar="N", help="only the first N sources")
-    if pictures:
+    if images:
         add("--processes", type=int, metavar="N", help="processes that work (default: one a core)")
-        add("--format", choices=("png", "jpeg"), default="png", help="of the pictures made (default png)")
+        add("--format", choices=("png", "jpeg"), default="png", help="of the images made (default png)")
     add(
         "--apart-from",
         action="append",
         default=[],
         metavar="DIR",
-        help="another builder's folder: sources whose picture it holds are dropped; may repeat",
+        help="another builder's folder: sources whose image it holds are dropped; may repeat",
     )
     add("--preview", metavar="FILE.png", help="draw some groups on one sheet, to be looked at")
     add("--force", action="store_true", help="replace what was built there with other settings")
@@ -52,20 +52,20 @@ def add_building(parser: argparse.ArgumentParser, *, pictures: bool = True, out:
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The pictures that are worked on: SOURCE, --images, --labels."""
+    """The images that are worked on: SOURCE, --images, --labels."""
     add = parser.add_argument
     add(
         "source",
         metavar="SOURCE",
-        help="folder of pictures (its class folders, if any, are the references); CSV or JSON Lines with "
+        help="folder of images (its class folders, if any, are the references); CSV or JSON Lines with "
         "image, question, answers; Google Landmarks csv; or JSON object of file names and places",
     )
-    add("--images", metavar="DIR", help="where the pictures of a file lie (default: its folder)")
+    add("--images", metavar="DIR", help="where the images of a file lie (default: its folder)")
     add("--labels", metavar="FILE", help="names of a Landmarks csv's landmarks (landmark_id, category)")
 
 
 def add_reading(group: Group) -> None:
-    """How many work where pictures are read: --processes, --threads."""
+    """How many work where images are read: --processes, --threads."""
     add = group.add_argument
     add("--processes", type=int, metavar="N", help="processes that work (default: one a core)")
     add("--threads", type=int, metavar="N", help="threads of each (default: the cores dealt out among them)")
@@ -84,8 +84,8 @@ def shared_out(options: argparse.Namespace) -> tuple[int, int]:
 
 def sources_of(options: argparse.Namespace) -> list[Source]:
     """The sources that SOURCE, --images and --labels name; UserError where one is wrong."""
-    from sightline.build.folder import refuse_out_among
-    from sightline.build.sources import picture_sources
+    from sightline.builders.folder import refuse_out_among
+    from sightline.builders.sources import image_sources
 
     source, images, labels = (
         Path(path) if path else None for path in (options.source, options.images, options.labels)
@@ -93,9 +93,9 @@ def sources_of(options: argparse.Namespace) -> list[Source]:
     if source is None or not source.exists():
         raise UserError("there is no such folder or file", file=options.source)
     if images and not images.is_dir():
-        raise UserError("there is no such folder", file=images, expected="the pictures' for --images")
+        raise UserError("there is no such folder", file=images, expected="the images' for --images")
     refuse_out_among(Path(options.out), [source, *([images] if images else [])])
-    return picture_sources(source, images, labels)
+    return image_sources(source, images, labels)
 
 
 def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
@@ -132,10 +132,10 @@ def make(
 ) -> int:
     """Build as the shared options say, tell what came of it, draw the sheet; the exit status.
 
-    `settings` are the builder's own; seed and format join them here. `each` is how many pictures a source
+    `settings` are the builder's own; seed and format join them here. `each` is how many images a source
     gives, for the estimate; `processes` how many work where --processes does not say it (None: one a core).
     """
-    from sightline.build.workshop import build
+    from sightline.builders.run import build
 
     sheet = preview_path(options)
     if options.processes is not None:
@@ -170,9 +170,9 @@ def make(
 def tell(manifest: Manifest, out: Path) -> None:
     """Print what a folder holds now, and on standard error what was dropped and why."""
     print(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
-    print(f"  pictures: {manifest.pictures:,} in {out / 'images'}")
+    print(f"  images: {manifest.images:,} in {out / 'images'}")
     for other in manifest.apart_from:
-        print(f"  apart from {other.folder}: held against its {other.pictures:,} pictures")
+        print(f"  apart from {other.folder}: held against its {other.images:,} images")
     dropped = list(manifest.dropped.items())
     for name, reason in dropped[:SHOWN]:
         print(f"dropped: {name}: {reason}", file=sys.stderr)
@@ -200,7 +200,7 @@ def tell_by_reason(left_out: Mapping[str, str]) -> None:
 def draw(out: Path, sheet: Path | None, seed: int) -> None:
     """Draw the sheet of what was built, where one is asked for."""
     if sheet is not None:
-        from sightline.build.preview import sheet as draw_sheet
+        from sightline.builders.preview import sheet as draw_sheet
 
         draw_sheet(out, sheet, seed=seed)
         print(f"  preview: {sheet}")

@@ -1,4 +1,4 @@
-"""`sightline build perturb`: pictures as they are, and changed in one way that the papers have not."""
+"""`sightline build perturb`: images as they are, and changed in one way that the papers have not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sightline.cli.build_options import add_building, add_sources, make, sources
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.build.sources import Source
+    from sightline.builders.sources import Source
 
-SUMMARY = "pictures as they are and changed in one way: crop, jpeg, rotate, blur, or a perturbation of yours"
+SUMMARY = "images as they are and changed in one way: crop, jpeg, rotate, blur, or a perturbation of yours"
 
 EXAMPLE = """examples:
   sightline build perturb photos --kind jpeg --out compressed --preview sheet.png
@@ -25,8 +25,8 @@ mirror.py, a perturbation of your own; a variant's labels break the tables down:
       name = "mirror"
       variants = {"mirrored": {"mirror": "yes"}}
 
-      def apply(self, picture, variant, random):
-          return ImageOps.mirror(picture)
+      def apply(self, image, variant, random):
+          return ImageOps.mirror(image)
 
   perturbations = {"mirror": Mirror}
 """
@@ -51,7 +51,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
-    from sightline.build.perturb import Perturb, named
+    from sightline.builders.perturb import Perturb, named
     from sightline.formats.digests import digest_of
     from sightline.prompts import load
 
@@ -76,7 +76,7 @@ def _refuse_unasked(sources: list[Source], prompt: str) -> None:
         if not source.question and (not prompt.strip() or "{question}" in prompt):
             raise UserError(
                 "has no question",
-                file=source.picture,
+                file=source.image,
                 record=source.id,
                 expected="a question, or a --prompt that needs none",
             )

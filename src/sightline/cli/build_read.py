@@ -1,4 +1,4 @@
-"""`sightline build read`: what is written in pictures, by OCR."""
+"""`sightline build read`: what is written in images, by OCR."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sightline.cli.options import add_store
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.build.gallery import Gallery
-    from sightline.engine.readings import Reading
+    from sightline.builders.image_index import Gallery
+    from sightline.engine.ocr_cache import Reading
 
-SUMMARY = "what is written in pictures, and where, by OCR (ConTextual, section 3.1)"
+SUMMARY = "what is written in images, and where, by OCR (ConTextual, section 3.1)"
 
 EXAMPLE = """examples:
   sightline build read data/contextual --out read.jsonl
@@ -24,7 +24,7 @@ EXAMPLE = """examples:
   sightline build read data/iibench --out read.jsonl --processes 2 --store iibench.db
 
 What was read is remembered in the store: a second call reads nothing, and neither does `sightline run
---augment` on that store. A picture that lies there under several names is read once.
+--augment` on that store. An image that lies there under several names is read once.
 """
 
 
@@ -36,16 +36,16 @@ def register(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         nargs="+",
-        help="picture files, data folders of CODIS, ConTextual or II-Bench, any folders of pictures, or "
+        help="image files, data folders of CODIS, ConTextual or II-Bench, any folders of images, or "
         "groups files",
     )
     add("--out", metavar="FILE", help="JSON lines of image_id, digest, reader, words (text, box, confidence)")
     add(
         "--text",
         choices=("ocr", "layout"),
-        help="print the text of each picture: in reading order, or laid out",
+        help="print the text of each image: in reading order, or laid out",
     )
-    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add("--limit", type=int, metavar="N", help="only the first N images")
     add("--force", action="store_true", help="replace FILE where it is there")
     add("--quiet", action="store_true", help="no progress on standard error")
     working = parser.add_argument_group("working")
@@ -55,14 +55,14 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Read, write and print; 1 where a picture could not be read."""
-    from sightline.build.folder import nothing_left
-    from sightline.build.gallery import look_at
-    from sightline.build.read import pictures_at, read_all, write
+    """Read, write and print; 1 where an image could not be read."""
+    from sightline.builders.folder import nothing_left
+    from sightline.builders.image_index import look_at
+    from sightline.builders.read import images_at, read_all, write
     from sightline.engine.store import Store
     from sightline.formats.files import refuse_overwriting
+    from sightline.images import BadImage
     from sightline.models.rapid_ocr import RapidOcr
-    from sightline.pictures import BadPicture
 
     if not options.out and not options.text:
         raise UserError(
@@ -74,10 +74,10 @@ def execute(options: argparse.Namespace) -> int:
         refuse_overwriting(out, options.force, read=data)
     processes, threads = shared_out(options)
     reader = RapidOcr(threads)
-    pictures = limited(list(pictures_at(data).items()), options)
-    gallery = look_at(dict(pictures), shown=not options.quiet)
+    images = limited(list(images_at(data).items()), options)
+    gallery = look_at(dict(images), shown=not options.quiet)
     if not gallery.files:
-        raise nothing_left(gallery.broken, "pictures")
+        raise nothing_left(gallery.broken, "images")
     store = Store.open(options.store)
     try:
         read = read_all(gallery, reader, store, processes=processes, shown=not options.quiet)
@@ -90,27 +90,27 @@ def execute(options: argparse.Namespace) -> int:
     unread = {
         name: str(words).removeprefix(f"{gallery.files[name].path}: ")
         for name, words in read.items()
-        if isinstance(words, BadPicture)
+        if isinstance(words, BadImage)
     }
     return _tell(gallery, {**gallery.broken, **unread}, out)
 
 
 def _print_texts(read: Mapping[str, Reading], how: str) -> None:
     from sightline.cli.pipe import until_the_reader_leaves
+    from sightline.images import BadImage
     from sightline.models.layout import layout_text, plain_text
-    from sightline.pictures import BadPicture
 
     told = layout_text if how == "layout" else plain_text
     with until_the_reader_leaves():
         for name, words in read.items():
-            if not isinstance(words, BadPicture):
+            if not isinstance(words, BadImage):
                 print(f"== {name}\n{told(words)}\n")
 
 
 def _tell(gallery: Gallery, unread: Mapping[str, str], out: Path | None) -> int:
-    """Print on standard error how much was read, and which pictures were not, by the reason."""
-    pictures = len(gallery.files) + len(gallery.broken)
+    """Print on standard error how much was read, and which images were not, by the reason."""
+    images = len(gallery.files) + len(gallery.broken)
     place = f"{out}: " if out is not None else ""
-    print(f"{place}{pictures - len(unread):,} of {pictures:,} pictures read", file=sys.stderr)
+    print(f"{place}{images - len(unread):,} of {images:,} images read", file=sys.stderr)
     tell_by_reason(unread)
     return 1 if unread else 0

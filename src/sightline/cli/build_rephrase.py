@@ -14,8 +14,8 @@ from sightline.cli.build_options import add_building, draw, limited, preview_pat
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
-    from sightline.build.rephrase import Job
-    from sightline.engine.asking import Asker
+    from sightline.builders.rephrase import Job
+    from sightline.engine.client import Asker
 
 SUMMARY = "questions in three other words each, by a chat model (MM-R3)"
 
@@ -27,7 +27,7 @@ EXAMPLE = """examples:
   sightline build rephrase questions.jsonl --model http://localhost:8000/v1#llama --out mine --dry-run
 
 A table (JSON Lines or CSV) has the columns image, question, and answer or answers. The model sees the
-question and its first known answer, never the picture. A reply that cannot be used is asked for again, twice
+question and its first known answer, never the image. A reply that cannot be used is asked for again, twice
 at most; what was asked is remembered in the store, so that the same command builds the same folder.
 """
 
@@ -38,7 +38,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     source = parser.add_argument_group("what is rephrased")
     add = source.add_argument
     add("sources", nargs="+", metavar="SOURCE", help="questions: OKVQA's, InfographicVQA's, JSONL or CSV")
-    add("--images", action="append", default=[], metavar="DIR", help="folder of their pictures; may repeat")
+    add("--images", action="append", default=[], metavar="DIR", help="folder of their images; may repeat")
     add("--annotations", metavar="FILE", help="OKVQA's answers (default: mscoco_..._annotations.json beside)")
     add(
         "--min-words",
@@ -47,7 +47,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="leave shorter questions out (default 11)",
     )
-    add_building(parser, pictures=False)
+    add_building(parser, images=False)
     asking = parser.add_argument_group("asking")
     add_model(asking)
     add_asking(asking)
@@ -58,10 +58,10 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and build the folder; 1 where a question has no answer yet, 4 where the budget is reached."""
-    from sightline.build.folder import refuse_other_contents
-    from sightline.build.questions import read_questions
-    from sightline.build.rephrase import SAMPLING, prepare
-    from sightline.engine.asking import Asker
+    from sightline.builders.folder import refuse_other_contents
+    from sightline.builders.questions import read_questions
+    from sightline.builders.rephrase import SAMPLING, prepare
+    from sightline.engine.client import Asker
 
     out, sheet = Path(options.out), preview_path(options)
     questions = read_questions(
@@ -86,7 +86,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _dry_run(job: Job, asker: Asker) -> int:
-    from sightline.build.rephrase import estimate
+    from sightline.builders.rephrase import estimate
 
     with asker.store(only_read=True) as store:
         found = estimate(job, asker, store)
@@ -100,7 +100,7 @@ def _dry_run(job: Job, asker: Asker) -> int:
 
 
 def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
-    from sightline.build.rephrase import rephrase, write
+    from sightline.builders.rephrase import rephrase, write
 
     out, counts = Path(options.out), asker.counts
     if not options.quiet:

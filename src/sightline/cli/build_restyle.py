@@ -1,4 +1,4 @@
-"""`sightline build restyle`: pictures in the styles of MM-R3, or in styles of the user's own."""
+"""`sightline build restyle`: images in the styles of MM-R3, or in styles of the user's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sightline.cli.build_options import add_building, add_sources, limited, make, sources_of
 from sightline.errors import UserError
 
-SUMMARY = "pictures in candy, mosaic, udnie and grayscale (MM-R3, image restyling), or in styles of yours"
+SUMMARY = "images in candy, mosaic, udnie and grayscale (MM-R3, image restyling), or in styles of yours"
 
 EXAMPLE = """examples:
   sightline build restyle indoor/Images --out restyled --preview sheet.png
@@ -38,7 +38,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--size",
         metavar="N[,...]",
-        help="resize to squares of N pixels a side first; 'original' for the picture's own size; each size "
+        help="resize to squares of N pixels a side first; 'original' for the image's own size; each size "
         "is a group of its own, ID@N, and a label",
     )
     add("--weights", metavar="DIR", help="where candy, mosaic and udnie lie (default ./data/styles)")
@@ -46,7 +46,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--max-pixels",
         type=int,
         metavar="N",
-        help="scale larger pictures down to N pixels first, which `facts` then say (default 4,000,000)",
+        help="scale larger images down to N pixels first, which `facts` then say (default 4,000,000)",
     )
     add(
         "--device",
@@ -59,7 +59,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
-    from sightline.build import restyle
+    from sightline.builders import restyle
     from sightline.data.styles import FOLDER
 
     most = restyle.MAX_PIXELS if options.max_pixels is None else options.max_pixels

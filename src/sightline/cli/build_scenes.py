@@ -48,7 +48,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Draw them; returns the exit status."""
-    from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+    from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
 
     count, seed, out = options.count, options.seed, Path(options.out)
     if count < 1:

@@ -17,7 +17,7 @@ EXAMPLE = """examples:
 
 all.csv has the columns image_url, instruction, response and category. DIR receives contextual_val.csv, the
 rows that were drawn, contextual_test.csv, all rows without their responses, as ConTextual was released (what
-is in val is in test too), and the pictures that lie beside all.csv. Of ConTextual's 506 instances, 100 are 30
+is in val is in test too), and the images that lie beside all.csv. Of ConTextual's 506 instances, 100 are 30
 natural scenes and 10 of each other category.
 """
 
@@ -36,19 +36,19 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Draw and write; returns the exit status."""
-    from sightline.build.gallery import look_at
-    from sightline.build.split import split_table, write_split
+    from sightline.builders.image_index import look_at
+    from sightline.builders.split import split_table, write_split
 
     split = split_table(Path(options.table), options.count, options.seed)
-    gallery = look_at(split.pictures)
+    gallery = look_at(split.images)
     val, test = write_split(split, gallery.files, Path(options.out), force=options.force)
     parts = ", ".join(
         f"{split.drawn[category]} of {size} {category}" for category, size in split.sizes.items()
     )
     print(f"{val}: {len(split.chosen):,} rows ({parts})")
     print(f"{test}: all {len(split.rows):,} rows, without their responses")
-    print(f"  pictures: {len(gallery.files):,} in {options.out}")
+    print(f"  images: {len(gallery.files):,} in {options.out}")
     if gallery.broken:
-        print(f"pictures missing or broken: {len(gallery.broken):,}", file=sys.stderr)
+        print(f"images missing or broken: {len(gallery.broken):,}", file=sys.stderr)
         tell_by_reason(gallery.broken)
     return 0

@@ -1,4 +1,4 @@
-"""`sightline build synthesize`: instructions for pictures, with responses, by a model that sees them."""
+"""`sightline build synthesize`: instructions for images, with responses, by a model that sees them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sightline.cli.build_options import limited, preview_path, tell_by_reason, t
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
-    from sightline.build.synthesize import Job
-    from sightline.engine.asking import Asker
+    from sightline.builders.synthesize import Job
+    from sightline.engine.client import Asker
 
-SUMMARY = "instructions for pictures, with responses, by a model that sees them (ConTextual, Appendix H)"
+SUMMARY = "instructions for images, with responses, by a model that sees them (ConTextual, Appendix H)"
 
 EXAMPLE = """examples:
   sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
   sightline build verify written/contextual_synthetic.csv --write list.csv
-  sightline build verify written/contextual_synthetic.csv --people list.csv --out data/synthetic
+  sightline build verify written/contextual_synthetic.csv --human list.csv --out data/synthetic
   sightline run contextual --split synthetic --data data/synthetic --model http://localhost:8000/v1#llava
 
 The model is shown the two examples of Figure 22, good and bad instructions with the reasons, and then the
-picture; the examples' pictures are ConTextual's own. A reply that cannot be used is asked for again, twice at
+image; the examples' images are ConTextual's own. A reply that cannot be used is asked for again, twice at
 most; what was asked is remembered in the store, so that the same command builds the same folder. DIR receives
 images/ and contextual_synthetic.csv. What is written is for people to accept, with `sightline build verify`.
 """
@@ -35,14 +35,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `build synthesize`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument_group("what is written about").add_argument
-    add("--images", required=True, metavar="DIR", help="candidates: any folder of pictures, or a data folder")
+    add("--images", required=True, metavar="DIR", help="candidates: any folder of images, or a data folder")
     add(
         "--examples",
         metavar="DIR",
-        help="ConTextual's data folder, for the two pictures that the prompt shows (else SIGHTLINE_DATA)",
+        help="ConTextual's data folder, for the two images that the prompt shows (else SIGHTLINE_DATA)",
     )
     add("--category", metavar="NAME", help="category of all (default: Miscellaneous Natural Scenes)")
-    add("--limit", type=int, metavar="N", help="only the first N pictures")
+    add("--limit", type=int, metavar="N", help="only the first N images")
     add = parser.add_argument_group("building").add_argument
     add(
         "--out",
@@ -50,7 +50,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for contextual_synthetic.csv, images/, manifest.json",
     )
-    add("--preview", metavar="FILE.png", help="draw some pictures with what is written on one sheet")
+    add("--preview", metavar="FILE.png", help="draw some images with what is written on one sheet")
     add("--force", action="store_true", help="replace what was built there with other settings")
     add("--quiet", action="store_true", help="no progress on standard error")
     asking = parser.add_argument_group("asking")
@@ -64,11 +64,11 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Ask, and build the folder; 1 where a picture has no answer yet, 4 where the budget is reached."""
-    from sightline.build.folder import refuse_other_contents, refuse_out_among
-    from sightline.build.gallery import look_at, pictures_in
-    from sightline.build.synthesize import CATEGORY, SAMPLING, examples_in, prepare
-    from sightline.engine.asking import Asker
+    """Ask, and build the folder; 1 where an image has no answer yet, 4 where the budget is reached."""
+    from sightline.builders.folder import refuse_other_contents, refuse_out_among
+    from sightline.builders.image_index import images_in, look_at
+    from sightline.builders.synthesize import CATEGORY, SAMPLING, examples_in, prepare
+    from sightline.engine.client import Asker
 
     sheet = preview_path(options)
     asking = asking_of_model(options, options.fresh)
@@ -77,8 +77,8 @@ def execute(options: argparse.Namespace) -> int:
     examples = examples_in(Path(data) if data else None)
     folder, out = Path(options.images), Path(options.out)
     refuse_out_among(out, [folder, *(Path(example.path) for example in examples)])
-    pictures = limited(list(pictures_in(folder).items()), options)
-    gallery = look_at(dict(pictures), shown=not options.quiet)
+    images = limited(list(images_in(folder).items()), options)
+    gallery = look_at(dict(images), shown=not options.quiet)
     category = CATEGORY if options.category is None else options.category
     job = prepare(gallery, examples, asker, category=category)
     refuse_other_contents(out, job.build, force=options.force)
@@ -86,20 +86,20 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _dry_run(job: Job, asker: Asker) -> int:
-    from sightline.build.synthesize import estimate
+    from sightline.builders.synthesize import estimate
 
     with asker.store(only_read=True) as store:
         found = estimate(job, asker, store)
-    print(f"pictures                    {len(job.pictures):,}")
+    print(f"images                    {len(job.images):,}")
     print(f"  dropped: {len(job.dropped):,}")
     print(f"requests known already      {found.known:,}")
-    print(f"requests to be sent         {found.at_least:,} to {found.at_most:,}, of three pictures each")
+    print(f"requests to be sent         {found.at_least:,} to {found.at_most:,}, of three images each")
     return 0
 
 
 def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
-    from sightline.build.preview import draw_lines
-    from sightline.build.synthesize import TABLE, lines_of, synthesize, write
+    from sightline.builders.preview import draw_lines
+    from sightline.builders.synthesize import TABLE, lines_of, synthesize, write
 
     out, counts = Path(options.out), asker.counts
     with asker.store() as store:
@@ -118,5 +118,5 @@ def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | No
     if counts.stopped == "budget":
         print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
     if unanswered:
-        tell_unanswered(unanswered, f"{len(job.pictures):,} pictures", "instruction")
+        tell_unanswered(unanswered, f"{len(job.images):,} images", "instruction")
     return 4 if counts.stopped == "budget" else 1 if unanswered else 0

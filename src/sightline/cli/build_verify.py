@@ -14,22 +14,22 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sightline.build.marks import Rule
-    from sightline.build.verify import Line, Verified
+    from sightline.builders.mark_lists import Rule
+    from sightline.builders.verify import Line, Verified
     from sightline.report.grid import Table
 
 SUMMARY = "people mark each line of a table right or wrong; what is wrong is dropped (ConTextual, II-Bench)"
 
 EXAMPLE = """examples:
   sightline build verify mine/contextual_val.csv --write list.csv
-  sightline build verify mine/contextual_val.csv --people anna.csv --people ben.csv --out verified
+  sightline build verify mine/contextual_val.csv --human anna.csv --human ben.csv --out verified
   sightline build verify verified/contextual_val.csv --write review.csv
-  sightline build verify questions.csv --people five.csv --accept 4/5 --not-by author --out round1
-  sightline build verify questions.csv round1/rejected.csv --people five.csv --people again.csv --accept 4/5
+  sightline build verify questions.csv --human five.csv --accept 4/5 --not-by author --out round1
+  sightline build verify questions.csv round1/rejected.csv --human five.csv --human again.csv --accept 4/5
 
 --write lists all lines for people, who put 'right' or 'wrong' into the column mark, and their name into by;
---people reads their lists. DIR receives the table with what was accepted, rejected.csv, to be revised, the
-pictures of both that lie beside a TABLE (ConTextual's layout), and verification.json. A line is told again by
+--human reads their lists. DIR receives the table with what was accepted, rejected.csv, to be revised, the
+images of both that lie beside a TABLE (ConTextual's layout), and verification.json. A line is told again by
 its content, so that marks do not outlive a change of it: a rejected line that was revised is reviewed anew.
 """
 
@@ -41,7 +41,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("tables", metavar="TABLE.csv", nargs="+", help="tables with the same columns, as contextual_val.csv")
     add("--write", metavar="LIST.csv", help="list the lines for people, write it there")
     add(
-        "--people",
+        "--human",
         action="append",
         default=[],
         metavar="LIST.csv",
@@ -58,17 +58,17 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """List, or read marks, write what was accepted and tell the share of it; the exit status."""
-    from sightline.build.folder import refuse_other_contents, refuse_out_among
-    from sightline.build.marks import read_marks, rule_of
-    from sightline.build.verify import ACCEPTED, REJECTED, RIGHT, build_of, read_lines, verify, write
+    from sightline.builders.folder import refuse_other_contents, refuse_out_among
+    from sightline.builders.mark_lists import read_marks, rule_of
+    from sightline.builders.verify import ACCEPTED, REJECTED, RIGHT, build_of, read_lines, verify, write
     from sightline.formats.files import refuse_overwriting
 
-    if not options.write and not options.people:
-        raise UserError("nothing is to be done", expected="--write LIST.csv, or --people LIST.csv")
-    if options.out and not options.people:
-        raise UserError("--out is for what people accept", expected="--people LIST.csv beside it")
+    if not options.write and not options.human:
+        raise UserError("nothing is to be done", expected="--write LIST.csv, or --human LIST.csv")
+    if options.out and not options.human:
+        raise UserError("--out is for what people accept", expected="--human LIST.csv beside it")
     rule = rule_of(options.accept)
-    tables, lists = ([Path(file) for file in files] for files in (options.tables, options.people))
+    tables, lists = ([Path(file) for file in files] for files in (options.tables, options.human))
     if options.write:
         refuse_overwriting(Path(options.write), options.force, "--write", read=[*tables, *lists])
     if options.out:
@@ -76,7 +76,7 @@ def execute(options: argparse.Namespace) -> int:
     lines = read_lines(tables)
     if options.write:
         _write_list(lines, Path(options.write))
-    if not options.people:
+    if not options.human:
         return 0
     marks = read_marks(lists, RIGHT)
     found = verify(lines, marks, rule, not_by=options.not_by)
@@ -86,19 +86,19 @@ def execute(options: argparse.Namespace) -> int:
         refuse_other_contents(out, build_of(lines, rule), force=options.force)
         manifest = write(found, rule, table, out, seed=options.seed, force=options.force)
         print(
-            f"{out / table}: {manifest.groups:,} lines, {manifest.pictures:,} pictures beside it",
+            f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images beside it",
             file=sys.stderr,
         )
         if manifest.missing:
-            print(f"pictures missing or broken: {len(manifest.missing):,}", file=sys.stderr)
+            print(f"images missing or broken: {len(manifest.missing):,}", file=sys.stderr)
             tell_by_reason(manifest.missing)
     _tell(found, rule, options)
     return 0
 
 
 def _write_list(lines: Sequence[Line], path: Path) -> None:
-    from sightline.build.marks import write_list
-    from sightline.build.verify import listed
+    from sightline.builders.mark_lists import write_list
+    from sightline.builders.verify import listed
 
     write_list(path, listed(lines))
     print(f"{path}: {len(lines):,} lines for people; mark: 'right' or 'wrong', by: a name", file=sys.stderr)
@@ -106,7 +106,7 @@ def _write_list(lines: Sequence[Line], path: Path) -> None:
 
 def _tell(found: Sequence[Verified], rule: Rule, options: argparse.Namespace) -> None:
     if options.json:
-        from sightline.build.verify import report
+        from sightline.builders.verify import report
 
         print_json(report(found, rule, seed=options.seed))
         return
@@ -116,7 +116,7 @@ def _tell(found: Sequence[Verified], rule: Rule, options: argparse.Namespace) ->
 
 
 def _table(found: Sequence[Verified], rule: Rule, seed: int) -> Table:
-    from sightline.build.verify import share_right
+    from sightline.builders.verify import share_right
     from sightline.report.grid import Column, clusters_cell, n_cell, printed_cell, table, value_cell
 
     metric = share_right(found, seed=seed)
@@ -125,7 +125,7 @@ def _table(found: Sequence[Verified], rule: Rule, seed: int) -> Table:
     notes = [
         f"accepted {verdicts.count(True):,}, rejected {verdicts.count(False):,}, by {rule.text}",
         *([f"not decided: {verdicts.count(None):,}"] if None in verdicts else []),
-        *([f"people: {metric.judge}"] if metric.judge else []),
+        *([f"human: {metric.judge}"] if metric.judge else []),
         *([f"right: {metric.reason}"] if metric.reason else []),
         *([f"published: {published.note}"] if published else []),
     ]
@@ -133,7 +133,7 @@ def _table(found: Sequence[Verified], rule: Rule, seed: int) -> Table:
         (Column("text", "found", "measure"), lambda _: "right"),
         (Column("value", "percent\n95 %", ""), value_cell),
         (Column("count", "lines", "lines"), n_cell),
-        (Column("count", "pictures", "pictures"), clusters_cell),
+        (Column("count", "images", "images"), clusters_cell),
         (Column("printed", "people\n2.3", "people (2.3)"), lambda one: printed_cell(one, published)),
     )
     return table(f"{len(found):,} lines", fields, [metric], notes)

@@ -48,10 +48,10 @@ def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 where a condition of --fail-if holds."""
     from sightline.cli.printing import print_failed, print_tables
     from sightline.engine.store import Store
-    from sightline.evaluation.compare import compare, tested
-    from sightline.evaluation.fail_if_worse import losses
     from sightline.registry import facts, plug_in
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
+    from sightline.results.compare import compare, tested
+    from sightline.results.fail_if_worse import losses
 
     for file in options.plugin:
         plug_in(file)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
-  sightline data pull contextual                         the records, then 506 pictures by their urls
+  sightline data pull contextual                         the records, then 506 images by their urls
   sightline data pull styles                             weights for `build restyle`, into ./data/styles
   sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
   sightline data check iibench --data data/iibench --split test
@@ -43,7 +43,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     pull.add_argument(
         "--allow-private",
         action="store_true",
-        help="fetch pictures by url from addresses that are not public too (this machine, its network)",
+        help="fetch images by url from addresses that are not public too (this machine, its network)",
     )
     check = parser.add_argument_group("check and describe")
     check.add_argument(
@@ -56,7 +56,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Fetch, look through or count; returns 1 where a picture is missing or broken."""
+    """Fetch, look through or count; returns 1 where an image is missing or broken."""
     from sightline.data.sources import SOURCES
     from sightline.data.styles import STYLES
 
@@ -76,7 +76,7 @@ def _pull(source: Source, options: argparse.Namespace) -> int:
     _refuse(options, "check", data=None, split=None)
     if options.allow_private and not source.links:
         raise UserError(
-            "--allow-private is for pictures by url", expected=f"it left out: {source.name} has none"
+            "--allow-private is for images by url", expected=f"it left out: {source.name} has none"
         )
     pulled = pull_whole(
         source,
@@ -86,7 +86,7 @@ def _pull(source: Source, options: argparse.Namespace) -> int:
         shown=not options.quiet,
     )
     print_pulled(pulled, as_json=options.json)
-    return 1 if pulled.pictures and pulled.pictures.missing else 0
+    return 1 if pulled.images and pulled.images.missing else 0
 
 
 def _check(source: Source, options: argparse.Namespace) -> int:
@@ -114,7 +114,7 @@ def _describe(source: Source, options: argparse.Namespace) -> int:
 def _folder(source: Source, options: argparse.Namespace) -> Path | None:
     """The folder to look through; UserError for an option of `pull`."""
     from sightline.evaluation.prepare import data_of
-    from sightline.evaluation.spec import Spec
+    from sightline.plan.spec import Spec
 
     _refuse(options, "pull", to=None, origin=None, allow_private=False)
     return data_of(Spec(task=source.name, data=options.data))
@@ -143,12 +143,12 @@ def _table(found: Check, split: SplitCheck) -> Table:
 
 
 def _notes(split: SplitCheck) -> list[str]:
-    sizes = ", ".join(f"{size} ({count:,} pictures)" for size, count in split.cluster_sizes.items())
+    sizes = ", ".join(f"{size} ({count:,} images)" for size, count in split.cluster_sizes.items())
     return [
-        f"{split.samples:,} samples, {split.pictures:,} picture files, {split.clusters:,} distinct pictures",
-        f"samples that show the same picture: {sizes}",
+        f"{split.samples:,} samples, {split.images:,} image files, {split.clusters:,} distinct images",
+        f"samples that show the same image: {sizes}",
         *_against_release(split),
-        f"{len(split.missing):,} pictures missing, {len(split.broken):,} broken, "
+        f"{len(split.missing):,} images missing, {len(split.broken):,} broken, "
         f"{sum(len(paths) for paths in split.same):,} files with the content of another",
     ]
 
@@ -158,7 +158,7 @@ def _against_release(split: SplitCheck) -> list[str]:
         return [f"{split.file} is no part of the release: there is nothing to hold it against"]
     return [
         f"the paper counts {split.published_samples:,} samples and {split.published_clusters:,} distinct "
-        f"pictures: {'the same' if split.as_published else 'not the same'}",
+        f"images: {'the same' if split.as_published else 'not the same'}",
         f"{split.file} {'is' if split.released else 'differs from'} the pinned release",
     ]
 
@@ -175,6 +175,6 @@ def _list_faults(found: Check) -> None:
 
 def _print_faults(kind: str, faults: list[Fault]) -> None:
     for fault in faults[:SHOWN]:
-        print(f"{kind}: {fault.picture} ({', '.join(fault.samples)}): {fault.problem}", file=sys.stderr)
+        print(f"{kind}: {fault.image} ({', '.join(fault.samples)}): {fault.problem}", file=sys.stderr)
     if len(faults) > SHOWN:
         print(f"{kind}: and {len(faults) - SHOWN:,} more", file=sys.stderr)

@@ -26,19 +26,19 @@ def _labels(found: Description) -> Table:
         Column("text", "label", "label"),
         Column("text", "value", "value"),
         Column("count", "samples", "samples"),
-        Column("count", "pictures", "pictures"),
+        Column("count", "images", "images"),
         Column("value", "% of the\nlabel's", "percent"),
     )
     shown = {label: values for label, values in found.labels.items() if len(values) <= MOST_VALUES}
     rows = tuple(
-        (label, value, share.samples, share.pictures, Value(share.percent))
+        (label, value, share.samples, share.images, Value(share.percent))
         for label, values in shown.items()
         for value, share in values.items()
     )
     splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
     notes = [
-        f"{found.samples:,} samples ({splits}), {found.pictures:,} different pictures",
-        *([f"{found.by_name:,} pictures could not be read, and count by name"] if found.by_name else []),
+        f"{found.samples:,} samples ({splits}), {found.images:,} different images",
+        *([f"{found.by_name:,} images could not be read, and count by name"] if found.by_name else []),
         *(
             f"not shown here: {label} with {len(values):,} values"
             for label, values in found.labels.items()

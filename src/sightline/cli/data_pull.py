@@ -1,4 +1,4 @@
-"""`sightline data pull`: the files of a data set, then the pictures that its records name by url."""
+"""`sightline data pull`: the files of a data set, then the images that its records name by url."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
         print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{there}")
         print(f"  paper: {pulled.paper}")
         print(f"  licence: {pulled.licence}")
-        if pulled.pictures is not None:
-            _print_pictures(pulled.pictures, pulled.folder)
-    for problem in pulled.pictures.unusable if pulled.pictures else ():
+        if pulled.images is not None:
+            _print_images(pulled.images, pulled.folder)
+    for problem in pulled.images.unusable if pulled.images else ():
         print(f"not taken: {problem}", file=sys.stderr)
 
 
-def _print_pictures(pictures: Collection, folder: str) -> None:
+def _print_images(images: Collection, folder: str) -> None:
     from sightline.report.terminal import show
 
     print(
-        f"  pictures: {pictures.wanted:,}, of which {pictures.there:,} were there, {pictures.fetched:,} were "
-        f"fetched, {len(pictures.missing):,} are missing"
+        f"  images: {images.wanted:,}, of which {images.there:,} were there, {images.fetched:,} were "
+        f"fetched, {len(images.missing):,} are missing"
     )
-    if pictures.missing:
+    if images.missing:
         print()
-        show([_missing(pictures, folder)])
+        show([_missing(images, folder)])
 
 
-def _missing(pictures: Collection, folder: str) -> Table:
-    """The missing pictures by the reason, the commonest first, with one url of each."""
+def _missing(images: Collection, folder: str) -> Table:
+    """The missing images by the reason, the commonest first, with one url of each."""
     from sightline.report.grid import Column, Table
 
-    named = ((f"{url}: {lost.detail}", lost.reason) for url, lost in pictures.missing.items())
+    named = ((f"{url}: {lost.detail}", lost.reason) for url, lost in images.missing.items())
     columns = (
         Column("text", "reason", "reason"),
-        Column("count", "pictures", "pictures"),
+        Column("count", "images", "images"),
         Column("text", "the first", "first"),
     )
     ordered = sorted(by_reason(named).items(), key=lambda item: -len(item[1]))
     rows = tuple((reason, len(urls), urls[0]) for reason, urls in ordered)
-    notes = (f"every one of them is listed in {folder}/pictures.json; the same command asks for them again",)
-    return Table("missing pictures", columns, rows, notes)
+    notes = (f"every one of them is listed in {folder}/images.json; the same command asks for them again",)
+    return Table("missing images", columns, rows, notes)

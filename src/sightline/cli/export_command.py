@@ -50,9 +50,9 @@ def execute(options: argparse.Namespace) -> int:
     """Write the file; what its layout cannot hold is said on standard error."""
     from sightline.errors import unknown_name
     from sightline.evaluation.prepare import data_of
-    from sightline.evaluation.spec import Spec
     from sightline.formats.export import LAYOUTS, export
     from sightline.formats.files import refuse_overwriting
+    from sightline.plan.spec import Spec
 
     if options.layout not in LAYOUTS:
         raise unknown_name("layout", options.layout, LAYOUTS)

@@ -14,7 +14,7 @@ EXAMPLE = """examples:
 
 FILE may be the released layouts of CODIS, ConTextual and II-Bench, lmms-eval's sample logs, VLMEvalKit's
 tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. Nothing is judged:
-`sightline score` does. What FILE itself says of its answers goes to --verdicts, for `--judge people:FILE`.
+`sightline score` does. What FILE itself says of its answers goes to --verdicts, for `--judge human:FILE`.
 Where FILE holds the answers of several models, they are written model by model, and `version` names it:
 `score --model NAME` takes those of one, `judge-report --task` all.
 """
@@ -51,15 +51,15 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the answers."""
+    from sightline.benchmarks.contextual.appendix_cases import contradicted
+    from sightline.benchmarks.contextual.formats import with_judgements
     from sightline.errors import UserError
-    from sightline.evaluation.imported import imported
-    from sightline.evaluation.spec import Spec, setting_of, variant_of
-    from sightline.formats.contextual import with_judgements
-    from sightline.formats.contextual_cases import contradicted
+    from sightline.evaluation.import_answers import imported
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
     from sightline.formats.read import only_of_model, read_predictions
     from sightline.formats.verdicts import write_verdicts
+    from sightline.plan.spec import Spec, setting_of, variant_of
     from sightline.registry import benchmark as find_benchmark
 
     out, file = Path(options.out), Path(options.file)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from sightline.cli.options import add_store, pairs
 
 if TYPE_CHECKING:
-    from sightline.evaluation.testimony import Testimony
+    from sightline.judging.judge_data import JudgeData
 
 EXAMPLE = """examples:
-  sightline judge-report results/a results/b --human people.jsonl
+  sightline judge-report results/a results/b --human human.jsonl
   sightline judge-report results/a --by scene --format markdown > judges.md
   sightline judge-report appendix_cases.jsonl --task contextual --data data/contextual --split val \\
       --set text_metrics=rouge_l,bertscore
 
 A results folder brings its answers, their text metrics, and the verdicts of all its judges, people among them
-(--judge people:FILE); so does the path of its verdicts.jsonl. Where answers are known, there is a table by
+(--judge human:FILE); so does the path of its verdicts.jsonl. Where answers are known, there is a table by
 responder and one by category. docs/judges.md says what each number is.
 """
 
@@ -32,7 +32,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="VERDICTS",
         help="results folders, verdicts.jsonl files, or (with --task) answers that carry verdicts",
     )
-    human = "verdicts of people: lines of targets, question, verdict, judge"
+    human = "verdicts of human: lines of targets, question, verdict, judge"
     add("--human", nargs="+", action="extend", default=[], metavar="FILE", help=human)
     add(
         "--task",
@@ -63,33 +63,33 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_tables
-    from sightline.evaluation.judge_report import judge_report
+    from sightline.judging.judge_report import judge_report
     from sightline.registry import plug_in
     from sightline.report.judges import judge_tables
 
     for file in options.plugin:
         plug_in(file)
-    testimony = _testimony(options)
-    tables = judge_tables(judge_report(testimony, _labels(options.by, testimony), seed=options.seed))
+    judge_data = _testimony(options)
+    tables = judge_tables(judge_report(judge_data, _labels(options.by, judge_data), seed=options.seed))
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
     return 0
 
 
-def _testimony(options: argparse.Namespace) -> Testimony:
+def _testimony(options: argparse.Namespace) -> JudgeData:
     """The testimony, its answers measured where --set asks for it."""
     from sightline.engine.store import Store
-    from sightline.evaluation.spec import Spec
-    from sightline.evaluation.testimony import read_testimony
-    from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
+    from sightline.judging.judge_data import read_judge_data
+    from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
+    from sightline.plan.spec import Spec
 
     spec = Spec(task=options.task, data=options.data, split=options.split)
     metrics = metrics_of(_chosen(options))
     if not metrics:
-        return read_testimony(options.verdicts, options.human, spec, partly=options.partly)
+        return read_judge_data(options.verdicts, options.human, spec, partly=options.partly)
     store = Store.open(options.store)
     try:
         texts = TextMeasures(identities_of(metrics), metrics.__getitem__, store, shown=not options.quiet)
-        return read_testimony(options.verdicts, options.human, spec, partly=options.partly, texts=texts)
+        return read_judge_data(options.verdicts, options.human, spec, partly=options.partly, texts=texts)
     finally:
         store.close()
 
@@ -97,7 +97,7 @@ def _testimony(options: argparse.Namespace) -> Testimony:
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
     """The options of the text metrics: defaults, then --set."""
     from sightline.benchmarks.text_metrics import TEXT_METRICS
-    from sightline.evaluation.spec import check_option
+    from sightline.plan.spec import check_option
 
     given = pairs(options.set, "--set")
     for name, value in given.items():
@@ -105,11 +105,11 @@ def _chosen(options: argparse.Namespace) -> dict[str, Any]:
     return {**{name: option.default for name, option in TEXT_METRICS.items()}, **given}
 
 
-def _labels(by: str | None, testimony: Testimony) -> list[str]:
+def _labels(by: str | None, judge_data: JudgeData) -> list[str]:
     """The label that has a table of its own: the one asked for, else category where there is one."""
     from sightline.errors import unknown_name
 
-    known = dict.fromkeys(name for item in testimony.items for name in item.labels)
+    known = dict.fromkeys(name for item in judge_data.items for name in item.labels)
     if by is not None and by not in known:
         raise unknown_name("label", by, known)
     return [by] if by is not None else [name for name in ("category",) if name in known]

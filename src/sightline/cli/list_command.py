@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    from sightline.evaluation.spec import Spec, effective
+    from sightline.plan.spec import Spec, effective
     from sightline.published import rows
     from sightline.registry import benchmark
 

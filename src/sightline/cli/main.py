@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import sightline
 from sightline.cli.pipe import stop_writing
-from sightline.errors import SurroundingsError, UserError, did_you_mean, unknown_name
+from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 
 COMMANDS = {
     "quickstart": "draw small data sets and run CODIS, II-Bench, ConTextual and MM-R3 on them",
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         stop_writing()
         return OK
-    except (SurroundingsError, OSError) as error:
+    except (EnvironmentFailedError, OSError) as error:
         return _stop(error, FAILED, debug)
     except Exception as error:
         return _stop(error, FAILED, debug, f"this should not happen ({error!r}); --debug shows where")
@@ -101,12 +101,12 @@ def _run(words: list[str]) -> int:
 def _parser(command: str, second: str) -> Parser:
     parser = Parser(
         prog="sightline",
-        description="Measures what multimodal models understand when one picture must be seen in different "
+        description="Measures what multimodal models understand when one image must be seen in different "
         "lights: another context (CODIS), wording, style or mask (MM-R3), text in it (ConTextual), a meaning "
         "behind it (II-Bench).",
         epilog="example: sightline run codis --model http://localhost:8000/v1#llava --data data/codis. "
         "Exit status: 0 done; 1 done, but some probes have no answer; 2 the call or its input is wrong; "
-        "3 the surroundings failed; 4 a budget is reached; 5 a condition of --fail-if holds; 130 interrupted",
+        "3 the environment failed; 4 a budget is reached; 5 a condition of --fail-if holds; 130 interrupted",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")

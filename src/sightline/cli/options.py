@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError
-from sightline.evaluation.spec import Spec
+from sightline.plan.spec import Spec
 
 if TYPE_CHECKING:
-    from sightline.engine.asking import Asking
+    from sightline.engine.client import Asking
 
 Group = argparse.ArgumentParser | argparse._ArgumentGroup
 
@@ -76,7 +76,7 @@ def chosen(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add_judging(group: Group) -> None:
-    judges = "rules (default), a model, or people:FILE; may repeat"
+    judges = "rules (default), a model, or human:FILE; may repeat"
     _add(group, "--judge", judges, action="append", metavar="SPEC")
     whose = "whose verdict counts where several judge: the first who decides, or the majority"
     _add(group, "--decide", whose, choices=("first", "majority"), default="first")
@@ -107,10 +107,10 @@ def add_model(group: Group, *, required: bool = True, presets: bool = False, sev
 
 
 def add_augmenting(group: Group, *, several: bool = False) -> None:
-    """What is told of pictures in their place; `several` says that more than one way may be named."""
+    """What is told of images in their place; `several` says that more than one way may be named."""
     from sightline.models.augmented import HOW
 
-    told = "tell pictures in words, and send none: their text (ocr), with its layout, and a caption"
+    told = "tell images in words, and send none: their text (ocr), with its layout, and a caption"
     ways: dict[str, Any] = {"metavar": "HOW[,HOW...]"} if several else {"choices": HOW}
     _add(group, "--augment", told + f" ({', '.join(HOW)})" * several, **ways)
     _add(group, "--captioner", "for layout+caption: the model that is asked for captions", metavar="SPEC")
@@ -163,7 +163,7 @@ def spec_of(options: argparse.Namespace, **more: Any) -> Spec:
 
 def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
     """Whom a builder asks, by what `add_asking` and `add_store` took."""
-    from sightline.engine.asking import Asking
+    from sightline.engine.client import Asking
     from sightline.registry import plug_in
 
     for file in options.plugin:

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sightline.errors import SurroundingsError
+from sightline.errors import EnvironmentFailedError
 
 
 @contextmanager
 def until_the_reader_leaves() -> Iterator[None]:
     """Print inside the block; where nobody reads on, the rest of the block is left out.
 
-    SurroundingsError where what is printed cannot be written, as to a full disk.
+    EnvironmentFailedError where what is printed cannot be written, as to a full disk.
     """
     try:
         yield
@@ -25,7 +25,7 @@ def until_the_reader_leaves() -> Iterator[None]:
         if error.filename is not None:
             raise
         stop_writing()
-        raise SurroundingsError(f"standard output: cannot be written: {error.strerror}") from None
+        raise EnvironmentFailedError(f"standard output: cannot be written: {error.strerror}") from None
 
 
 def stop_writing() -> None:

@@ -134,7 +134,7 @@ def _print_unanswered(evaluation: Evaluation) -> None:
         print(f"  and {result.errors - len(evaluation.unanswered)} more", file=sys.stderr)
     if evaluation.run is not None:
         print(
-            "the same command asks again what failed for a time or lacked its picture; --retry-errors asks"
+            "the same command asks again what failed for a time or lacked its image; --retry-errors asks"
             " the rest too",
             file=sys.stderr,
         )

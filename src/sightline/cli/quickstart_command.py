@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from sightline.evaluation.spec import Spec
+    from sightline.plan.spec import Spec
     from sightline.types import Result
 
 MODEL, CHANCE = "mini", "baseline/chance"
@@ -69,7 +69,7 @@ def execute(options: argparse.Namespace) -> int:
     models = list(dict.fromkeys((options.model or (MODEL if complete else CHANCE), CHANCE)))
     _check(folder, models, options.seed)
     layouts = "CODIS, II-Bench" + (", ConTextual and MM-R3" if complete else " and ConTextual")
-    _tell(f"drawing scenes in the layouts of {layouts} (not their pictures) into {folder / 'data'}")
+    _tell(f"drawing scenes in the layouts of {layouts} (not their images) into {folder / 'data'}")
     results: list[Result] = []
     status = 0
     for task in _draw(folder / "data", options.seed, mmr3=complete):
@@ -94,12 +94,12 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
     something else than an earlier quickstart."""
     from sightline.config import load_config
     from sightline.errors import UserError
-    from sightline.formats.drawn import is_drawn
+    from sightline.formats.synthetic_marker import is_synthetic
     from sightline.models.resolve import ModelOptions, resolve
 
     for model in models:
         resolve(model, ModelOptions(load_config(None), seed=seed))
-    drawn_before = any(map(is_drawn, folder.glob("data/*")))
+    drawn_before = any(map(is_synthetic, folder.glob("data/*")))
     if folder.is_dir() and any(folder.iterdir()) and not drawn_before:
         raise UserError(
             "holds something else than an earlier quickstart", file=folder, expected="a new folder for --out"
@@ -108,7 +108,7 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
 
 def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
     """Draw the data; the tasks that are run on them."""
-    from sightline.build.mini import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+    from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
 
     tasks = [
         Task("codis", draw_codis(folder / "codis", seed=seed), ("acc_p", "acc_q")),
@@ -124,7 +124,7 @@ def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
 
 
 def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
-    from sightline.evaluation.spec import Spec
+    from sightline.plan.spec import Spec
 
     name = f"{task.name}-{model}".replace("/", "-").replace(":", "-")
     return Spec(
@@ -140,7 +140,7 @@ def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
 
 def _next(folder: Path) -> Spec:
     """What to run after the quickstart: the first of its tasks, with another model."""
-    from sightline.evaluation.spec import Spec
+    from sightline.plan.spec import Spec
 
     return Spec(task="codis", model=ANOTHER_MODEL, data=str(folder / "data" / "codis"), out="results/llava")
 
@@ -156,7 +156,7 @@ def _shown(result: Result, task: Task) -> Result:
 
 def _command(spec: Spec) -> str:
     """The command line that does the same."""
-    from sightline.evaluation.spec import Spec
+    from sightline.plan.spec import Spec
 
     words = [_program(), "run", spec.task, "--model", spec.model, "--data", str(spec.data)]
     words += ["--store", spec.store] if spec.store != Spec(task="").store else []

@@ -15,8 +15,8 @@ from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
-    from sightline.evaluation.fail_if_value import Condition
     from sightline.report.varied import Measured
+    from sightline.results.fail_if_value import Condition
     from sightline.types import Result
 
 EXAMPLE = """examples:
@@ -55,10 +55,10 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
-    from sightline.evaluation.fail_if_value import check_metrics, conditions
-    from sightline.evaluation.rebuild import rebuild
+    from sightline.evaluation.recompute import rebuild
     from sightline.registry import plug_in
     from sightline.report.varied import measured
+    from sightline.results.fail_if_value import check_metrics, conditions
 
     for file in options.plugin:
         plug_in(file)
@@ -101,8 +101,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _failed(wanted: Sequence[Condition], results: Sequence[Result]) -> list[str]:
     """What is found of each condition that holds, of several results behind the name of its own."""
-    from sightline.evaluation.fail_if_value import failed
     from sightline.report.tables import run_names
+    from sightline.results.fail_if_value import failed
 
     names = [f"{name}: " for name in run_names(results)] if len(results) > 1 else [""]
     return [
@@ -188,7 +188,7 @@ def _task(body: dict[str, Any]) -> str:
 
 def _told(body: dict[str, Any]) -> dict[str, Any]:
     """The options of a run by name, those of its sampling first, where they say anything; of who read its
-    pictures `augment` tells enough."""
+    images `augment` tells enough."""
     options = body["description"]["options"]
     by = options.get("captioned_by") or {}
     found = {**(options.get("sampling") or {}), **options, "captioned_by": by.get("model", by.get("file"))}

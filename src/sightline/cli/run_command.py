@@ -25,7 +25,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--adapter", metavar="DIR", help="what `sightline adapter train` made: --model-arg adapter=DIR"
     )
-    add_augmenting(parser.add_argument_group("pictures in words"))
+    add_augmenting(parser.add_argument_group("images in words"))
     add_running(parser)
     parser.set_defaults(execute=execute)
 

@@ -38,7 +38,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature", metavar="T[,T...]", help="the same as --gen temperature=T[,T...]", default=None
     )
-    add_augmenting(parser.add_argument_group("pictures in words"), several=True)
+    add_augmenting(parser.add_argument_group("images in words"), several=True)
     add_running(parser)
     parser.add_argument(
         "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"

@@ -1,1 +1,1 @@
-"""The public data sets: fetched at a pinned revision, and checked picture by picture."""
+"""The public data sets: fetched at a pinned revision, and checked image by image."""

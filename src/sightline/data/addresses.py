@@ -1,4 +1,4 @@
-"""Which addresses pictures may be fetched from: http and https, and public hosts unless others are allowed.
+"""Which addresses images may be fetched from: http and https, and public hosts unless others are allowed.
 
 A data set's urls are other people's words. One that leads, by itself, by a name or by a redirect, into the
 network of whoever fetches it must not be followed: every address that a name stands for is looked at, and
@@ -16,7 +16,7 @@ from aiohttp.abc import ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
-from sightline.data.missed import Missed
+from sightline.data.errors import DownloadError
 
 SCHEMES = ("http", "https")
 
@@ -81,11 +81,11 @@ def parse(url: str) -> URL:
         parsed = URL(url)
         host = parsed.host
     except ValueError as error:
-        raise Missed("address refused", f"this is no url: {error}") from None
+        raise DownloadError("address refused", f"this is no url: {error}") from None
     if parsed.scheme not in SCHEMES:
-        raise Missed("address refused", f"{parsed.scheme or 'no scheme'} is not http or https")
+        raise DownloadError("address refused", f"{parsed.scheme or 'no scheme'} is not http or https")
     if not host:
-        raise Missed("address refused", "it names no host")
+        raise DownloadError("address refused", "it names no host")
     return parsed.with_fragment(None)
 
 
@@ -96,14 +96,14 @@ def onward(url: URL, location: str) -> URL:
     URL('https://h/c.jpg')
     """
     if not location:
-        raise Missed("address refused", "a redirect that does not say where to")
+        raise DownloadError("address refused", "a redirect that does not say where to")
     try:
         target = url.join(URL(location))
     except ValueError as error:
-        raise Missed("address refused", f"a redirect to what is no url: {error}") from None
+        raise DownloadError("address refused", f"a redirect to what is no url: {error}") from None
     target = parse(str(target))
     if url.scheme == "https" and target.scheme != "https":
-        raise Missed("address refused", f"a redirect from https to {target}")
+        raise DownloadError("address refused", f"a redirect from https to {target}")
     return target
 
 

@@ -1,4 +1,4 @@
-"""Looks through a data folder: every record read, every picture decoded, everything counted."""
+"""Looks through a data folder: every record read, every image decoded, everything counted."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sightline.benchmarks.records import data_folder
 from sightline.data.pull import load
 from sightline.data.sources import Made, Records, Source
 from sightline.errors import unknown_name
-from sightline.pictures import BadPicture, decode, look
+from sightline.images import BadImage, decode, look
 from sightline.progress import progress
-from sightline.types import Picture, Sample
+from sightline.types import ImageRef, Sample
 
 THREADS = min(8, os.cpu_count() or 1)
 
 
 class Fault(Struct, frozen=True):
-    """A picture that cannot be used, the samples that show it, and what is wrong with it."""
+    """An image that cannot be used, the samples that show it, and what is wrong with it."""
 
-    picture: str
+    image: str
     samples: tuple[str, ...]
     problem: str
 
@@ -34,8 +34,8 @@ class Fault(Struct, frozen=True):
 class SplitCheck(Struct, frozen=True):
     """What a split holds.
 
-    `released`: the file of records is the pinned release, byte for byte. `pictures` counts files, `clusters`
-    pictures that differ in content; `cluster_sizes` maps a number of samples to the clusters that have so
+    `released`: the file of records is the pinned release, byte for byte. `images` counts files, `clusters`
+    images that differ in content; `cluster_sizes` maps a number of samples to the clusters that have so
     many, `labels` a label and its value to the samples that carry it. `same` lists files of equal content.
     `as_published`: samples and clusters are as many as the paper's. What is held against the release is None
     of a split that is no part of it.
@@ -45,7 +45,7 @@ class SplitCheck(Struct, frozen=True):
     file: str
     released: bool | None
     samples: int
-    pictures: int
+    images: int
     clusters: int
     published_samples: int | None
     published_clusters: int | None
@@ -67,12 +67,12 @@ class Check(Struct, frozen=True):
 
     @property
     def sound(self) -> bool:
-        """Whether every picture is there and can be decoded."""
+        """Whether every image is there and can be decoded."""
         return not any(split.missing or split.broken for split in self.splits)
 
 
 class _Seen(Struct, frozen=True):
-    """What became of a picture: whether it is there, the digest of a readable one, what is wrong with it."""
+    """What became of an image: whether it is there, the digest of a readable one, what is wrong with it."""
 
     there: bool
     digest: str
@@ -82,21 +82,19 @@ class _Seen(Struct, frozen=True):
 def check(source: Source, folder: Path | None, split: str | None = None, *, shown: bool = False) -> Check:
     """Look through the splits that a data folder holds, or through one of them.
 
-    Unreferenced files are looked for where the pictures of these splits lie. Raises UserError where there
+    Unreferenced files are looked for where the images of these splits lie. Raises UserError where there
     are no records, or one is wrong.
     """
     found = records_of(source, folder, split)
     place = data_folder(folder, source.name, found[0].name)
     samples = {records.split: load(source, place, records.split) for records in found}
-    pictures = {
-        picture.path: picture for each in samples.values() for one in each for picture in one.pictures
-    }
-    seen = _look_at_all(pictures, shown)
+    images = {image.path: image for each in samples.values() for one in each for image in one.images}
+    seen = _look_at_all(images, shown)
     return Check(
         benchmark=source.name,
         folder=str(place),
         splits=[_check_split(records, place, samples[records.split], seen) for records in found],
-        unreferenced=_unreferenced(place, pictures),
+        unreferenced=_unreferenced(place, images),
     )
 
 
@@ -115,29 +113,29 @@ def records_of(source: Source, folder: Path | None, split: str | None) -> list[R
     return there or list(source.splits[:1])
 
 
-def _look_at_all(pictures: Mapping[str, Picture], shown: bool) -> dict[str, _Seen]:
+def _look_at_all(images: Mapping[str, ImageRef], shown: bool) -> dict[str, _Seen]:
     seen = {}
     with (
         warnings.catch_warnings(),
-        progress("pictures", len(pictures), "pictures", shown=shown) as advance,
+        progress("images", len(images), "images", shown=shown) as advance,
         ThreadPoolExecutor(THREADS) as pool,
     ):
-        # Pillow warns of pictures that are large and still within our limits.
+        # Pillow warns of images that are large and still within our limits.
         warnings.simplefilter("ignore")
-        for path, one in zip(pictures, pool.map(_look_at, pictures.values()), strict=True):
+        for path, one in zip(images, pool.map(_look_at, images.values()), strict=True):
             seen[path] = one
             advance(1)
     return seen
 
 
-def _look_at(picture: Picture) -> _Seen:
-    there, digest = os.path.exists(picture.path), ""
+def _look_at(image: ImageRef) -> _Seen:
+    there, digest = os.path.exists(image.path), ""
     try:
-        file = look(picture, {})
+        file = look(image, {})
         digest = file.digest
         decode(file)
-    except BadPicture as error:
-        return _Seen(there, digest, str(error).removeprefix(f"{picture.path}: "))
+    except BadImage as error:
+        return _Seen(there, digest, str(error).removeprefix(f"{image.path}: "))
     return _Seen(there, digest)
 
 
@@ -146,16 +144,16 @@ def _check_split(
 ) -> SplitCheck:
     needed = defaultdict(list)
     for sample in samples:
-        for picture in sample.pictures:
-            needed[picture.path].append(sample.id)
+        for image in sample.images:
+            needed[image.path].append(sample.id)
     faults = {
         path: Fault(os.path.relpath(path, place), tuple(ids), seen[path].problem)
         for path, ids in needed.items()
         if seen[path].problem
     }
-    clusters = Counter(seen[one.pictures[0].path].digest or one.pictures[0].path for one in samples)
+    clusters = Counter(seen[one.images[0].path].digest or one.images[0].path for one in samples)
     release = records if isinstance(records, Records) else None
-    counts = (release.samples, release.pictures) if release else (None, None)
+    counts = (release.samples, release.images) if release else (None, None)
     return SplitCheck(
         split=records.split,
         file=records.name,
@@ -163,7 +161,7 @@ def _check_split(
         if release
         else None,
         samples=len(samples),
-        pictures=len(needed),
+        images=len(needed),
         clusters=len(clusters),
         published_samples=counts[0],
         published_clusters=counts[1],
@@ -194,9 +192,9 @@ def _same(digests: Mapping[str, str]) -> list[list[str]]:
     return [paths for paths in files.values() if len(paths) > 1]
 
 
-def _unreferenced(place: Path, pictures: Mapping[str, Picture]) -> list[str]:
-    """The files beside the pictures that are none of them."""
-    named = {os.path.normpath(path) for path in pictures}
+def _unreferenced(place: Path, images: Mapping[str, ImageRef]) -> list[str]:
+    """The files beside the images that are none of them."""
+    named = {os.path.normpath(path) for path in images}
     folders = {os.path.dirname(path) for path in named}
     inside = sorted(folder for folder in folders if Path(folder).is_dir() and place in Path(folder).parents)
     files = [os.path.join(folder, name) for folder in inside for name in sorted(os.listdir(folder))]

@@ -1,4 +1,4 @@
-"""What a data set is made of: how many samples and pictures carry which label, how long its texts are."""
+"""What a data set is made of: how many samples and images carry which label, how long its texts are."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from sightline.types import Sample
 
 
 class Share(Struct, frozen=True):
-    """How many samples, and how many different pictures, carry a value of a label. `percent` are the pictures
+    """How many samples, and how many different images, carry a value of a label. `percent` are the images
     of all that carry any value of it, those with several values counted under each."""
 
     samples: int
-    pictures: int
+    images: int
     percent: float
 
 
@@ -43,7 +43,7 @@ class Length(Struct, frozen=True):
 class Description(Struct, frozen=True):
     """What the splits of a data set are made of together; what stands in two of them counts once.
 
-    `splits` holds the samples of each, `pictures` the different pictures, `by_name` how many of those could
+    `splits` holds the samples of each, `images` the different images, `by_name` how many of those could
     not be read and count by their names, `labels` a label's values, `lengths` what kind of text is how long.
     """
 
@@ -51,7 +51,7 @@ class Description(Struct, frozen=True):
     folder: str
     splits: dict[str, int]
     samples: int
-    pictures: int
+    images: int
     by_name: int
     labels: dict[str, dict[str, Share]]
     lengths: dict[str, Length]
@@ -69,7 +69,7 @@ def describe(
     place = data_folder(folder, source.name, found[0].name)
     by_split = {records.split: load(source, place, records.split) for records in found}
     samples = _together(by_split.values())
-    pictures = _pictures(samples, shown)
+    images = _images(samples, shown)
     texts = _texts(samples)
     known = facts(source.name)
     if known.texts is not None:
@@ -81,23 +81,23 @@ def describe(
         folder=str(place),
         splits={name: len(each) for name, each in by_split.items()},
         samples=len(samples),
-        pictures=len(set(pictures)),
-        by_name=sum(picture.startswith("file ") for picture in set(pictures)),
-        labels=_labels(samples, pictures),
+        images=len(set(images)),
+        by_name=sum(image.startswith("file ") for image in set(images)),
+        labels=_labels(samples, images),
         lengths={kind: _length(some) for kind, some in texts.items() if some},
         verbs=count_verbs(texts["question"]) if known.commands else None,
     )
 
 
 def _together(splits: Iterable[Sequence[Sample]]) -> list[Sample]:
-    """The samples of all splits, those with the same question about the same picture once, with the answer
+    """The samples of all splits, those with the same question about the same image once, with the answer
     where any of them has it (ConTextual's val stands in its test)."""
     found: dict[object, Sample] = {}
     for samples in splits:
         # Within one split two samples are two, whatever they ask.
         times: Counter[object] = Counter()
         for sample in samples:
-            asked = (tuple(picture.path for picture in sample.pictures), sample.question)
+            asked = (tuple(image.path for image in sample.images), sample.question)
             times[asked] += 1
             known = found.get((asked, times[asked]))
             if known is None or not known.references:
@@ -105,24 +105,24 @@ def _together(splits: Iterable[Sequence[Sample]]) -> list[Sample]:
     return list(found.values())
 
 
-def _pictures(samples: Sequence[Sample], shown: bool) -> list[str]:
-    """What tells the picture of each sample from all others: its content, else its name."""
+def _images(samples: Sequence[Sample], shown: bool) -> list[str]:
+    """What tells the image of each sample from all others: its content, else its name."""
     names = []
-    with progress("pictures", len(samples), "pictures", shown=shown) as advance:
+    with progress("images", len(samples), "images", shown=shown) as advance:
         for sample in samples:
             names.append(cluster_of(sample, look_at(sample)))
             advance(1)
     return names
 
 
-def _labels(samples: Sequence[Sample], pictures: Sequence[str]) -> dict[str, dict[str, Share]]:
+def _labels(samples: Sequence[Sample], images: Sequence[str]) -> dict[str, dict[str, Share]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     carriers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for sample, picture in zip(samples, pictures, strict=True):
+    for sample, image in zip(samples, images, strict=True):
         for label, value in sample.labels.items():
             for one in dict.fromkeys((value,) if isinstance(value, str) else value):
                 counts[label][one] += 1
-                carriers[label][one].add(picture)
+                carriers[label][one].add(image)
     return {label: _shares(counts[label], carriers[label]) for label in counts}
 
 

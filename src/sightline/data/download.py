@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import sightline
-from sightline.errors import SurroundingsError
+from sightline.errors import EnvironmentFailedError
 from sightline.progress import progress
 
 TIMEOUT_SECONDS = 60.0
@@ -35,7 +35,7 @@ def download(
     """Fetch `url` into `path`; what `path` holds already is not fetched again where the server allows that.
 
     Raises Refused where the server says no, redirects to anything but https or sends more than `limit`
-    bytes; SurroundingsError where it cannot be reached, or the connection breaks: `path` then keeps what
+    bytes; EnvironmentFailedError where it cannot be reached, or the connection breaks: `path` then keeps what
     came.
     """
     done = path.stat().st_size if path.exists() else 0
@@ -48,7 +48,7 @@ def download(
     except HTTPError as error:
         raise Refused(f"the server answers {error.code} {error.reason}") from None
     except URLError as error:
-        raise SurroundingsError(
+        raise EnvironmentFailedError(
             f"{url}: cannot be reached: {error.reason}; --from takes a file too"
         ) from None
     except (InvalidURL, UnicodeError) as error:
@@ -77,7 +77,9 @@ def _receive(response: HTTPResponse, url: str, path: Path, done: int, limit: int
     start = _start(response)
     if response.status == 206 and start != done:
         path.unlink()
-        raise SurroundingsError(f"{url}: sends another part than was asked for; the same command starts anew")
+        raise EnvironmentFailedError(
+            f"{url}: sends another part than was asked for; the same command starts anew"
+        )
     length = response.headers.get("Content-Length")
     total = start + int(length) if length and length.isdecimal() else None
     if (total or 0) > limit:
@@ -117,14 +119,14 @@ def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def unwritable(path: Path, error: OSError) -> SurroundingsError:
+def unwritable(path: Path, error: OSError) -> EnvironmentFailedError:
     """The error where the disk refuses to take a file."""
-    return SurroundingsError(f"{path}: cannot be written: {error.strerror or error}")
+    return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}")
 
 
-def _broken(url: str, path: Path, why: str) -> SurroundingsError:
+def _broken(url: str, path: Path, why: str) -> EnvironmentFailedError:
     goes_on = "; the same command goes on from there" if path.exists() else ""
-    return SurroundingsError(f"{url}: the connection broke: {why}{goes_on}")
+    return EnvironmentFailedError(f"{url}: the connection broke: {why}{goes_on}")
 
 
 class _OnlyToHttps(HTTPRedirectHandler):

@@ -1,4 +1,4 @@
-"""Fetches one picture by its url: few redirects, limits on time and size, nothing decompressed."""
+"""Fetches one image by its url: few redirects, limits on time and size, nothing decompressed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from yarl import URL
 
 import sightline
 from sightline.data.addresses import NotPublic, connector, onward, parse
-from sightline.data.missed import Missed
-from sightline.data.polite import Host, Manners
+from sightline.data.errors import DownloadError
+from sightline.data.host_throttle import Host, Manners
 from sightline.formats.stream import WholeFile
+from sightline.images import MAX_BYTES
 from sightline.models.reply import seconds_until
-from sightline.pictures import MAX_BYTES
 
 PIECE = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses that speak of the moment, not of the picture."""
+"""Statuses that speak of the moment, not of the image."""
 
 
 class Limits(Struct, frozen=True):
     """How long, how large, how often: seconds, bytes and counts.
 
-    `silence` is how long a server may say nothing, `total` how long a picture may take with its redirects;
-    `attempts` are those at one picture, `at_once` pictures.
+    `silence` is how long a server may say nothing, `total` how long an image may take with its redirects;
+    `attempts` are those at one image, `at_once` images.
     """
 
     connect: float = 15.0
@@ -43,7 +43,7 @@ class Limits(Struct, frozen=True):
 
 
 class Fetcher:
-    """Fetches pictures by their urls, from public addresses only unless `private` ones are allowed too.
+    """Fetches images by their urls, from public addresses only unless `private` ones are allowed too.
 
     A proxy that the environment names is not used: it would look names up itself, unchecked.
     """
@@ -60,7 +60,7 @@ class Fetcher:
             headers={
                 "User-Agent": f"sightline/{sightline.__version__}",
                 "Accept": "image/*",
-                # A picture is compressed already. What comes compressed all the same is never unpacked.
+                # An image is compressed already. What comes compressed all the same is never unpacked.
                 "Accept-Encoding": "identity",
             },
             auto_decompress=False,
@@ -76,14 +76,14 @@ class Fetcher:
     async def fetch(self, url: str, path: Path) -> str:
         """Fetch what `url` leads to into `path`, whole or not at all; returns the media type it is given.
 
-        Missed where it is not to be had, SurroundingsError where the disk refuses.
+        Missed where it is not to be had, EnvironmentFailedError where the disk refuses.
         """
         attempts = self._limits.attempts
         while True:
             attempts -= 1
             try:
                 return await self._follow(parse(url), path)
-            except Missed as missed:
+            except DownloadError as missed:
                 if not missed.passing or not attempts:
                     raise
 
@@ -101,7 +101,7 @@ class Fetcher:
             if isinstance(found, str):
                 return found
             target = found
-        raise Missed("too many redirects", f"more than {self._limits.redirects}, the last to {target}")
+        raise DownloadError("too many redirects", f"more than {self._limits.redirects}, the last to {target}")
 
     async def _ask(self, host: Host, target: URL, path: Path, seconds: float) -> URL | str:
         """One call: where it leads on, or the media type of what is in `path` then."""
@@ -111,7 +111,7 @@ class Fetcher:
         try:
             async with self._session.get(target, allow_redirects=False, timeout=timeout) as response:
                 found = await self._read(target, response, path)
-        except Missed as error:
+        except DownloadError as error:
             missed = error
         except (aiohttp.ClientError, OSError) as error:
             missed = self._told(error)
@@ -128,7 +128,7 @@ class Fetcher:
         if response.status in _REDIRECTS:
             return onward(target, response.headers.get("Location", ""))
         if response.status != 200:
-            raise Missed(
+            raise DownloadError(
                 f"HTTP {response.status}",
                 response.reason or "no word why",
                 passing=response.status in _PASSING,
@@ -136,9 +136,11 @@ class Fetcher:
             )
         coding = response.headers.get("Content-Encoding", "identity")
         if coding.strip().lower() not in ("", "identity"):
-            raise Missed("compressed", f"sent as {coding}, which was not asked for")
+            raise DownloadError("compressed", f"sent as {coding}, which was not asked for")
         if (response.content_length or 0) > self._limits.bytes:
-            raise Missed("too large", f"{response.content_length:,} bytes, more than {self._limits.bytes:,}")
+            raise DownloadError(
+                "too large", f"{response.content_length:,} bytes, more than {self._limits.bytes:,}"
+            )
         await self._store(response, path)
         return response.content_type
 
@@ -148,27 +150,29 @@ class Fetcher:
             async for piece in response.content.iter_chunked(PIECE):
                 size += len(piece)
                 if size > self._limits.bytes:
-                    raise Missed("too large", f"more than {self._limits.bytes:,} bytes")
+                    raise DownloadError("too large", f"more than {self._limits.bytes:,} bytes")
                 file.write(piece)
 
-    def _told(self, error: Exception) -> Missed:
-        """What a failed call says of the picture."""
+    def _told(self, error: Exception) -> DownloadError:
+        """What a failed call says of the image."""
         # Not every error of a connection has what it promises: that of a certificate lacks it.
         cause = getattr(error, "os_error", error)
         if isinstance(cause, NotPublic):
-            return Missed("address refused", str(cause))
+            return DownloadError("address refused", str(cause))
         if isinstance(error, aiohttp.InvalidURL):
-            return Missed("address refused", f"this is no url: {error}")
+            return DownloadError("address refused", f"this is no url: {error}")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return Missed("timed out", f"no connection within {self._limits.connect:g} s", passing=True)
+            return DownloadError(
+                "timed out", f"no connection within {self._limits.connect:g} s", passing=True
+            )
         if isinstance(error, aiohttp.SocketTimeoutError):
-            return Missed("timed out", f"nothing came for {self._limits.silence:g} s", passing=True)
+            return DownloadError("timed out", f"nothing came for {self._limits.silence:g} s", passing=True)
         if isinstance(error, TimeoutError):
-            return Missed("timed out", f"not whole within {self._limits.total:g} s", passing=True)
+            return DownloadError("timed out", f"not whole within {self._limits.total:g} s", passing=True)
         if isinstance(error, aiohttp.ClientSSLError):
-            return Missed("no connection", f"no certificate to trust: {cause}")
+            return DownloadError("no connection", f"no certificate to trust: {cause}")
         if isinstance(error, aiohttp.ClientConnectorError):
-            return Missed("no connection", str(cause), passing=True)
+            return DownloadError("no connection", str(cause), passing=True)
         if isinstance(error, aiohttp.ClientResponseError):
-            return Missed("no valid HTTP", error.message.partition("\n")[0])
-        return Missed("connection broke", str(error) or type(error).__name__, passing=True)
+            return DownloadError("no valid HTTP", error.message.partition("\n")[0])
+        return DownloadError("connection broke", str(error) or type(error).__name__, passing=True)

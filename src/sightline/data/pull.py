@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sightline.benchmarks.base import defaults
+from sightline.benchmarks.contextual.folder import image_path
 from sightline.data.download import Refused, download
 from sightline.data.sources import Source
 from sightline.data.unpack import unpack
-from sightline.errors import SurroundingsError, UserError
-from sightline.formats.contextual_folder import picture_path
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import read_bytes
 from sightline.formats.tables import read_table, table_rows
-from sightline.pictures import BadPicture, look
+from sightline.images import BadImage, look
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Pulled(Struct, frozen=True):
     """What was pulled, and where from; `fetched`: not all files were there already.
 
-    `pictures` is what became of those that the records name by url, None where they name none.
+    `images` is what became of those that the records name by url, None where they name none.
     """
 
     folder: str
@@ -40,18 +40,18 @@ class Pulled(Struct, frozen=True):
     paper: str
     licence: str
     fetched: bool
-    pictures: Collection | None
+    images: Collection | None
 
 
 def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, shown: bool) -> Pulled:
-    """Put the data set into `to`, its pictures too; errors as `pull` and `data.collect.collect`."""
+    """Put the data set into `to`, its images too; errors as `pull` and `data.collect.collect`."""
     folder, fetched = pull(source, to, origin=origin, shown=shown)
-    pictures = None
+    images = None
     if source.links:
         from sightline.data.collect import collect
 
         beside = Path(origin) if origin is not None and Path(origin).is_dir() else None
-        pictures = collect(links(source, folder), folder, beside=beside, private=private, shown=shown)
+        images = collect(links(source, folder), folder, beside=beside, private=private, shown=shown)
     return Pulled(
         folder=str(folder),
         repository=source.repository,
@@ -59,16 +59,16 @@ def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, s
         paper=source.paper,
         licence=source.licence,
         fetched=fetched,
-        pictures=pictures,
+        images=images,
     )
 
 
 def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = False) -> tuple[Path, bool]:
     """Put the data set into `to`/NAME; returns that folder, and whether anything had to be fetched for it.
 
-    `origin` is another place of the archive: a file, or an http(s) address; of a data set without pictures in
+    `origin` is another place of the archive: a file, or an http(s) address; of a data set without images in
     its repository it may be a folder that holds its files. Raises UserError where it is not that of the
-    pinned revision, or where another folder is in the way; SurroundingsError where the public archive cannot
+    pinned revision, or where another folder is in the way; EnvironmentFailedError where the public archive cannot
     be had or the disk refuses. A download that broke off is gone on with.
     """
     target = to / source.name
@@ -77,7 +77,7 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
     made = not to.exists()
     try:
         _make(to)
-        if origin is not None and not source.pictures and Path(origin).is_dir():
+        if origin is not None and not source.images and Path(origin).is_dir():
             with _beside(target) as fresh:
                 _copy(source, Path(origin), fresh)
                 _finish(source, fresh, target)
@@ -95,12 +95,12 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
 
 
 def verify(source: Source, folder: Path) -> None:
-    """Raise Refused where the folder is not the release: files by digest, pictures that came with them."""
+    """Raise Refused where the folder is not the release: files by digest, images that came with them."""
     for file in source.contents:
         _compare(folder, file.path, file.accepted)
-    if source.pictures:
+    if source.images:
         for records in source.records:
-            _look_at_pictures(source, folder, records.split)
+            _look_at_images(source, folder, records.split)
 
 
 def load(source: Source, folder: Path, split: str) -> list[Sample]:
@@ -111,12 +111,12 @@ def load(source: Source, folder: Path, split: str) -> list[Sample]:
 
 
 def links(source: Source, folder: Path) -> dict[str, str]:
-    """The urls of the pictures that the records name, each once, and each picture's path in the folder."""
+    """The urls of the images that the records name, each once, and each image's path in the folder."""
     paths: dict[str, str] = {}
     for records in source.records:
         path = folder / records.name
         for _, record in table_rows(read_table(read_bytes(path), path), path):
-            paths.setdefault(record[source.links], picture_path(record[source.links]))
+            paths.setdefault(record[source.links], image_path(record[source.links]))
     return paths
 
 
@@ -160,18 +160,16 @@ def _is_there(target: Path, source: Source) -> bool:
     return True
 
 
-def _look_at_pictures(source: Source, folder: Path, split: str) -> None:
-    pictures = {
-        picture.path: picture for sample in load(source, folder, split) for picture in sample.pictures
-    }
+def _look_at_images(source: Source, folder: Path, split: str) -> None:
+    images = {image.path: image for sample in load(source, folder, split) for image in sample.images}
     bad = []
-    for picture in pictures.values():
+    for image in images.values():
         try:
-            look(picture, {})
-        except BadPicture as error:
+            look(image, {})
+        except BadImage as error:
             bad.append(str(error).removeprefix(f"{folder}/"))
     if bad:
-        raise Refused(f"{len(bad)} of {len(pictures)} pictures are missing or broken, first {bad[0]}")
+        raise Refused(f"{len(bad)} of {len(images)} images are missing or broken, first {bad[0]}")
 
 
 @contextlib.contextmanager
@@ -202,27 +200,27 @@ def _beside(target: Path) -> Iterator[Path]:
             fresh.mkdir()
             yield fresh
     except OSError as error:
-        raise SurroundingsError(f"{target}: cannot be written: {error.strerror or error}") from None
+        raise EnvironmentFailedError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SurroundingsError(f"{folder}: cannot be made: {error.strerror or error}") from None
+        raise EnvironmentFailedError(f"{folder}: cannot be made: {error.strerror or error}") from None
 
 
 def _rename(fresh: Path, target: Path) -> None:
     try:
         fresh.rename(target)
     except OSError as error:
-        raise SurroundingsError(f"{target}: cannot be put in place: {error.strerror or error}") from None
+        raise EnvironmentFailedError(f"{target}: cannot be put in place: {error.strerror or error}") from None
 
 
-def _refusal(source: Source, origin: str | None, reason: Refused) -> UserError | SurroundingsError:
+def _refusal(source: Source, origin: str | None, reason: Refused) -> UserError | EnvironmentFailedError:
     wanted = f"the .tar.gz of {source.repository} at {source.revision}"
-    if not source.pictures:
+    if not source.images:
         wanted += f", or a folder with {', '.join(file.name for file in source.contents)} of it"
     if origin is not None:
         return UserError(str(reason), file=origin, expected=wanted)
-    return SurroundingsError(f"{source.url}: {reason}; try again, or give {wanted} with --from")
+    return EnvironmentFailedError(f"{source.url}: {reason}; try again, or give {wanted} with --from")

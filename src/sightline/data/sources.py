@@ -8,14 +8,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sightline.benchmarks.contextual_data import SYNTHETIC
-from sightline.formats.contextual_folder import PICTURE, table_name
+from sightline.benchmarks.contextual.data import SYNTHETIC
+from sightline.benchmarks.contextual.folder import IMAGE, table_name
 
 
 class Records(Struct, frozen=True):
     """A released file of records: its place in the repository, its name in a data folder, its SHA-256.
 
-    `samples` and `pictures` (distinct by content) are the paper's counts for this split.
+    `samples` and `images` (distinct by content) are the paper's counts for this split.
     """
 
     split: str
@@ -23,7 +23,7 @@ class Records(Struct, frozen=True):
     name: str
     sha256: str
     samples: int
-    pictures: int
+    images: int
 
     @property
     def accepted(self) -> Mapping[str, str]:
@@ -59,8 +59,8 @@ class File(Struct, frozen=True):
 class Source(Struct, frozen=True):
     """A public data set.
 
-    `pictures` is the repository's folder that becomes `images` of a data folder. Where the repository holds
-    no pictures, `links` may name the column of the records that says where each of them lies on the web.
+    `images` is the repository's folder that becomes `images` of a data folder. Where the repository holds
+    no images, `links` may name the column of the records that says where each of them lies on the web.
     `made` are records that a data folder may hold though they are no part of the release.
     """
 
@@ -70,14 +70,14 @@ class Source(Struct, frozen=True):
     paper: str
     licence: str
     records: tuple[Records, ...] = ()
-    pictures: str = ""
+    images: str = ""
     links: str = ""
     files: tuple[File, ...] = ()
     made: tuple[Made, ...] = ()
 
     @property
     def contents(self) -> tuple[Records | File, ...]:
-        """The files that are taken out of the repository, its pictures aside."""
+        """The files that are taken out of the repository, its images aside."""
         return (*self.records, *self.files)
 
     @property
@@ -105,13 +105,13 @@ SOURCES: Mapping[str, Source] = {
                     name="data.json",
                     sha256="f7823ce5efea89912dc65ca5586ff0790fe75c2cf7e4d95fa854f57ebb325709",
                     samples=353,
-                    pictures=216,
+                    images=216,
                 ),
             ),
-            pictures="data/images",
+            images="data/images",
             paper="Luo et al. 2024, CODIS: Benchmarking Context-Dependent Visual Comprehension for "
             "Multimodal Large Language Models, arXiv:2402.13607",
-            licence="the repository's LICENSE is Apache-2.0; the pictures have no terms of their own",
+            licence="the repository's LICENSE is Apache-2.0; the images have no terms of their own",
         ),
         Source(
             name="iibench",
@@ -125,7 +125,7 @@ SOURCES: Mapping[str, Source] = {
                     name="test.json",
                     sha256="f267ee1a402aa971e1558e1ce071a1bd3b0efe01626cae3e927abab3063a65e1",
                     samples=1399,
-                    pictures=1187,
+                    images=1187,
                 ),
                 Records(
                     split="dev",
@@ -133,13 +133,13 @@ SOURCES: Mapping[str, Source] = {
                     name="dev.json",
                     sha256="c6852395e8212d949ff85317b2509522158745074d248d186e977bb26bf69bb7",
                     samples=35,
-                    pictures=35,
+                    images=35,
                 ),
             ),
-            pictures="images",
+            images="images",
             paper="Liu et al. 2024, II-Bench: An Image Implication Understanding Benchmark for Multimodal "
             "Large Language Models, arXiv:2406.05862",
-            licence="none is stated; the pictures come from third-party websites (Appendix B of the paper)",
+            licence="none is stated; the images come from third-party websites (Appendix B of the paper)",
         ),
         Source(
             name="contextual",
@@ -153,7 +153,7 @@ SOURCES: Mapping[str, Source] = {
                     name=table_name("test"),
                     sha256="428ec237bbedc69eed125a162269a9f60154391fb7c5b9c9c4db55500c050391",
                     samples=506,
-                    pictures=506,
+                    images=506,
                 ),
                 Records(
                     split="val",
@@ -161,14 +161,14 @@ SOURCES: Mapping[str, Source] = {
                     name=table_name("val"),
                     sha256="db5426b8a5c96537b88e34f1c7bbb606d57295190c1c74777653a220daf473e9",
                     samples=100,
-                    pictures=100,
+                    images=100,
                 ),
             ),
-            links=PICTURE,
+            links=IMAGE,
             made=(Made(SYNTHETIC, table_name(SYNTHETIC)),),
             paper="Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning "
             "in Large Multimodal Models, arXiv:2401.13311",
-            licence="none is stated; the pictures come from LAION-5B, Rico, Open WebText, InfographicVQA, "
+            licence="none is stated; the images come from LAION-5B, Rico, Open WebText, InfographicVQA, "
             "ST-VQA and ESTVQA (section 2.2 of the paper)",
         ),
     )
@@ -179,8 +179,8 @@ SOURCES: Mapping[str, Source] = {
 def differs_from_release(benchmark: str, folder: Path | None, split: str) -> bool:
     """Whether the table of this split in a data folder is another than the released one, by its SHA-256.
 
-    False where nothing was released to tell it from. Only of tables that name their pictures by url: where
-    the pictures came with the records, these name files, and copies of the release may name others.
+    False where nothing was released to tell it from. Only of tables that name their images by url: where
+    the images came with the records, these name files, and copies of the release may name others.
     """
     source = SOURCES.get(benchmark)
     if source is None or not source.links or folder is None:

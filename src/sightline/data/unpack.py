@@ -1,4 +1,4 @@
-"""Takes the records and pictures of a data set out of its repository's archive, and nothing else."""
+"""Takes the records and images of a data set out of its repository's archive, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from sightline.data.download import PIECE, Refused
 from sightline.data.sources import Source
-from sightline.errors import SurroundingsError
-from sightline.pictures import MAX_BYTES as MAX_FILE
+from sightline.errors import EnvironmentFailedError
+from sightline.images import MAX_BYTES as MAX_FILE
 
 MAX_TOTAL = 8 * 1024**3
 """Bytes of all members together, wanted or not."""
@@ -21,7 +21,7 @@ def unpack(archive: Path, source: Source, folder: Path) -> None:
     """Write the wanted members of a .tar.gz into `folder`, in the layout that benchmarks read.
 
     Raises Refused where the archive is broken, cut off or too large, or where a wanted member is no plain
-    file or leads out of the folder; SurroundingsError where the disk refuses.
+    file or leads out of the folder; EnvironmentFailedError where the disk refuses.
     """
     try:
         with gzip.open(archive) as content:
@@ -33,7 +33,7 @@ def unpack(archive: Path, source: Source, folder: Path) -> None:
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise Refused(f"the archive is broken or cut off ({error})") from None
     except OSError as error:
-        raise SurroundingsError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        raise EnvironmentFailedError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
 def _extract(members: tarfile.TarFile, source: Source, folder: Path) -> None:
@@ -62,8 +62,8 @@ def _place(name: str, source: Source) -> str | None:
     for file in source.contents:
         if path == file.path:
             return file.name
-    if not source.pictures or not path.startswith(f"{source.pictures}/"):
+    if not source.images or not path.startswith(f"{source.images}/"):
         return None
     if ".." in parts or parts[0] == "/":
         raise Refused(f"{name} leads out of the data folder")
-    return IMAGES + path.removeprefix(source.pictures)
+    return IMAGES + path.removeprefix(source.images)

@@ -1,4 +1,4 @@
-"""Captioning: pictures into words, by any model that takes pictures (CODIS, section 5.1)."""
+"""Captioning: images into words, by any model that takes images (CODIS, section 5.1)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from sightline.engine.asking import Asker
+from sightline.engine.client import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.prompts import load
-from sightline.types import Answer, Failure, Picture, PictureFile, user
+from sightline.types import Answer, Failure, ImageFile, ImageRef, user
 
 SAMPLING: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}
 """Unpublished in the paper."""
@@ -21,7 +21,7 @@ EMPTY = "the reply is empty"
 
 
 class Caption(Struct, frozen=True):
-    """What a picture shows, in one line; where there is no `text`, `missing` says why.
+    """What an image shows, in one line; where there is no `text`, `missing` says why.
 
     `cut` is whether the model was stopped by its token limit, `key` the reply's address in the store.
     """
@@ -33,62 +33,62 @@ class Caption(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """What captioning would ask: distinct pictures, requests to be sent, bytes of the pictures in them.
+    """What captioning would ask: distinct images, requests to be sent, bytes of the images in them.
 
-    `known` are the pictures about which nothing is to be asked, those with an empty reply among them.
+    `known` are the images about which nothing is to be asked, those with an empty reply among them.
     """
 
-    pictures: int
+    images: int
     known: int
     to_ask: int
-    picture_bytes: int
+    image_bytes: int
 
 
 class Captioner:
-    """A model that takes pictures, and the words in which it is asked for a caption."""
+    """A model that takes images, and the words in which it is asked for a caption."""
 
     def __init__(self, asker: Asker, prompt: str | None = None, *, again: bool = False) -> None:
-        """`prompt` is asked behind each picture (None: the words of prompts/sightline.toml); `again` says
-        that a picture whose replies were all empty is given one chance more.
+        """`prompt` is asked behind each image (None: the words of prompts/sightline.toml); `again` says
+        that an image whose replies were all empty is given one chance more.
 
-        Raises UserError where the model takes no pictures, or the prompt says nothing.
+        Raises UserError where the model takes no images, or the prompt says nothing.
         """
         self.prompt: str = load("sightline")["caption"]["text"] if prompt is None else prompt
         if not self.prompt.strip():
-            raise UserError("--prompt is empty", expected="what to ask about each picture")
-        if not asker.capabilities.pictures:
-            raise UserError("this model takes no pictures", expected="a --model that does")
+            raise UserError("--prompt is empty", expected="what to ask about each image")
+        if not asker.capabilities.images:
+            raise UserError("this model takes no images", expected="a --model that does")
         self._asker = asker
         self._again = again
 
     async def describe(
-        self, files: Iterable[PictureFile], store: Store, *, shown: bool = False
+        self, files: Iterable[ImageFile], store: Store, *, shown: bool = False
     ) -> dict[str, Caption]:
-        """A caption of each picture, or why it has none, by the picture's digest; what is known is not asked.
+        """A caption of each image, or why it has none, by the image's digest; what is known is not asked.
 
-        Raises UserError where the model cannot be used at all, SurroundingsError where the store fails.
+        Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
         Cancelled, it keeps everything answered so far.
         """
         distinct = {file.digest: file for file in files}
         await self._asker.ask(store, self._wanted(distinct, store), "captioning", shown=shown)
         return self.known(distinct.values(), store, stopped=self._asker.counts.stopped)
 
-    def known(self, files: Iterable[PictureFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
-        """What the store holds of each picture, by its digest; `stopped` is why asking ended early."""
+    def known(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
+        """What the store holds of each image, by its digest; `stopped` is why asking ended early."""
         distinct = {file.digest: file for file in files}
         return {digest: _read(one, stopped) for digest, one in self._standing(distinct, store).items()}
 
-    def estimate(self, files: Iterable[PictureFile], store: Store) -> Estimate:
+    def estimate(self, files: Iterable[ImageFile], store: Store) -> Estimate:
         """What `describe` would ask, by what the store holds; nothing is asked or written."""
         distinct = {file.digest: file for file in files}
         wanted = self._wanted(distinct, store)
         settled = self._asker.settled(store, wanted)
         sent = [keyed.request for keyed in wanted if keyed.request.key not in settled]
-        size = sum(file.stamp[0] for request in sent for file in request.pictures.values())
+        size = sum(file.stamp[0] for request in sent for file in request.images.values())
         return Estimate(len(distinct), len(distinct) - len(sent), len(sent), size)
 
-    def _wanted(self, distinct: Mapping[str, PictureFile], store: Store) -> list[Keyed]:
-        """The request that counts of each picture; the one behind an empty reply only where it is known, or
+    def _wanted(self, distinct: Mapping[str, ImageFile], store: Store) -> list[Keyed]:
+        """The request that counts of each image; the one behind an empty reply only where it is known, or
         is to be asked."""
         return [
             one.keyed
@@ -96,8 +96,8 @@ class Captioner:
             if one.keyed.request.draw == 0 or one.result is not None or self._again
         ]
 
-    def _standing(self, distinct: Mapping[str, PictureFile], store: Store) -> dict[str, _Standing]:
-        """Of each picture the request that counts: the first that has no empty reply."""
+    def _standing(self, distinct: Mapping[str, ImageFile], store: Store) -> dict[str, _Standing]:
+        """Of each image the request that counts: the first that has no empty reply."""
         found: dict[str, _Standing] = {}
         pending, draw = dict(distinct), 0
         while pending:
@@ -110,12 +110,12 @@ class Captioner:
             draw += 1
         return {digest: found[digest] for digest in distinct}
 
-    def _keyed(self, file: PictureFile, draw: int) -> Keyed:
-        return self._asker.keyed((user(Picture(file.path), self.prompt),), draw, [file])
+    def _keyed(self, file: ImageFile, draw: int) -> Keyed:
+        return self._asker.keyed((user(ImageRef(file.path), self.prompt),), draw, [file])
 
 
 class _Standing(NamedTuple):
-    """A request about a picture, and what came of it (None: nothing yet)."""
+    """A request about an image, and what came of it (None: nothing yet)."""
 
     keyed: Keyed
     result: Answer | Failure | None

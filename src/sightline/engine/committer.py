@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from sightline.engine.store import Entry, Store
-from sightline.errors import SurroundingsError
+from sightline.errors import EnvironmentFailedError
 
 GROUP = 64
 SECONDS = 0.05
@@ -52,7 +52,7 @@ class Committer:
             await asyncio.wait(self._writes)
         try:
             await self.run(self._store.release)
-        except SurroundingsError as error:
+        except EnvironmentFailedError as error:
             self.error = self.error or error
         finally:
             self._thread.shutdown()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.types import Message, PictureFile, Text
+from sightline.types import ImageFile, Message, Text
 
 KEY_VERSION = 1
 
@@ -16,7 +16,7 @@ KEY_VERSION = 1
 def canonical(
     identity: str,
     messages: tuple[Message, ...],
-    pictures: Mapping[str, PictureFile],
+    images: Mapping[str, ImageFile],
     sampling: Mapping[str, Any],
     draw: int = 0,
     fresh: str = "",
@@ -24,7 +24,7 @@ def canonical(
 ) -> bytes:
     """The canonical JSON of a request: sorted keys, no spaces, whole floats as integers.
 
-    Pictures enter by digest and transform, never by path. Retries, time-outs and credentials stay out.
+    Images enter by digest and transform, never by path. Retries, time-outs and credentials stay out.
     """
     body: dict[str, Any] = {
         "v": KEY_VERSION,
@@ -35,7 +35,7 @@ def canonical(
                 [
                     part.text
                     if isinstance(part, Text)
-                    else {"picture": pictures[part.path].digest, "transform": pictures[part.path].transform}
+                    else {"picture": images[part.path].digest, "transform": images[part.path].transform}
                     for part in message.parts
                 ],
             ]

@@ -122,7 +122,7 @@ class Runner:
         self._failing: dict[str, tuple[_Call, Failure]] = {}
 
     async def ask(self, requests: Iterable[Keyed]) -> None:
-        """Ask all that is not known. Raises SurroundingsError where the store fails.
+        """Ask all that is not known. Raises EnvironmentFailedError where the store fails.
 
         Ends early, with `counts.stopped` set, where the budget is spent or every host is gone. Cancelled,
         it keeps everything answered so far.

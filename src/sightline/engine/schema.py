@@ -87,8 +87,8 @@ verdicts = Table(
 )
 
 # What could be read anew from the files themselves; may be dropped at any time.
-pictures = Table(
-    "pictures",
+images = Table(
+    "images",
     metadata,
     Column("path", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),
@@ -103,7 +103,7 @@ vectors = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# What readers (OCR) found in pictures, as JSON: costs nothing but time too; may be dropped at any time.
+# What readers (OCR) found in images, as JSON: costs nothing but time too; may be dropped at any time.
 readings = Table(
     "readings",
     metadata,

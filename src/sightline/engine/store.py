@@ -21,8 +21,8 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
 from sightline.engine.connect import connect, display, prepare
-from sightline.errors import SurroundingsError, UserError
-from sightline.types import Answer, Failure, PictureFile, Verdict
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.types import Answer, Failure, ImageFile, Verdict
 
 _Name = TypeVar("_Name", str, bytes)
 
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """One open store. Its methods block shortly; they raise SurroundingsError where the store fails."""
+    """One open store. Its methods block shortly; they raise EnvironmentFailedError where the store fails."""
 
     def __init__(self, engine: Engine, name: str, clock: Callable[[], float] = time.time) -> None:
         self.name = name
@@ -223,27 +223,27 @@ class Store:
         for body in self._stream(schema.verdicts, run, schema.verdicts.c.id):
             yield msgspec.json.decode(body, type=Verdict)
 
-    # Pictures
+    # Images
 
-    def picture_files(self, paths: Sequence[str]) -> dict[str, PictureFile]:
-        """What was seen of these picture files before."""
-        found: dict[str, PictureFile] = {}
-        table = schema.pictures
+    def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
+        """What was seen of these image files before."""
+        found: dict[str, ImageFile] = {}
+        table = schema.images
         with self._read() as connection:
             for part in _parts(paths):
                 query = select(table.c.path, table.c.body).where(table.c.path.in_(part))
                 for path, body in connection.execute(query):
-                    found[path] = msgspec.json.decode(body, type=PictureFile)
+                    found[path] = msgspec.json.decode(body, type=ImageFile)
         return found
 
-    def add_picture_files(self, files: Sequence[PictureFile]) -> None:
-        """Remember what was seen of picture files."""
+    def add_image_files(self, files: Sequence[ImageFile]) -> None:
+        """Remember what was seen of image files."""
         rows = [{"path": file.path, "body": msgspec.json.encode(file)} for file in files]
         if rows:
             with self._write() as connection:
                 for part in _parts(sorted(file.path for file in files)):
-                    connection.execute(delete(schema.pictures).where(schema.pictures.c.path.in_(part)))
-                _insert_new(connection, schema.pictures, rows)
+                    connection.execute(delete(schema.images).where(schema.images.c.path.in_(part)))
+                _insert_new(connection, schema.images, rows)
 
     # What costs nothing but time
 
@@ -257,7 +257,7 @@ class Store:
         self._add_bodies(schema.vectors, vectors)
 
     def readings(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The readings that are remembered under these keys (SHA-256 of reader and picture digest)."""
+        """The readings that are remembered under these keys (SHA-256 of reader and image digest)."""
         return self._bodies(schema.readings, keys)
 
     def add_readings(self, readings: Mapping[bytes, bytes]) -> None:
@@ -328,12 +328,12 @@ def _parts(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:
 
 @contextlib.contextmanager
 def _failures(name: str) -> Iterator[None]:
-    """A database that fails is a failure of the surroundings, told without the statement or its values."""
+    """A database that fails is a failure of the environment, told without the statement or its values."""
     try:
         yield
     except DBAPIError as error:
         reason = " ".join(str(error.orig).split())
-        raise SurroundingsError(
+        raise EnvironmentFailedError(
             f"the store {name} failed: {reason}. Everything committed before is kept; "
             "make room or repair the disk, then run the same command again"
         ) from None

@@ -1,4 +1,4 @@
-"""Pictures told in words to a model that is not to see them: read, captioned, put in their place.
+"""Images told in words to a model that is not to see them: read, captioned, put in their place.
 
 The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1), on any benchmark.
 """
@@ -14,36 +14,36 @@ from typing import Any, NamedTuple
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.captions import read_captions
-from sightline.engine.asking import Asker, Asking
 from sightline.engine.captioning import SAMPLING, Captioner
-from sightline.engine.looking import looked_at
-from sightline.engine.readings import Reading, known_readings, readings
+from sightline.engine.client import Asker, Asking
+from sightline.engine.image_cache import looked_at
+from sightline.engine.ocr_cache import Reading, known_readings, readings
 from sightline.engine.runner import Counts
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.spec import Spec
+from sightline.images import BadImage
 from sightline.models.augmented import CAPTIONED, Augmented, How, InWords, text_of
 from sightline.models.base import Model
-from sightline.models.reader import Reader
+from sightline.models.ocr import Reader
 from sightline.models.replay import Replay
-from sightline.pictures import BadPicture
+from sightline.plan.spec import Spec
 from sightline.progress import progress
-from sightline.types import Picture, PictureFile, Sample
+from sightline.types import ImageFile, ImageRef, Sample
 
 CAPTIONS = f"--augment {CAPTIONED}"
 
 
 class CaptionFile(NamedTuple):
-    """Captions that are there already, by the names that `sightline build caption` gives pictures."""
+    """Captions that are there already, by the names that `sightline build caption` gives images."""
 
     path: str
     digest: str
     captions: Mapping[str, str]
 
-    def name_of(self, picture: Picture) -> str | None:
-        """The name under which the file holds a picture: its path in the data folder, or the longest end of
+    def name_of(self, image: ImageRef) -> str | None:
+        """The name under which the file holds an image: its path in the data folder, or the longest end of
         that; None where it holds no caption of it."""
-        path = os.path.relpath(picture.path, picture.root) if picture.root else picture.path
+        path = os.path.relpath(image.path, image.root) if image.root else image.path
         parts = Path(path).as_posix().split("/")
         ends = ("/".join(parts[start:]) for start in range(len(parts)))
         return next((end for end in ends if end in self.captions), None)
@@ -57,7 +57,7 @@ class Captioning(NamedTuple):
 
 
 class Augment(NamedTuple):
-    """How pictures are told: in which manner, read by whom, captioned by whom (where captions are told)."""
+    """How images are told: in which manner, read by whom, captioned by whom (where captions are told)."""
 
     how: How
     reader: Reader
@@ -75,7 +75,7 @@ class Augment(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """What is added to the identity of a model that is told of pictures so."""
+        """What is added to the identity of a model that is told of images so."""
         captions = self.captions
         said = f"with {self.how} by {self.reader.identity}"
         if isinstance(captions, Captioning):
@@ -91,14 +91,14 @@ class Augment(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """How many distinct pictures a run would read, and how many captions it would ask for."""
+    """How many distinct images a run would read, and how many captions it would ask for."""
 
     to_read: int
     to_caption: int
 
 
 def augment_of(spec: Spec, *, keyless: bool) -> Augment | None:
-    """How the evaluation tells its pictures; None where the model is shown them.
+    """How the evaluation tells its images; None where the model is shown them.
 
     Raises UserError where the options do not fit each other, or the reader is not installed.
     """
@@ -118,10 +118,10 @@ def augment_of(spec: Spec, *, keyless: bool) -> Augment | None:
     return Augment(spec.augment, _reader(), captions)
 
 
-def pictures_of(
+def images_of(
     benchmark: Benchmark, samples: Iterable[Sample], settings: Sequence[Mapping[str, Any]]
-) -> dict[str, Picture]:
-    """Every picture that is shown under any of these options, by its path."""
+) -> dict[str, ImageRef]:
+    """Every image that is shown under any of these options, by its path."""
     return {
         part.path: part
         for sample in samples
@@ -129,69 +129,69 @@ def pictures_of(
         for probe in benchmark.probes(sample, options)
         for message in probe.messages
         for part in message.parts
-        if isinstance(part, Picture)
+        if isinstance(part, ImageRef)
     }
 
 
-def refuse_nothing_to_tell(augment: Augment, model: Model, pictures: Mapping[str, Picture]) -> None:
-    """Raise UserError where there is no picture to be told, nobody to be told it, or no caption of any."""
+def refuse_nothing_to_tell(augment: Augment, model: Model, images: Mapping[str, ImageRef]) -> None:
+    """Raise UserError where there is no image to be told, nobody to be told it, or no caption of any."""
     if isinstance(model, Replay):
         raise UserError(
             f"--augment with {model.name}: its answers were given before, to whatever was asked then",
             expected="a model that is asked, or no --augment",
         )
-    if not pictures:
+    if not images:
         raise UserError(
-            "--augment tells pictures in words, and this setting shows none", expected="another one"
+            "--augment tells images in words, and this setting shows none", expected="another one"
         )
     if isinstance(augment.captions, CaptionFile):
         file = augment.captions
         found: dict[str, str] = {}
-        for path, picture in pictures.items():
-            name = file.name_of(picture)
+        for path, image in images.items():
+            name = file.name_of(image)
             if name is not None and found.setdefault(name, path) != path:
-                what = f"stands for two pictures, {found[name]} and {path}"
+                what = f"stands for two images, {found[name]} and {path}"
                 expected = "names that hold the folders too"
                 raise UserError(what, file=file.path, record=name, expected=expected)
         if not found:
             raise UserError(
-                "holds no caption of any picture that is shown",
+                "holds no caption of any image that is shown",
                 file=file.path,
                 found=next(iter(file.captions), None),
-                expected=f"a name such as {next(iter(pictures.values())).path}",
+                expected=f"a name such as {next(iter(images.values())).path}",
             )
 
 
 async def in_words(
-    augment: Augment, pictures: Mapping[str, Picture], store: Store, *, shown: bool
+    augment: Augment, images: Mapping[str, ImageRef], store: Store, *, shown: bool
 ) -> Augmented:
-    """The pictures in words: each is read, and a caption asked for, where that is not known.
+    """The images in words: each is read, and a caption asked for, where that is not known.
 
-    Raises UserError where reader or captioner cannot be used at all, SurroundingsError where the store fails.
+    Raises UserError where reader or captioner cannot be used at all, EnvironmentFailedError where the store fails.
     Cancelled, it keeps everything read and answered so far.
     """
-    files = looked_at(pictures, store, records=True)
-    good = [file for file in files.values() if isinstance(file, PictureFile)]
+    files = looked_at(images, store, records=True)
+    good = [file for file in files.values() if isinstance(file, ImageFile)]
     read = await _read(good, augment.reader, store, shown=shown)
-    said: dict[str, str | BadPicture] = {}
+    said: dict[str, str | BadImage] = {}
     if isinstance(augment.captions, Captioning):
         found = await augment.captions.captioner.describe(good, store, shown=shown)
         said = {
-            digest: one.text or BadPicture(f"has no caption: {one.missing}") for digest, one in found.items()
+            digest: one.text or BadImage(f"has no caption: {one.missing}") for digest, one in found.items()
         }
-    return _augmented(augment, pictures, files, read, said)
+    return _augmented(augment, images, files, read, said)
 
 
 def known_in_words(
-    augment: Augment, pictures: Mapping[str, Picture], store: Store
+    augment: Augment, images: Mapping[str, ImageRef], store: Store
 ) -> tuple[Augmented, Unknown]:
-    """The pictures in words as far as the store knows them, with a stand-in for what it does not; nothing is
+    """The images in words as far as the store knows them, with a stand-in for what it does not; nothing is
     read, asked or written."""
-    files = looked_at(pictures, store, records=False)
-    good = {file.digest: file for file in files.values() if isinstance(file, PictureFile)}
+    files = looked_at(images, store, records=False)
+    good = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
     known = known_readings(good.values(), augment.reader, store)
     read: dict[str, Reading | None] = {digest: known.get((digest, "")) for digest in good}
-    said: dict[str, str | BadPicture] = {}
+    said: dict[str, str | BadImage] = {}
     if isinstance(augment.captions, Captioning):
         found = augment.captions.captioner.known(good.values(), store)
         said = {digest: one.text or f"(a caption of {digest})" for digest, one in found.items()}
@@ -201,17 +201,17 @@ def known_in_words(
         if isinstance(augment.captions, Captioning)
         else 0,
     )
-    return _augmented(augment, pictures, files, read, said), unknown
+    return _augmented(augment, images, files, read, said), unknown
 
 
 async def _read(
-    files: Sequence[PictureFile], reader: Reader, store: Store, *, shown: bool
+    files: Sequence[ImageFile], reader: Reader, store: Store, *, shown: bool
 ) -> dict[str, Reading | None]:
-    """What stands in each picture by its digest, read in a thread: Ctrl-C waits for one picture at most."""
+    """What stands in each image by its digest, read in a thread: Ctrl-C waits for one image at most."""
     found: dict[str, Reading | None] = {}
     steps = readings(files, reader, store)
     distinct = len({file.digest for file in files})
-    with progress("reading pictures", distinct, "pictures", shown=shown) as advance:
+    with progress("reading images", distinct, "images", shown=shown) as advance:
         while (step := await asyncio.to_thread(lambda: next(steps, None))) is not None:
             (digest, _), words = step
             found[digest] = words
@@ -221,26 +221,26 @@ async def _read(
 
 def _augmented(
     augment: Augment,
-    pictures: Mapping[str, Picture],
-    files: Mapping[str, PictureFile | BadPicture],
+    images: Mapping[str, ImageRef],
+    files: Mapping[str, ImageFile | BadImage],
     read: Mapping[str, Reading | None],
-    said: Mapping[str, str | BadPicture],
+    said: Mapping[str, str | BadImage],
 ) -> Augmented:
-    """Every picture in words by its path, or why it cannot be told; `read` and `said` go by digest."""
-    told: dict[str, InWords | BadPicture] = {}
+    """Every image in words by its path, or why it cannot be told; `read` and `said` go by digest."""
+    told: dict[str, InWords | BadImage] = {}
     for path, file in files.items():
-        if isinstance(file, BadPicture):
+        if isinstance(file, BadImage):
             told[path] = file
             continue
         words, caption = read[file.digest], said.get(file.digest, "")
         if isinstance(augment.captions, CaptionFile):
-            name = augment.captions.name_of(pictures[path])
-            missing = BadPicture(f"has no caption in {augment.captions.path}")
+            name = augment.captions.name_of(images[path])
+            missing = BadImage(f"has no caption in {augment.captions.path}")
             caption = missing if name is None else augment.captions.captions[name]
-        if isinstance(words, BadPicture):
+        if isinstance(words, BadImage):
             told[path] = words
-        elif isinstance(caption, BadPicture):
-            told[path] = BadPicture(f"{path}: {caption}")
+        elif isinstance(caption, BadImage):
+            told[path] = BadImage(f"{path}: {caption}")
         else:
             text = f"(the text in {file.digest})" if words is None else text_of(words, augment.how)
             told[path] = InWords(text, caption)
@@ -265,8 +265,8 @@ def _captioning(spec: Spec, keyless: bool) -> Captioning:
         keyless=keyless,
     )
     asker = Asker(asking, SAMPLING)
-    if not asker.capabilities.pictures:
-        raise UserError(f"--captioner {spec.captioner} takes no pictures", expected="a model that does")
+    if not asker.capabilities.images:
+        raise UserError(f"--captioner {spec.captioner} takes no images", expected="a model that does")
     return Captioning(asker, Captioner(asker, again=spec.retry_errors))
 
 

@@ -11,8 +11,8 @@ from sightline.engine.runner import Keyed, is_settled
 from sightline.engine.store import Store
 from sightline.evaluation.augment import known_in_words
 from sightline.evaluation.prepare import prepare
-from sightline.evaluation.run import all_pictures, plan_of
-from sightline.evaluation.spec import Spec
+from sightline.evaluation.run import all_images, plan_of
+from sightline.plan.spec import Spec
 from sightline.types import Text
 
 CHARACTERS_PER_TOKEN = 4
@@ -25,8 +25,8 @@ class Estimate(Struct, frozen=True):
 
     Tokens are rough: four characters and 750 pixels a token, answers at their limit. Costs are by the
     prices in sightline.toml, None where there is none. Judges are not in it: what they cost depends on
-    the answers. Where pictures are told in words, `pictures_to_read` and `captions_to_ask` are what is to be
-    done for that, None else; captions are in no other number, and the words of pictures that were not read
+    the answers. Where images are told in words, `images_to_read` and `captions_to_ask` are what is to be
+    done for that, None else; captions are in no other number, and the words of images that were not read
     yet not among the tokens.
     """
 
@@ -34,12 +34,12 @@ class Estimate(Struct, frozen=True):
     requests: int
     already_known: int
     to_ask: int
-    broken_pictures: int
-    picture_bytes: int
+    broken_images: int
+    image_bytes: int
     prompt_tokens: int
     completion_tokens_at_most: int
     estimated_cost: float | None = None
-    pictures_to_read: int | None = None
+    images_to_read: int | None = None
     captions_to_ask: int | None = None
 
 
@@ -56,7 +56,7 @@ def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
         try:
             augmented, unknown = None, None
             if ready.augment is not None:
-                augmented, unknown = known_in_words(ready.augment, all_pictures(ready), store)
+                augmented, unknown = known_in_words(ready.augment, all_images(ready), store)
             probes, broken, asked = 0, 0, {}
             known = 0
             for chunk in plan_of(ready, store, augmented, records=False).chunks():
@@ -83,22 +83,22 @@ def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
         requests=len(asked),
         already_known=known,
         to_ask=to_ask,
-        broken_pictures=broken,
-        picture_bytes=sum(size for size, _ in asked.values()),
+        broken_images=broken,
+        image_bytes=sum(size for size, _ in asked.values()),
         prompt_tokens=prompt,
         completion_tokens_at_most=completion,
         estimated_cost=cost,
-        pictures_to_read=unknown.to_read if unknown else None,
+        images_to_read=unknown.to_read if unknown else None,
         captions_to_ask=unknown.to_caption if unknown else None,
     )
 
 
 def _size(keyed: Keyed) -> tuple[int, int]:
-    """Bytes of the pictures and rough tokens of one request."""
+    """Bytes of the images and rough tokens of one request."""
     request = keyed.request
     characters = sum(
         len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
     )
-    pixels = sum(file.width * file.height for file in request.pictures.values())
-    size = sum(file.stamp[0] for file in request.pictures.values())
+    pixels = sum(file.width * file.height for file in request.images.values())
+    size = sum(file.stamp[0] for file in request.images.values())
     return size, characters // CHARACTERS_PER_TOKEN + pixels // PIXELS_PER_TOKEN

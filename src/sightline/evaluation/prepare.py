@@ -14,33 +14,33 @@ from sightline.config import Config, load_config
 from sightline.data.sources import differs_from_release
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.agreements import NAMES as AGREEMENTS
-from sightline.evaluation.augment import Augment, augment_of, pictures_of, refuse_nothing_to_tell
-from sightline.evaluation.conclude import Description
-from sightline.evaluation.fail_if_value import Condition, check_metrics, conditions
-from sightline.evaluation.judges import (
+from sightline.evaluation.augment import Augment, augment_of, images_of, refuse_nothing_to_tell
+from sightline.formats.synthetic_marker import is_synthetic
+from sightline.judging.agreement import NAMES as AGREEMENTS
+from sightline.judging.judges import (
+    HumanJudge,
     Judge,
     ModelJudge,
-    People,
     Rules,
     deciding,
     judge_kind,
     refuse_unfit,
 )
-from sightline.evaluation.plan import choose, digest_of
-from sightline.evaluation.results import Folder
-from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
-from sightline.evaluation.spec import Options, Spec, effective, setting_of, split_of
-from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
-from sightline.formats.drawn import is_drawn
+from sightline.judging.similarity import Similarity, similarity, vector_scorer
+from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.models.base import Cautious, Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.models.text_metrics import TextMetric
+from sightline.plan.plan import choose, digest_of
+from sightline.plan.spec import Options, Spec, effective, setting_of, split_of
 from sightline.published import published
 from sightline.registry import benchmark as find_benchmark
+from sightline.results.aggregate import Description
+from sightline.results.fail_if_value import Condition, check_metrics, conditions
+from sightline.results.folder import Folder
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer
-from sightline.types import UNCHANGED, Picture, Sample
+from sightline.types import UNCHANGED, ImageRef, Sample
 
 
 class Prepared(NamedTuple):
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
     models: list[Model]
     augment: Augment | None
     judge_models: dict[str, list[Model]]
-    people: dict[str, People]
+    humans: dict[str, HumanJudge]
     embedder: Embedder | None
     texts: dict[str, TextMetric]
     config: Config
@@ -87,10 +87,10 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
         for judge in spec.judges
         if judge_kind(judge) == "model"
     }
-    people = {
-        judge: People.from_file(judge.removeprefix("people:"))
+    humans = {
+        judge: HumanJudge.from_file(judge.removeprefix("human:"))
         for judge in spec.judges
-        if judge_kind(judge) == "people"
+        if judge_kind(judge) == "human"
     }
     samples = benchmark.samples(data_of(spec), split, options.benchmark)
     chosen = choose(samples, spec.limit, spec.shuffle, spec.seed)
@@ -100,7 +100,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
         _refuse_nothing_to_ask(benchmark, chosen, options)
         _check_capabilities(benchmark, chosen, options, models[0], sees=augment is None)
         if augment is not None:
-            refuse_nothing_to_tell(augment, models[0], pictures_of(benchmark, chosen, [options.benchmark]))
+            refuse_nothing_to_tell(augment, models[0], images_of(benchmark, chosen, [options.benchmark]))
         _refuse_drawn_likelihood(options, spec)
     _check_sight(benchmark, options, judge_models)
     if spec.max_cost is not None:
@@ -118,7 +118,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
         models,
         augment,
         judge_models,
-        people,
+        humans,
         embedder,
         texts,
         config,
@@ -175,8 +175,8 @@ def make_judges(ready: Prepared) -> list[Judge]:
                     model.capabilities.limits,
                 )
             )
-        elif name in ready.people:
-            made.append(ready.people[name])
+        elif name in ready.humans:
+            made.append(ready.humans[name])
         else:
             made.append(Rules(ready.benchmark, ready.options.benchmark))
     return made
@@ -215,7 +215,7 @@ def describe(ready: Prepared) -> Description:
             "fresh": spec.fresh or None,
             **(ready.augment.options if ready.augment else {"augment": None}),
             "decide": spec.decide,
-            "drawn": is_drawn(data_of(spec)) or None,
+            "drawn": is_synthetic(data_of(spec)) or None,
             "own": differs_from_release(ready.benchmark.name, data_of(spec), ready.split) or None,
         },
         data_digest=digest_of(ready.samples),
@@ -227,7 +227,7 @@ def describe(ready: Prepared) -> Description:
 
 
 def _identity(ready: Prepared) -> str:
-    """Whose answers these are: the model's own, or those that it gives of pictures in words."""
+    """Whose answers these are: the model's own, or those that it gives of images in words."""
     if not ready.models:
         return ready.spec.model_id or ready.spec.model
     identity = ready.models[0].identity
@@ -246,7 +246,7 @@ def _cautions(ready: Prepared) -> list[str]:
     """What the model has to tell of the data before it is asked about it."""
     if not ready.models or not isinstance(ready.models[0], Cautious):
         return []
-    folders = {picture.root for sample in ready.samples for picture in sample.pictures if picture.root}
+    folders = {image.root for sample in ready.samples for image in sample.images if image.root}
     return [said for folder in sorted(folders) if (said := ready.models[0].caution(Path(folder)))]
 
 
@@ -273,12 +273,12 @@ def _check_prices(config: Config, models: Sequence[str]) -> None:
 
 
 def _check_sight(benchmark: Benchmark, options: Options, judges: Mapping[str, Sequence[Model]]) -> None:
-    """Raise UserError where a judge is to be shown pictures and takes none."""
+    """Raise UserError where a judge is to be shown images and takes none."""
     scorer = benchmark.scorer("correct", "model", options.benchmark)
     for name, models in judges.items():
-        if isinstance(scorer, ModelScorer) and scorer.sees and not models[0].capabilities.pictures:
+        if isinstance(scorer, ModelScorer) and scorer.sees and not models[0].capabilities.images:
             raise UserError(
-                f"the judge {name} takes no pictures", expected="one that does, or to judge by text"
+                f"the judge {name} takes no images", expected="one that does, or to judge by text"
             )
 
 
@@ -287,7 +287,7 @@ def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], opti
     probe = next(iter(benchmark.probes(samples[0], options.benchmark)))
     if not any(message.parts for message in probe.messages):
         raise UserError(
-            "there is nothing to ask: neither prompt nor picture",
+            "there is nothing to ask: neither prompt nor image",
             record=probe.sample,
             expected="the data in place of answers to them, or `sightline score`",
         )
@@ -296,14 +296,14 @@ def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], opti
 def _check_capabilities(
     benchmark: Benchmark, samples: Sequence[Sample], options: Options, model: Model, *, sees: bool
 ) -> None:
-    """Raise UserError where the model cannot take what is asked; `sees` is whether it is shown pictures."""
+    """Raise UserError where the model cannot take what is asked; `sees` is whether it is shown images."""
     probe = next(iter(benchmark.probes(samples[0], options.benchmark)))
-    shown = [part for message in probe.messages for part in message.parts if isinstance(part, Picture)]
-    pictures = len(shown) if sees else 0
-    if pictures and not model.capabilities.pictures:
-        raise UserError(f"{model.name} takes no pictures", expected="a setting without, or --augment")
-    if pictures > 1 and not model.capabilities.several_pictures:
-        raise UserError(f"{model.name} takes one picture a request", expected="a setting with one picture")
+    shown = [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
+    images = len(shown) if sees else 0
+    if images and not model.capabilities.images:
+        raise UserError(f"{model.name} takes no images", expected="a setting without, or --augment")
+    if images > 1 and not model.capabilities.several_images:
+        raise UserError(f"{model.name} takes one image a request", expected="a setting with one image")
     if options.benchmark.get("answer_by") == "likelihood" and not model.capabilities.likelihood:
         raise UserError(
             f"{model.name} does not say how likely an answer is",

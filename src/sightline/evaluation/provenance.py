@@ -9,7 +9,7 @@ from typing import Any
 from sightline.benchmarks.base import FILE, Benchmark
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
-from sightline.formats.ran import METRICS, ran_in
+from sightline.formats.run_metadata import METRICS, ran_in
 from sightline.types import UNCHANGED, Probe, Text
 
 

@@ -15,12 +15,7 @@ from sightline.engine.progress import Progress
 from sightline.engine.runner import Counts, Keyed, Runner
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.augment import in_words, pictures_of
-from sightline.evaluation.conclude import Description, conclude
-from sightline.evaluation.fail_if_value import failed
-from sightline.evaluation.groups import graded_partners, judge_requests, second_chances, unjudged
-from sightline.evaluation.judges import Judge
-from sightline.evaluation.plan import Part, Plan, Row, place
+from sightline.evaluation.augment import images_of, in_words
 from sightline.evaluation.prepare import (
     Prepared,
     data_of,
@@ -32,14 +27,19 @@ from sightline.evaluation.prepare import (
     similarity_of,
     text_measures_of,
 )
-from sightline.evaluation.results import Folder
-from sightline.evaluation.spec import Spec, effective
-from sightline.evaluation.text_metrics import identities_of
+from sightline.judging.groups import graded_partners, judge_requests, second_chances, unjudged
+from sightline.judging.judges import Judge
+from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
+from sightline.plan.plan import Part, Plan, Row, place
+from sightline.plan.spec import Spec, effective
 from sightline.published import attach
+from sightline.results.aggregate import Description, conclude
+from sightline.results.fail_if_value import failed
+from sightline.results.folder import Folder
 from sightline.scoring.scorer import ModelScorer
-from sightline.types import Group, MetricValue, Picture, Result
+from sightline.types import Group, ImageRef, MetricValue, Result
 
 STORE_ROWS = 256
 
@@ -89,7 +89,7 @@ class Evaluation(Struct, frozen=True):
 async def arun(spec: Spec, *, show_progress: bool = False) -> Evaluation:
     """Run an evaluation: ask what is not known, judge, conclude, write the results folder.
 
-    Raises UserError before the first call where anything is wrong, SurroundingsError where the store or a
+    Raises UserError before the first call where anything is wrong, EnvironmentFailedError where the store or a
     disk fails on the way. Cancelled, it keeps everything answered so far.
     """
     ready = prepare(spec)
@@ -110,7 +110,7 @@ async def arun(spec: Spec, *, show_progress: bool = False) -> Evaluation:
 def plan_of(
     ready: Prepared, store: Store, augmented: Augmented | None = None, *, records: bool = True
 ) -> Plan:
-    """The plan of an evaluation that was prepared; `augmented` are its pictures where they are told in words,
+    """The plan of an evaluation that was prepared; `augmented` are its images where they are told in words,
     `records` is whether it may write to the store."""
     spec, model = ready.spec, ready.models[0]
     part = Part(ready.setting, ready.options.benchmark, model.effective(ready.options.sampling))
@@ -132,10 +132,10 @@ def plan_of(
     )
 
 
-def all_pictures(ready: Prepared) -> dict[str, Picture]:
-    """Every picture that is shown, under the settings that metrics need too, by its path."""
+def all_images(ready: Prepared) -> dict[str, ImageRef]:
+    """Every image that is shown, under the settings that metrics need too, by its path."""
     settings = [ready.options.benchmark, *partner_options(ready).values()]
-    return pictures_of(ready.benchmark, ready.samples, settings)
+    return images_of(ready.benchmark, ready.samples, settings)
 
 
 async def _evaluate(
@@ -144,7 +144,7 @@ async def _evaluate(
     spec, benchmark = ready.spec, ready.benchmark
     augmented, captioning = None, Counts()
     if ready.augment is not None:
-        augmented = await in_words(ready.augment, all_pictures(ready), store, shown=show_progress)
+        augmented = await in_words(ready.augment, all_images(ready), store, shown=show_progress)
         captioning = ready.augment.counts
     plan = plan_of(ready, store, augmented)
     limiters = {
@@ -163,8 +163,8 @@ async def _evaluate(
     for _ in requests:
         pass
     judges = make_judges(ready)
-    for name, people in ready.people.items():
-        store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in people.verdicts])
+    for name, humans in ready.humans.items():
+        store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in humans.verdicts])
 
     def groups() -> Iterator[Group]:
         return unjudged(rows_of(store, run), store)

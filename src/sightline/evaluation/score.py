@@ -14,10 +14,6 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Counts
 from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.conclude import conclude
-from sightline.evaluation.fail_if_value import failed
-from sightline.evaluation.groups import unjudged
-from sightline.evaluation.plan import Row, evidence_of, grouped, held_against, row_of
 from sightline.evaluation.prepare import (
     Prepared,
     data_of,
@@ -29,16 +25,20 @@ from sightline.evaluation.prepare import (
     text_measures_of,
 )
 from sightline.evaluation.provenance import prompts_note, refuse_other_setting
-from sightline.evaluation.results import Folder
 from sightline.evaluation.run import Evaluation, ask_judges
-from sightline.evaluation.spec import Spec, setting_of
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
-from sightline.pictures import BadPicture
+from sightline.images import BadImage
+from sightline.judging.groups import unjudged
+from sightline.plan.plan import Row, evidence_of, grouped, held_against, row_of
+from sightline.plan.spec import Spec, setting_of
 from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
-from sightline.types import Answer, Failure, Group, PictureFile, Probe
+from sightline.results.aggregate import conclude
+from sightline.results.fail_if_value import failed
+from sightline.results.folder import Folder
+from sightline.types import Answer, Failure, Group, ImageFile, Probe
 
 Matched = Mapping[tuple[str, str, int], Prediction]
 
@@ -222,7 +222,7 @@ def _row(
     draw: int,
     cluster: str,
     answers: Read,
-    seen: Mapping[str, PictureFile | BadPicture],
+    seen: Mapping[str, ImageFile | BadImage],
 ) -> Row:
     prediction = setting.predictions.get((probe.sample, probe.variant, draw))
     if prediction is None:

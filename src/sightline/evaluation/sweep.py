@@ -15,18 +15,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.errors import SurroundingsError, UserError, unknown_name
+from sightline.errors import EnvironmentFailedError, UserError, unknown_name
 from sightline.evaluation.estimate import Estimate, estimate
 from sightline.evaluation.prepare import prepare
-from sightline.evaluation.results import Folder
 from sightline.evaluation.run import Evaluation, arun
-from sightline.evaluation.spec import Spec
 from sightline.formats.files import write_atomically
 from sightline.models.augmented import CAPTIONED, HOW
+from sightline.plan.spec import Spec
 from sightline.report.grid import Column, Table
 from sightline.report.markdown import markdown
 from sightline.report.pivot import pivot
 from sightline.report.varied import Measured, exact, place_of, short_names
+from sightline.results.folder import Folder
 from sightline.types import MetricValue, Result
 
 LONGEST_NAME = 100
@@ -115,7 +115,7 @@ def plan_sweep(
     """The points: every model with every combination of values, models changing slowest.
 
     `base` holds all that the points share, its `out` the folder of the whole sweep. An option with one
-    value is given to every point and not varied. `augments` are ways to tell pictures in words; captions go
+    value is given to every point and not varied. `augments` are ways to tell images in words; captions go
     to the points that take any. Raises UserError where something has no value, or the same one twice.
     """
     _check_values("--model", models)
@@ -157,7 +157,7 @@ async def asweep(
 
     `out` receives sweep.json and sweep.md, anew after every point. A point that fails does not stop the
     others. The budgets of the points are one budget of all: where it is reached, the rest is not run.
-    Raises UserError before the first call where anything is wrong with any point, SurroundingsError where
+    Raises UserError before the first call where anything is wrong with any point, EnvironmentFailedError where
     the store or a disk fails on the way.
     """
     for point in points:
@@ -262,7 +262,7 @@ def _write(sweep: Sweep) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SurroundingsError(f"{folder}: cannot be made: {error.strerror}") from None
+        raise EnvironmentFailedError(f"{folder}: cannot be made: {error.strerror}") from None
     told = msgspec.json.format(msgspec.json.encode(kept(sweep)), indent=1)
     write_atomically(folder / "sweep.json", [told, b"\n"])
     tables = [*(pivot(sweep.results) if sweep.results else []), _points_table(sweep)]
@@ -276,7 +276,7 @@ def _points_table(sweep: Sweep) -> Table:
 
 
 def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
-    """The spec with one of the ways to tell pictures in words, if there are any."""
+    """The spec with one of the ways to tell images in words, if there are any."""
     if augment is None:
         return spec
     if augment not in HOW:

@@ -1,7 +1,7 @@
 """Predictions made anywhere, read from their files; and results, written in the layouts that others read."""
 
-from sightline.formats.codis import write_codis
-from sightline.formats.iibench import write_iibench, write_iibench_submission
+from sightline.benchmarks.codis.formats import write_codis
+from sightline.benchmarks.iibench.formats import write_iibench, write_iibench_submission
 from sightline.formats.jsonl import read_outcomes, write_answers, write_plain
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sightline.benchmarks.codis.formats import HALVES, write_codis
+from sightline.benchmarks.contextual.formats import write_judgements, write_predictions
+from sightline.benchmarks.iibench.formats import write_iibench, write_iibench_submission
 from sightline.errors import UserError
-from sightline.formats.codis import HALVES, write_codis
-from sightline.formats.contextual import write_judgements, write_predictions
-from sightline.formats.iibench import write_iibench, write_iibench_submission
 from sightline.formats.jsonl import read_outcomes, write_plain
-from sightline.formats.ran import ran_in
 from sightline.formats.released import iibench_records, released_options
+from sightline.formats.run_metadata import ran_in
 from sightline.types import Outcome
 
 SPLITS = ("test", "dev")

@@ -75,7 +75,7 @@ def read_lines(path: Path, kind: type[T]) -> list[T]:
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
     """Write beside `path` first, then rename: readers see the old file or the whole new one.
 
-    SurroundingsError where the disk refuses; nothing is left behind then.
+    EnvironmentFailedError where the disk refuses; nothing is left behind then.
     """
     with WholeFile(path) as file:
         for piece in pieces:

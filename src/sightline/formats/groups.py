@@ -26,7 +26,7 @@ class GroupLine(Struct, frozen=True, omit_defaults=True):
     `group` names the thing that all lines of the group are about, `variant` the light in which it is seen.
     `images` are paths relative to the folder of the file, `prompt` is the text that is sent behind them.
     `question` is what a judge is told was asked ('' for the prompt), `references` are answers any of which
-    is right, `cluster` names what intervals resample ('' for the content of the first picture). `facts`
+    is right, `cluster` names what intervals resample ('' for the content of the first image). `facts`
     holds whatever else its maker wrote down (a box, a covered fraction).
     """
 
@@ -46,7 +46,7 @@ def read_groups(path: Path) -> list[GroupLine]:
     """The lines of a groups file, in its order.
 
     UserError that names the file, the line and the field where one is wrong: no group, no variant, neither
-    picture nor prompt, or a variant that a group has twice.
+    image nor prompt, or a variant that a group has twice.
     """
     lines = read_lines(path, GroupLine)
     if not lines:
@@ -85,7 +85,7 @@ def _check(line: GroupLine, number: int, path: Path) -> None:
     needed: Sequence[tuple[str, object, str]] = (
         ("group", line.group, "the group's id as text"),
         ("variant", line.variant, "the variant's name as text"),
-        ("prompt", line.prompt or line.images, "a prompt, pictures, or both"),
+        ("prompt", line.prompt or line.images, "a prompt, images, or both"),
     )
     for name, value, expected in needed:
         if not value:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct, field
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine
 
 JOURNAL = ".journal.jsonl"
@@ -34,7 +34,7 @@ class Journal:
     """The journal of a folder, held by one process at a time; its first line says what is being built.
 
     A line that a kill tore off is dropped, and so is all behind it. UserError where another process works
-    in the folder, which `option` names, SurroundingsError where the disk refuses.
+    in the folder, which `option` names, EnvironmentFailedError where the disk refuses.
     """
 
     def __init__(self, folder: Path, option: str = "--out") -> None:
@@ -131,8 +131,8 @@ class Journal:
         self._file.write(b"".join(line + b"\n" for line in lines))
         self._file.flush()
 
-    def _failed(self, error: OSError) -> SurroundingsError:
-        return SurroundingsError(f"{self._path}: cannot be written: {error.strerror or error}")
+    def _failed(self, error: OSError) -> EnvironmentFailedError:
+        return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}")
 
 
 def header_of(folder: Path) -> Any:

@@ -174,7 +174,7 @@ def _prediction(record: dict[str, Any], where: str, source: Source) -> Predictio
         question=optional_text(record.get("question"), "question", place),
         options=texts(record.get("options"), "options", place),
         labels=labels_of(record.get("labels"), "labels", place),
-        picture=optional_text(record.get("local_path"), "local_path", place),
+        image=optional_text(record.get("local_path"), "local_path", place),
         error=error,
         key=_key(record),
         finish_reason=optional_text(record.get("finish_reason"), "finish_reason", place),

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sightline.benchmarks.iibench.formats import asked, question_id
 from sightline.formats.files import Rows
-from sightline.formats.iibench import asked, question_id
 from sightline.formats.prediction import (
     Place,
     Prediction,
@@ -57,7 +57,7 @@ def _record(record: dict[str, Any], where: str, source: Source) -> list[Predicti
             draw=draw,
             question=question,
             options=options,
-            picture=next((e["local_path"] for e in said if isinstance(e.get("local_path"), str)), ""),
+            image=next((e["local_path"] for e in said if isinstance(e.get("local_path"), str)), ""),
         )
         for draw, response in enumerate(_responses(record, place))
     ]

@@ -15,7 +15,7 @@ from sightline.types import Labels, Usage, Verdict
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.
 
-    `question` and `options` are those shown to the model, in the order shown, `picture` its path and
+    `question` and `options` are those shown to the model, in the order shown, `image` its path and
     `prompt` the text sent, each empty where the file does not say it; so are `key`, `finish_reason`,
     `version` and `usage`, which our own answers.jsonl holds. `error` is the text of a recorded failed
     call; the response is then empty. `model` is whose answer it is, where a file holds those of several;
@@ -29,7 +29,7 @@ class Prediction(Struct, frozen=True):
     question: str = ""
     options: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
-    picture: str = ""
+    image: str = ""
     prompt: str = ""
     error: str | None = None
     key: str = ""

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from sightline.benchmarks.codis import formats as codis
+from sightline.benchmarks.contextual import formats as contextual
+from sightline.benchmarks.iibench import formats as iibench
 from sightline.errors import UserError, did_you_mean
-from sightline.formats import codis, contextual, iibench, jsonl, lmms_eval, vlmevalkit
+from sightline.formats import jsonl, lmms_eval, vlmevalkit
 from sightline.formats.files import Rows, json_rows, read_bytes
 from sightline.formats.prediction import Prediction, Source
 from sightline.formats.tables import read_table, table_rows

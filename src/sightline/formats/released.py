@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.formats.codis import write_codis
-from sightline.formats.contextual import write_judgements, write_predictions
+from sightline.benchmarks.codis.formats import write_codis
+from sightline.benchmarks.contextual.formats import write_judgements, write_predictions
+from sightline.benchmarks.iibench.formats import write_iibench, write_iibench_submission
 from sightline.formats.files import json_rows, read_bytes
-from sightline.formats.iibench import write_iibench, write_iibench_submission
 from sightline.types import Outcome
 
 RELEASED = ("predictions.json", "judgments.json", "predictions.jsonl", "submission.jsonl")

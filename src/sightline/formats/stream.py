@@ -10,19 +10,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sightline.errors import SurroundingsError
+from sightline.errors import EnvironmentFailedError
 
 
 class WholeFile:
     """Bytes are written to a file beside `path`, which takes its name when all went well.
 
-    SurroundingsError where the disk refuses; nothing is left behind then.
+    EnvironmentFailedError where the disk refuses; nothing is left behind then.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-        self._refused: SurroundingsError | None = None
+        self._refused: EnvironmentFailedError | None = None
 
     def __enter__(self) -> Self:
         """Open the file beside."""
@@ -78,8 +78,8 @@ class WholeFile:
     def flush(self) -> None:
         """Nothing: all is flushed at the end. Libraries that write to a file call it."""
 
-    def _failed(self, error: OSError) -> SurroundingsError:
-        return SurroundingsError(f"{self._path}: cannot be written: {error.strerror or error}")
+    def _failed(self, error: OSError) -> EnvironmentFailedError:
+        return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}")
 
 
 class LineFile:

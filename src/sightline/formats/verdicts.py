@@ -24,7 +24,7 @@ class WrittenLine(Struct, frozen=True, omit_defaults=True):
     question: str
     scorer: str
     judge: str
-    kind: Literal["rules", "model", "person"]
+    kind: Literal["rules", "model", "human"]
     draw: int
     verdict: VerdictName
     value: float | None
@@ -43,8 +43,8 @@ class ReadLine(Struct, frozen=True):
     question: str
     verdict: VerdictName
     judge: str
-    scorer: str = "people"
-    kind: Literal["rules", "model", "person"] = "person"
+    scorer: str = "human"
+    kind: Literal["rules", "model", "human"] = "human"
     draw: int = 0
     value: float | None = None
     raw: str = ""

@@ -2,7 +2,7 @@
 
 The layout is that of open-compass/VLMEvalKit vlmeval/inference.py (infer_data_job): the rows of the data
 set's TSV (docs/en/Development.md: `index`, `question`, options `A`, `B`, ..., `answer`, `image_path`, ...)
-without the picture, with `prediction`; vlmeval/smp/file.py (dump) writes them. A failed call is a
+without the image, with `prediction`; vlmeval/smp/file.py (dump) writes them. A failed call is a
 prediction that starts with 'Failed to obtain answer' (vlmeval/api/base.py, and inference.py under SKIP_ERR).
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any
 
+from sightline.benchmarks.iibench.formats import question_id
 from sightline.formats.files import Rows
-from sightline.formats.iibench import question_id
 from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, variant_of
 from sightline.scoring.options import LETTERS
 
@@ -21,7 +21,7 @@ LAYOUT = "VLMEvalKit's tables (index, prediction)"
 FAILED = "Failed to obtain answer"
 
 IDS = ("id", "sample", "index")
-PICTURES = ("local_path", "image_path")
+IMAGES = ("local_path", "image_path")
 
 
 def recognises(record: dict[str, Any], benchmark: str) -> bool:
@@ -33,7 +33,7 @@ def read(rows: Rows, source: Source) -> list[Prediction]:
     """One answer a row.
 
     `index` only counts rows, so for II-Bench the id is taken from the column `id`, `sample`, `index`,
-    `local_path` or `image_path`, whichever first says 'test-N' or 'dev-N', as such or as the picture's
+    `local_path` or `image_path`, whichever first says 'test-N' or 'dev-N', as such or as the image's
     name. Elsewhere it is `id`, else `sample`, else `index`; a benchmark with several probes a sample needs
     the column `variant`.
     """
@@ -54,7 +54,7 @@ def _prediction(record: dict[str, Any], where: str, source: Source) -> Predictio
         response="" if failed else prediction,
         question=optional_text(record.get("question"), "question", place),
         options=tuple(takewhile(bool, (_text(record, letter) for letter in LETTERS))),
-        picture=_text(record, "local_path") or _text(record, "image_path"),
+        image=_text(record, "local_path") or _text(record, "image_path"),
         error=prediction if failed else None,
     )
 
@@ -63,13 +63,13 @@ def _sample(record: dict[str, Any], place: Place, benchmark: str) -> str:
     if benchmark != "iibench":
         named = next((name for name in IDS if name in record), "index")
         return identifier(record.get(named), named, place)
-    sample = question_id(record.get(column) for column in IDS + PICTURES)
+    sample = question_id(record.get(column) for column in IDS + IMAGES)
     if sample is None:
         raise place.error(
             "does not say which question it answers",
             field="id",
             found=f"only index {record.get('index')}, a row of an unnamed split",
-            expected=f"'test-N' or 'dev-N' in one of the columns {', '.join(IDS + PICTURES)}",
+            expected=f"'test-N' or 'dev-N' in one of the columns {', '.join(IDS + IMAGES)}",
         )
     return sample
 

@@ -32,21 +32,21 @@ from msgspec import Struct, field
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
-from sightline.evaluation.conclude import Description, conclude
-from sightline.evaluation.groups import judge_requests, judged, second_chances, unjudged
-from sightline.evaluation.judges import Judge, ModelJudge, Results, Rules, judge_kind
-from sightline.evaluation.plan import Row, sample_at
-from sightline.evaluation.results import Folder
 from sightline.evaluation.score import Read
-from sightline.evaluation.similarity import Similarity, similarity, vector_scorer
-from sightline.evaluation.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.formats.prediction import Prediction
+from sightline.images import BadImage
+from sightline.judging.groups import judge_requests, judged, second_chances, unjudged
+from sightline.judging.judges import Judge, ModelJudge, Results, Rules, judge_kind
+from sightline.judging.similarity import Similarity, similarity, vector_scorer
+from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.models.embedder import embedder
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
-from sightline.pictures import BadPicture
+from sightline.plan.plan import Row, sample_at
 from sightline.registry import benchmark as find_benchmark
+from sightline.results.aggregate import Description, conclude
+from sightline.results.folder import Folder
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Answer, Case, Failure, Labels, Outcome, PictureFile, Request, Result, Verdict
+from sightline.types import Answer, Case, Failure, ImageFile, Labels, Outcome, Request, Result, Verdict
 
 NO_ANSWER = "the call failed, as the sample's error says"
 
@@ -57,7 +57,7 @@ class Member(Struct, frozen=True, omit_defaults=True):
     """The metadata of an inspect sample: a probe, the group it belongs to, and how many `members` that has.
 
     `place` is where the probe stands in the plan (`evaluation.plan.place`). `error` says why it could not be
-    asked; where `pooled`, all draws of a probe are one group. `evidence` are the pictures that a judge of an
+    asked; where `pooled`, all draws of a probe are one group. `evidence` are the images that a judge of an
     answer to it is shown.
     """
 
@@ -72,7 +72,7 @@ class Member(Struct, frozen=True, omit_defaults=True):
     options: tuple[str, ...] = ()
     pooled: bool = False
     error: str | None = None
-    evidence: tuple[PictureFile, ...] = ()
+    evidence: tuple[ImageFile, ...] = ()
 
     def row(self, draw: int, key: str) -> Row:
         """The row of one of its answers."""
@@ -189,10 +189,10 @@ def _result(state: TaskState, member: Member) -> Answer | Failure:
 
 async def _asked(model: Model, request: Request) -> Answer | Failure:
     try:
-        pictures = data_urls(request)
-    except BadPicture as error:
+        images = data_urls(request)
+    except BadImage as error:
         return Failure("permanent", str(error))
-    messages = chat_messages(request.messages, pictures)
+    messages = chat_messages(request.messages, images)
     config = generate_config(request.sampling, request.draw)
     return read_output(await model.generate(messages, config=config), str(model))
 

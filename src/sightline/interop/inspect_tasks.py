@@ -21,15 +21,15 @@ from rich.markup import escape
 
 from sightline.clusters import cluster_of, look_at
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.conclude import Description
-from sightline.evaluation.judges import judge_kind, refuse_unfit
-from sightline.evaluation.plan import digest_of, evidence_of, place
 from sightline.evaluation.prepare import Prepared, prepare
-from sightline.evaluation.spec import Spec
+from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, look, transform_for
 from sightline.interop.inspect_scores import Member, over_groups, verdict
+from sightline.judging.judges import judge_kind, refuse_unfit
 from sightline.models.inspect import chat_messages, generate_config
-from sightline.pictures import MEDIA_TYPES, BadPicture, PictureLimits, data_url, look, transform_for
-from sightline.types import Picture, PictureFile, Probe
+from sightline.plan.plan import digest_of, evidence_of, place
+from sightline.plan.spec import Spec
+from sightline.results.aggregate import Description
+from sightline.types import ImageFile, ImageRef, Probe
 
 SET = "set_"
 WORDS = ("data", "split", "seed", "store")
@@ -37,13 +37,13 @@ WORDS = ("data", "split", "seed", "store")
 
 @task
 def codis(**words: Any) -> Task:
-    """CODIS: one picture and one question under two contexts."""
+    """CODIS: one image and one question under two contexts."""
     return _task("codis", words)
 
 
 @task
 def iibench(**words: Any) -> Task:
-    """II-Bench: what a picture implies."""
+    """II-Bench: what an image implies."""
     return _task("iibench", words)
 
 
@@ -55,7 +55,7 @@ def mmr3(**words: Any) -> Task:
 
 @task
 def contextual(**words: Any) -> Task:
-    """ConTextual: instructions that take the text in a picture and what is around it."""
+    """ConTextual: instructions that take the text in an image and what is around it."""
     return _task("contextual", words)
 
 
@@ -67,7 +67,7 @@ def groups(file: str, **words: Any) -> Task:
 
 @solver
 def ask() -> Solver:
-    """Asks the model, unless a picture of the probe is broken."""
+    """Asks the model, unless an image of the probe is broken."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         return state if state.metadata.get("error") else await generate(state)
@@ -133,9 +133,9 @@ def _spec(benchmark: str, words: Mapping[str, Any]) -> Spec:
 
 def _refuse_unfit_judge(ready: Prepared, judge: str) -> None:
     """Raise UserError for a judge that cannot say which answers are right, or cannot be asked."""
-    if judge_kind(judge) == "people":
+    if judge_kind(judge) == "human":
         raise UserError(
-            "people do not judge while inspect runs", expected="sightline score --judge people:FILE"
+            "people do not judge while inspect runs", expected="sightline score --judge human:FILE"
         )
     refuse_unfit(ready.benchmark, (judge,))
     if ready.benchmark.scorer("correct", judge_kind(judge), ready.options.benchmark) is None:
@@ -161,14 +161,12 @@ def _samples(ready: Prepared) -> Iterator[Sample]:
             yield _sample(probe, cluster, place(number, position), len(probes), evidence_of(probe, seen))
 
 
-def _sample(
-    probe: Probe, cluster: str, where: int, members: int, evidence: tuple[PictureFile, ...]
-) -> Sample:
+def _sample(probe: Probe, cluster: str, where: int, members: int, evidence: tuple[ImageFile, ...]) -> Sample:
     shown: str | list[Any]
     error = None
     try:
-        shown = chat_messages(probe.messages, _pictures(probe))
-    except BadPicture as broken:
+        shown = chat_messages(probe.messages, _images(probe))
+    except BadImage as broken:
         shown, error = probe.question, str(broken)
     member = Member(
         group=probe.sample,
@@ -192,15 +190,15 @@ def _sample(
     )
 
 
-def _pictures(probe: Probe) -> dict[str, str]:
-    """What stands for each picture of a probe. Raises BadPicture."""
+def _images(probe: Probe) -> dict[str, str]:
+    """What stands for each image of a probe. Raises BadImage."""
     parts: Iterable[Any] = (part for message in probe.messages for part in message.parts)
-    return {part.path: _shown(look(part, {})) for part in parts if isinstance(part, Picture)}
+    return {part.path: _shown(look(part, {})) for part in parts if isinstance(part, ImageRef)}
 
 
-def _shown(file: PictureFile) -> str:
-    """The path of a picture, which inspect reads when it sends it; all of it where its name lies of it."""
-    made = transform_for(file, PictureLimits())
+def _shown(file: ImageFile) -> str:
+    """The path of an image, which inspect reads when it sends it; all of it where its name lies of it."""
+    made = transform_for(file, ImageLimits())
     told = mimetypes.guess_type(file.path, strict=False)[0]
     if not made and told == MEDIA_TYPES[file.format]:
         return os.path.abspath(file.path)

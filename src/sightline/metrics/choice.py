@@ -18,7 +18,7 @@ def accuracy(group: Group) -> Iterator[Term]:
 
 
 def leakage(group: Group) -> Iterator[Term]:
-    """1, 0 or -1: right with the picture less right without it, of 1 scored both times (II-Bench Table 6)."""
+    """1, 0 or -1: right with the image less right without it, of 1 scored both times (II-Bench Table 6)."""
     for shown, hidden in zip(group, group.partners.get("no-image", ()), strict=False):
         if shown.scored and hidden.scored:
             yield Term(shown.right - hidden.right, 1)

@@ -8,9 +8,9 @@ from itertools import combinations, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
 from sightline.scoring.containment import normalised
 from sightline.scoring.contrary import contrary
-from sightline.scoring.mask_words import names_colour, names_lines, names_shape
 from sightline.scoring.options import is_refusal
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import UNCHANGED, Group, Metric, Outcome, Term, Verdict

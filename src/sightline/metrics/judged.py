@@ -28,7 +28,7 @@ class Row(Struct, frozen=True):
     decided: int | None
 
 
-class People(Struct, frozen=True):
+class Humans(Struct, frozen=True):
     """The people: how many, the answers that they rated, and those that they split over evenly.
 
     `alpha` is Krippendorff's over all of them, `pairs` Cohen's kappa of every two, where they are few.
@@ -46,7 +46,7 @@ class JudgeReport(Struct, frozen=True):
     every other judge against it. `accepted` and `errors` are what people say of each responder's answers."""
 
     rows: list[Row]
-    people: People
+    humans: Humans
     best: str | None
     contrasts: list[tuple[str, Contrast]]
     accepted: list[MetricValue]

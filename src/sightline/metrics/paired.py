@@ -1,4 +1,4 @@
-"""Metrics of pairs: one picture and one question under two contexts (CODIS 3.3 and 4.2)."""
+"""Metrics of pairs: one image and one question under two contexts (CODIS 3.3 and 4.2)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def acc_q(pair: Group) -> Iterator[Term]:
         yield Term(sum(outcome.right for outcome in scored), len(scored))
 
 
-def acc_p_pictures(pair: Group) -> Iterator[Term]:
-    """acc_p of the same pair when its picture was shown, beside that with its caption (Table 5)."""
+def acc_p_images(pair: Group) -> Iterator[Term]:
+    """acc_p of the same pair when its image was shown, beside that with its caption (Table 5)."""
     yield from _both_right(pair.partners.get("default", ()))
 
 
@@ -74,9 +74,9 @@ def _both_right(pair: Sequence[Outcome]) -> Iterator[Term]:
 
 ACC_P = Metric("acc_p", acc_p, source="CODIS 3.3, Table 3", absent=NO_REFERENCE, whole=True)
 ACC_Q = Metric("acc_q", acc_q, source="CODIS 3.3, Table 3", absent=NO_REFERENCE)
-ACC_P_PICTURES = Metric(
-    "acc_p_pictures",
-    acc_p_pictures,
+ACC_P_IMAGES = Metric(
+    "acc_p_images",
+    acc_p_images,
     source="CODIS 5.1, Table 5",
     needs="default",
     absent=NO_REFERENCE,

@@ -1,6 +1,6 @@
 """Whether two runs differ by more than chance: tests on arrays of what changes within groups.
 
-ConTextual 3.3.1 compares models by the paired t test. Groups that share a picture are no independent
+ConTextual 3.3.1 compares models by the paired t test. Groups that share an image are no independent
 witnesses. That test and McNemar's do not see it; flipping whole clusters does, and is the test that
 decides. All p values are two-sided, 0-1.
 """

@@ -314,7 +314,7 @@ def _decided(group: Group, needs: str | None) -> Group:
     """The group without its undecided outcomes, nor those whose counterpart in a partner is undecided.
 
     Counterparts stand in the same place and answer the same variant (CODIS: the pair without its context);
-    where a partner holds something else, as the draws of one picture, each side leaves out its own.
+    where a partner holds something else, as the draws of one image, each side leaves out its own.
     """
     partner = group.partners.get(needs, ()) if needs else ()
     paired = [outcome.variant for outcome in group] == [outcome.variant for outcome in partner]

@@ -1,4 +1,4 @@
-"""Text in the place of pictures, for models that take none: what stands in them, and what they show.
+"""Text in the place of images, for models that take none: what stands in them, and what they show.
 
 The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1 and Appendix E).
 """
@@ -10,38 +10,38 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from sightline.images import BadImage
 from sightline.models.layout import layout_text, plain_text
-from sightline.models.reader import Word
-from sightline.pictures import BadPicture
+from sightline.models.ocr import Word
 from sightline.prompts import fill, load
-from sightline.types import Message, Part, Picture, Text
+from sightline.types import ImageRef, Message, Part, Text
 
 How = Literal["ocr", "layout", "layout+caption"]
 HOW: tuple[How, ...] = get_args(How)
 
 CAPTIONED: How = "layout+caption"
-"""The one that says what pictures show, too."""
+"""The one that says what images show, too."""
 
 
 class InWords(Struct, frozen=True):
-    """A picture in words: the text that stands in it, and what it shows ('' where that is not told)."""
+    """An image in words: the text that stands in it, and what it shows ('' where that is not told)."""
 
     text: str
     caption: str = ""
 
 
 class Augmented(Struct, frozen=True):
-    """Pictures in words by their paths, or why one cannot be told, and the prompts in which they are told."""
+    """Images in words by their paths, or why one cannot be told, and the prompts in which they are told."""
 
     how: How
-    pictures: Mapping[str, InWords | BadPicture]
+    images: Mapping[str, InWords | BadImage]
 
     def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The messages with no picture left in them; those that hold none are as they were.
+        """The messages with no image left in them; those that hold none are as they were.
 
-        What a turn says beside its pictures is its instruction. Raises BadPicture where one cannot be told.
+        What a turn says beside its images is its instruction. Raises BadImage where one cannot be told.
         """
-        places = [place for place, message in enumerate(messages) if _pictures(message.parts)]
+        places = [place for place, message in enumerate(messages) if _images(message.parts)]
         told = list(messages)
         for place in places:
             words = self._turn(messages[place].parts)
@@ -55,7 +55,7 @@ class Augmented(Struct, frozen=True):
         return tuple(told)
 
     def _turn(self, parts: Sequence[Part]) -> str:
-        shown = [self._in_words(picture) for picture in _pictures(parts)]
+        shown = [self._in_words(image) for image in _images(parts)]
         return fill(
             load("augment")[self.how]["turn"],
             instruction="\n".join(part.text for part in parts if isinstance(part, Text)).strip(),
@@ -63,24 +63,24 @@ class Augmented(Struct, frozen=True):
             caption=_each([one.caption for one in shown]),
         )
 
-    def _in_words(self, picture: Picture) -> InWords:
-        found = self.pictures[picture.path]
-        if isinstance(found, BadPicture):
+    def _in_words(self, image: ImageRef) -> InWords:
+        found = self.images[image.path]
+        if isinstance(found, BadImage):
             raise found
         return found
 
 
 def text_of(words: Iterable[Word], how: How) -> str:
-    """What was read in a picture as it is told: in reading order, or with its layout."""
+    """What was read in an image as it is told: in reading order, or with its layout."""
     return plain_text(words) if how == "ocr" else layout_text(words)
 
 
-def _pictures(parts: Iterable[Part]) -> list[Picture]:
-    return [part for part in parts if isinstance(part, Picture)]
+def _images(parts: Iterable[Part]) -> list[ImageRef]:
+    return [part for part in parts if isinstance(part, ImageRef)]
 
 
 def _each(texts: Sequence[str]) -> str:
-    """One text as it is; several under numbers, by which prompts speak of them (II-Bench: <Picture 1>)."""
+    """One text as it is; several under numbers, by which prompts speak of them (II-Bench: <Image 1>)."""
     if len(texts) == 1:
         return texts[0]
     return "\n".join(f"Picture {number}:\n{text}" for number, text in enumerate(texts, 1))

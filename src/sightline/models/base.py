@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 
-from sightline.pictures import PictureLimits
+from sightline.images import ImageLimits
 from sightline.types import Answer, Failure, Request
 
 
@@ -20,13 +20,13 @@ class Capabilities(Struct, frozen=True):
     a probe, whatever that shows.
     """
 
-    pictures: bool = True
-    several_pictures: bool = True
+    images: bool = True
+    several_images: bool = True
     system_role: bool = True
     seed: bool = True
     likelihood: bool = False
     replays: bool = False
-    limits: PictureLimits = PictureLimits()
+    limits: ImageLimits = ImageLimits()
 
 
 class Model(Protocol):

@@ -25,7 +25,7 @@ _ASKING = re.compile(f"{_OPEN.pattern}|{_YES_NO.pattern}", re.IGNORECASE)
 class Chance(Offline):
     """Guesses: a letter where options are listed, one of what the question offers, else yes or no.
 
-    The guess is a pure function of the request and `seed`; it never looks at a picture.
+    The guess is a pure function of the request and `seed`; it never looks at an image.
     """
 
     name = "baseline/chance"

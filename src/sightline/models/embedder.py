@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sightline.errors import SurroundingsError, UserError
-from sightline.models.quiet import without_bars
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.models.transformers_logging import without_bars
 from sightline.models.weights import cached_folder, digest_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit rows, shape (len(texts), dimensions), in the order of the texts; none of them is empty.
 
-        Raises UserError where the model cannot be loaded, SurroundingsError where it gives no vector of
+        Raises UserError where the model cannot be loaded, EnvironmentFailedError where it gives no vector of
         finite, positive length.
         """
         ...
@@ -104,7 +104,7 @@ class SentenceEmbedder:
         if not usable.all():
             text = texts[int(usable.argmin())]
             shown = text if len(text) <= 80 else text[:77] + "..."
-            raise SurroundingsError(
+            raise EnvironmentFailedError(
                 f"the embedder '{self.name}' gives no vector of finite, positive length for {shown!r}:"
                 " its weights are broken, or it does not work in single precision on this machine"
             )
@@ -210,7 +210,7 @@ def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 def _tokens(model: SentenceTransformer, texts: Sequence[str]) -> dict[str, Any] | None:
     """The tokens of each text, not padded; None for a model that wants more than that (a prompt before each
-    text, no transformer, pictures): it is left to the library."""
+    text, no transformer, images): it is left to the library."""
     is_text = type(model[0]).__name__ == "Transformer" and model.modalities == ["text"]
     if not is_text or model.default_prompt_name is not None or model.truncate_dim is not None:
         return None

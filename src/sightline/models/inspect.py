@@ -21,11 +21,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError, unknown_name
+from sightline.images import BadImage, ImageLimits, data_url
+from sightline.models.argument_checks import read_values
 from sightline.models.base import Capabilities
 from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
 from sightline.models.reply import failure_of_status
-from sightline.models.values import read_values
-from sightline.pictures import BadPicture, PictureLimits, data_url
 from sightline.types import Answer, Failure, Message, Request, Text, Usage
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _SHORTEST_KEY = 8
 
 
 class InspectArgs(Struct, frozen=True):
-    """`--model-arg` that are ours: seconds a call may take, and what pictures are sent."""
+    """`--model-arg` that are ours: seconds a call may take, and what images are sent."""
 
     timeout: Annotated[float, Meta(gt=0)] = 600.0
     max_side: Annotated[int, Meta(ge=0)] = 0
@@ -85,7 +85,7 @@ class InspectModel:
         named = addresses(model, passed)
         self.identity = identity_of(model, named, passed)
         self.host = host_of(model, named)
-        limits = PictureLimits(max_bytes=args.max_bytes, max_side=args.max_side)
+        limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
         self.capabilities = Capabilities(limits=limits)
         self._named = model
         self._passed = passed
@@ -139,10 +139,10 @@ class InspectModel:
     async def _ask(self, request: Request) -> Answer | Failure:
         assert self._provider is not None, "asked outside 'async with'"
         try:
-            pictures = await asyncio.to_thread(data_urls, request)
-        except BadPicture as error:
+            images = await asyncio.to_thread(data_urls, request)
+        except BadImage as error:
             return Failure("permanent", str(error))
-        messages = chat_messages(request.messages, pictures)
+        messages = chat_messages(request.messages, images)
         config = generate_config(request.sampling, request.draw)
         began = time.perf_counter()
         # In an empty context, not a copy of this one: inspect keeps all that was sent while a context lives,
@@ -228,8 +228,8 @@ def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfi
         raise UserError(f"--gen {wrong['loc'][0]}: {wrong['msg']}", found=wrong["input"]) from None
 
 
-def chat_messages(messages: Sequence[Message], pictures: Mapping[str, str]) -> list[ChatMessage]:
-    """Messages as inspect takes them; `pictures` maps the path of each picture to what stands for it."""
+def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> list[ChatMessage]:
+    """Messages as inspect takes them; `images` maps the path of each image to what stands for it."""
     from inspect_ai.model import (
         ChatMessageAssistant,
         ChatMessageSystem,
@@ -249,7 +249,7 @@ def chat_messages(messages: Sequence[Message], pictures: Mapping[str, str]) -> l
             case [Text(text)]:
                 return text
         return [
-            ContentText(text=part.text) if isinstance(part, Text) else ContentImage(image=pictures[part.path])
+            ContentText(text=part.text) if isinstance(part, Text) else ContentImage(image=images[part.path])
             for part in message.parts
         ]
 
@@ -294,8 +294,8 @@ def _usage(output: ModelOutput) -> Usage:
 
 
 def data_urls(request: Request) -> dict[str, str]:
-    """Each picture of a request, whole, by its path. Raises BadPicture where one cannot be read."""
-    return {path: data_url(file).decode() for path, file in request.pictures.items()}
+    """Each image of a request, whole, by its path. Raises BadImage where one cannot be read."""
+    return {path: data_url(file).decode() for path, file in request.images.items()}
 
 
 def _status(error: Exception) -> int | None:

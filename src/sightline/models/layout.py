@@ -1,8 +1,8 @@
-"""Layout: what was read in a picture as text, in reading order or with every line and column where it was.
+"""Layout: what was read in an image as text, in reading order or with every line and column where it was.
 
-ConTextual (Wadhawan et al. 2024, section 3.1) tells a text-only model what stands in a picture in both ways,
+ConTextual (Wadhawan et al. 2024, section 3.1) tells a text-only model what stands in an image in both ways,
 the second in the manner of the LATIN prompt (Wang et al. 2023): lines in their order, and spaces between the
-words of a line, so that what stands below one another in the picture does so in the text.
+words of a line, so that what stands below one another in the image does so in the text.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from sightline.models.reader import Word
+from sightline.models.ocr import Word
 
 WIDEST = 240
-"""Characters over which the widest picture is spread, so that small type in it costs no endless spaces."""
+"""Characters over which the widest image is spread, so that small type in it costs no endless spaces."""
 
 APART = 2
 """Widths of a character from which on two words of a line are parted by two spaces, as columns are."""
@@ -67,7 +67,7 @@ def plain_text(words: Iterable[Word]) -> str:
 
 
 def layout_text(words: Iterable[Word]) -> str:
-    """A line of text for each line, its words where they stand in the picture (Figures 18 and 19).
+    """A line of text for each line, its words where they stand in the image (Figures 18 and 19).
 
     Words that begin at the same x begin at the same character, and what begins further left by the width of
     a character begins at an earlier one; a space at least parts two words. The left margin is left out.
@@ -92,7 +92,7 @@ def _columns(lines: Sequence[Line]) -> dict[float, int]:
     """The character at which words begin, by the x at which they do.
 
     It grows with x, by the width of a character where nothing is in the way; where the words further left in
-    a line need more room than they have in the picture, it and all that follow move to the right.
+    a line need more room than they have in the image, it and all that follow move to the right.
     """
     before: dict[float, list[tuple[Word, int]]] = {}
     unit = _character_width(lines)

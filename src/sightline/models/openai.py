@@ -1,4 +1,4 @@
-"""OpenAI-compatible endpoints: chat completions with pictures as data URLs (OpenAI, vLLM, SGLang, Ollama)."""
+"""OpenAI-compatible endpoints: chat completions with images as data URLs (OpenAI, vLLM, SGLang, Ollama)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from sightline.errors import UserError
+from sightline.images import BadImage, ImageLimits, data_url
 from sightline.models.base import Capabilities
 from sightline.models.reply import failure_of_status, read_reply
-from sightline.pictures import BadPicture, PictureLimits, data_url
-from sightline.types import Answer, Failure, Message, PictureFile, Request, Text
+from sightline.types import Answer, Failure, ImageFile, Message, Request, Text
 
 if TYPE_CHECKING:
     import aiohttp
 
 INLINE_BYTES = 1024 * 1024
-"""Pictures up to this size are read on the event loop; a thread costs more than they do."""
+"""Images up to this size are read on the event loop; a thread costs more than they do."""
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -38,7 +38,7 @@ class OpenAICompatible:
     """One address that speaks the chat completions protocol.
 
     `key` is sent to this address only, and never kept of what comes back. `timeout` is in seconds, for a
-    whole call. `detail` is how closely OpenAI's models look at pictures.
+    whole call. `detail` is how closely OpenAI's models look at images.
     """
 
     batch_size = 1
@@ -54,13 +54,13 @@ class OpenAICompatible:
         key: str | None = None,
         proxy: str | None = None,
         timeout: float = 300.0,
-        limits: PictureLimits | None = None,
+        limits: ImageLimits | None = None,
         detail: str | None = None,
     ) -> None:
         self.name = name
         self.identity = identity
         self.model = model
-        self.capabilities = Capabilities(limits=limits or PictureLimits())
+        self.capabilities = Capabilities(limits=limits or ImageLimits())
         self._url = address.rstrip("/") + "/chat/completions"
         parts = urlsplit(address)
         self._hostname = parts.hostname or ""
@@ -77,7 +77,7 @@ class OpenAICompatible:
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """The options as this model takes them: thinking models get max_completion_tokens, no temperature.
 
-        `image_detail` goes with the pictures; it stands here because it decides what is asked.
+        `image_detail` goes with the images; it stands here because it decides what is asked.
         """
         wanted = dict(sampling)
         if self._detail is not None:
@@ -126,11 +126,11 @@ class OpenAICompatible:
         assert self._session is not None, "asked outside 'async with'"
         try:
             body = await self._body(request)
-        except BadPicture as error:
+        except BadImage as error:
             return Failure("permanent", str(error))
         began = time.perf_counter()
         try:
-            # A redirect is not followed: the key, and the pictures, go to the address that was named.
+            # A redirect is not followed: the key, and the images, go to the address that was named.
             async with self._session.post(self._url, data=body, allow_redirects=False) as response:
                 raw = await response.read()
                 status, retry_after = response.status, response.headers.get("Retry-After")
@@ -188,14 +188,14 @@ class OpenAICompatible:
             if isinstance(part, Text):
                 content.append({"type": "text", "text": part.text})
             else:
-                url: dict[str, Any] = {"url": await self._data_url(request.pictures[part.path])}
+                url: dict[str, Any] = {"url": await self._data_url(request.images[part.path])}
                 if _DETAIL in request.sampling:
                     url["detail"] = request.sampling[_DETAIL]
                 content.append({"type": "image_url", "image_url": url})
         return {"role": message.role, "content": content}
 
-    async def _data_url(self, file: PictureFile) -> msgspec.Raw:
-        """The picture as a JSON string; a re-encoded one is made once for all probes that share it."""
+    async def _data_url(self, file: ImageFile) -> msgspec.Raw:
+        """The image as a JSON string; a re-encoded one is made once for all probes that share it."""
         if not file.transform:
             if file.stamp[0] <= INLINE_BYTES:
                 return _encode(file)
@@ -209,7 +209,7 @@ class OpenAICompatible:
         return await asyncio.shield(task)
 
     async def _knock(self) -> None:
-        """Whether anything listens at all, before the first picture is read."""
+        """Whether anything listens at all, before the first image is read."""
         try:
             _, writer = await asyncio.wait_for(asyncio.open_connection(self._hostname, self._port), 10)
         except (OSError, TimeoutError) as error:
@@ -228,5 +228,5 @@ def _environment_proxy(hostname: str) -> bool:
     return bool(getproxies()) and not proxy_bypass(hostname)
 
 
-def _encode(file: PictureFile) -> msgspec.Raw:
+def _encode(file: ImageFile) -> msgspec.Raw:
     return msgspec.Raw(b'"%s"' % data_url(file))

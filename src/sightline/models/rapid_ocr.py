@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError
+from sightline.images import BadImage, read_image
 from sightline.models.layout import lines_of
-from sightline.models.reader import Word
+from sightline.models.ocr import Word
 from sightline.models.weights import digest_of
-from sightline.pictures import BadPicture, read_picture
-from sightline.types import PictureFile
+from sightline.types import ImageFile
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,7 +28,7 @@ PARTS = ("det", "cls", "rec")
 """The models, as their files are named: where words stand, which way up they are, what they say."""
 
 TALLEST, WIDEST = 8, 32
-"""Sides over sides of a picture from which on it is laid on a broader sheet: RapidOCR enlarges the short side
+"""Sides over sides of an image from which on it is laid on a broader sheet: RapidOCR enlarges the short side
 of one to 736 pixels, and the other with it."""
 
 _INSTALL = "pip install 'sightline[ocr]'"
@@ -37,13 +37,13 @@ _INSTALL = "pip install 'sightline[ocr]'"
 class RapidOcr:
     """Reads lines of printed words, Latin and Chinese ones above all; a pickle of it is small.
 
-    The engine is loaded where the first picture is read, once in each process.
+    The engine is loaded where the first image is read, once in each process.
     """
 
     name = PACKAGE
 
     def __init__(self, threads: int = 0) -> None:
-        """`threads` work at a picture (0: onnxruntime's own choice, all cores).
+        """`threads` work at an image (0: onnxruntime's own choice, all cores).
 
         Raises UserError where rapidocr or onnxruntime is missing, or holds no models.
         """
@@ -51,22 +51,22 @@ class RapidOcr:
             raise UserError(f"{threads} threads cannot read", expected="0 (all cores), or more")
         for package in (PACKAGE, "onnxruntime"):
             if find_spec(package) is None:
-                raise UserError(f"reading pictures needs {package}", expected=_INSTALL)
+                raise UserError(f"reading images needs {package}", expected=_INSTALL)
         version, self._weights = _packaged()
         folder = Path(self._weights[0]).parent
         digest = digest_of(folder, [Path(Path(path).name) for path in self._weights])
         self.identity = f"{PACKAGE} {version} {digest}"
         self._threads = threads
 
-    def read(self, picture: PictureFile) -> tuple[Word, ...]:
+    def read(self, image: ImageFile) -> tuple[Word, ...]:
         """The lines of words in reading order; none where nothing is written.
 
-        Raises BadPicture where the picture cannot be decoded or the engine stumbles over it, UserError where
-        the engine cannot be loaded or stumbles over any picture.
+        Raises BadImage where the image cannot be decoded or the engine stumbles over it, UserError where
+        the engine cannot be loaded or stumbles over any image.
         """
         import numpy as np
 
-        opened = read_picture(picture)
+        opened = read_image(image)
         # RapidOCR takes arrays as OpenCV holds them: blue, green, red.
         pixels = np.ascontiguousarray(np.asarray(_on_a_sheet(opened))[:, :, ::-1])
         engine = _engine(self._weights, self._threads)
@@ -74,7 +74,7 @@ class RapidOcr:
             words = _words(engine(pixels), *opened.size)
         except Exception as error:  # whatever onnxruntime, OpenCV or RapidOCR itself raises
             _check(engine)
-            raise BadPicture(f"{picture.path}: RapidOCR cannot read it ({_last_line(error)})") from None
+            raise BadImage(f"{image.path}: RapidOCR cannot read it ({_last_line(error)})") from None
         return tuple(word for line in lines_of(words) for word in line)
 
 
@@ -114,7 +114,7 @@ def _engine(weights: tuple[str, ...], threads: int) -> Any:
 
 
 def _check(engine: Any) -> None:
-    """Raise UserError where the engine cannot read a plain word: then no picture is to blame."""
+    """Raise UserError where the engine cannot read a plain word: then no image is to blame."""
     import numpy as np
     from PIL import Image, ImageDraw
 
@@ -123,7 +123,7 @@ def _check(engine: Any) -> None:
     try:
         engine(np.asarray(plain))
     except Exception as error:  # as in `read`
-        raise UserError(f"{PACKAGE} reads no picture: {_last_line(error)}", expected=_INSTALL) from None
+        raise UserError(f"{PACKAGE} reads no image: {_last_line(error)}", expected=_INSTALL) from None
 
 
 def _last_line(error: Exception) -> str:
@@ -131,7 +131,7 @@ def _last_line(error: Exception) -> str:
 
 
 def _on_a_sheet(image: Image) -> Image:
-    """The picture itself, or at the upper left of a white sheet that is no narrow strip."""
+    """The image itself, or at the upper left of a white sheet that is no narrow strip."""
     from PIL import Image
 
     width, height = image.size
@@ -144,7 +144,7 @@ def _on_a_sheet(image: Image) -> Image:
 
 
 def _words(found: Any, width: int, height: int) -> list[Word]:
-    """What the engine found, its four corners of each line as the upright box around them, in the picture."""
+    """What the engine found, its four corners of each line as the upright box around them, in the image."""
     if found.txts is None:
         return []
     words = []

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from sightline.config import Config, key_of
 from sightline.errors import UserError, unknown_name
+from sightline.images import ImageLimits
+from sightline.models.argument_checks import read_values
 from sightline.models.base import Model
 from sightline.models.baseline import Chance
 from sightline.models.launch import SGLANG, VLLM, Kind, launch
 from sightline.models.openai import OpenAICompatible
 from sightline.models.replay import Replay
 from sightline.models.served import Served
-from sightline.models.values import read_values
-from sightline.pictures import PictureLimits
 from sightline.registry import model_factory
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ModelOptions(Struct, frozen=True):
 
 
 class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for endpoints: seconds a call may take, what pictures they take, OpenAI's `detail`."""
+    """`--model-arg` for endpoints: seconds a call may take, what images they take, OpenAI's `detail`."""
 
     timeout: Annotated[float, Meta(gt=0)] = 300.0
     max_side: Annotated[int, Meta(ge=0)] = 0
@@ -189,7 +189,7 @@ def _at(
 
 
 def _client(address: str, model: str, args: EndpointArgs, **known: Any) -> OpenAICompatible:
-    limits = PictureLimits(max_bytes=args.max_bytes, max_side=args.max_side)
+    limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
     return OpenAICompatible(address, model, timeout=args.timeout, limits=limits, detail=args.detail, **known)
 
 

@@ -24,10 +24,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.models import guard
+from sightline.models import process_supervisor
 from sightline.models.launch import Launch
 from sightline.models.openai import OpenAICompatible
-from sightline.places import cache_folder
+from sightline.paths import cache_folder
 from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class ServerError(Exception):
 class Server:
     """A server process of ours at a free port of the loopback interface, and its log.
 
-    It has a guard for its parent (`guard.py`), which ends it, and all its group, when this process ends,
+    It has a guard for its parent (`process_supervisor.py`), which ends it, and all its group, when this process ends,
     however it does.
     """
 
@@ -177,7 +177,7 @@ class Server:
             log.write(f"$ {shlex.join(command)}\n".encode())
             log.flush()
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, str(STOP_SECONDS), *command],
+                [sys.executable, "-I", "-S", process_supervisor.__file__, str(STOP_SECONDS), *command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

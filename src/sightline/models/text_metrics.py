@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from sightline.errors import UserError, unknown_name
 from sightline.models.embedder import DEFAULT, packaged_folder
-from sightline.models.quiet import without_bars
+from sightline.models.transformers_logging import without_bars
 from sightline.models.weights import cached_folder, digest_of, folder_of, parts_of
 
 Pair = tuple[str, str]

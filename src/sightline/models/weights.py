@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from sightline.errors import UserError
-from sightline.places import cache_folder
+from sightline.paths import cache_folder
 
 LARGE = 16 * 1024 * 1024
 """Bytes from which on a file's digest is remembered on disk."""

@@ -96,10 +96,10 @@ def attach(result: Result, against: str | None = None) -> Result:
     if not_theirs is not None:
         return replace(result, notes=list(dict.fromkeys([*result.notes, not_theirs])))
     settings = _settings_of(paper, result)
-    people = [paper.human] if paper.human else []
+    humans = [paper.human] if paper.human else []
     by_row = {
         row: {place: figures for name in settings for place, figures in _figures(paper, name, row).items()}
-        for row in dict.fromkeys([*named, *people])
+        for row in dict.fromkeys([*named, *humans])
     }
     silent = [f"{paper.paper}: no figure of {row} for what was run" for row in named if not by_row[row]]
     return replace(

@@ -37,7 +37,7 @@ DECIDES = (
 CLUSTERS_ASIDE = (
     "Holm's p decides; Benjamini and Hochberg's keeps the share of false findings below it. The paired t"
     " test (ConTextual 3.3.1) and McNemar's exact test take every group for an independent one: where several"
-    " share a picture they find too much"
+    " share an image they find too much"
 )
 
 DETECTABLE = (

@@ -39,9 +39,7 @@ def check_plot(path: Path, places: Sequence[Mapping[str, Any]]) -> str:
     from importlib.util import find_spec
 
     if path.suffix.lower() not in FORMS:
-        raise UserError(
-            "is no form of picture for curves", file=path, expected="a name ending in .png or .svg"
-        )
+        raise UserError("is no form of image for curves", file=path, expected="a name ending in .png or .svg")
     if path.is_dir() or not path.parent.is_dir():
         raise UserError("cannot be written there", file=path, expected="a file in an existing folder")
     if find_spec("matplotlib") is None:
@@ -65,7 +63,7 @@ def curves(points: Sequence[Measured], path: Path) -> None:
     number (`size=null`) or without a value are left out. Published figures that are attached are hollow
     marks.
 
-    Raises UserError as `check_plot` does, SurroundingsError where the disk refuses.
+    Raises UserError as `check_plot` does, EnvironmentFailedError where the disk refuses.
     """
     along = check_plot(path, [point.at for point in points])
     import matplotlib

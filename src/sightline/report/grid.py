@@ -98,7 +98,7 @@ def n_cell(metric: MetricValue | None) -> Cell:
 
 
 def clusters_cell(metric: MetricValue | None) -> Cell:
-    """The independent pictures behind a metric."""
+    """The independent images behind a metric."""
     return None if metric is None else metric.clusters
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sightline.metrics.judged import JudgeReport, People, Row
+from sightline.metrics.judged import Humans, JudgeReport, Row
 from sightline.metrics.judging import Contrast
 from sightline.published import published_judges
 from sightline.report.grid import Cell, Column, Field, Table, Value, clusters_cell, n_cell, table, value_cell
@@ -51,7 +51,7 @@ def judge_tables(report: JudgeReport) -> list[Table]:
         *(_parts(report, label) for label in parts),
         _ratings("Answers that people accept, by responder", "accepted", report.accepted),
         *([_errors(report.errors)] if report.errors else []),
-        *([_people(report.people)] if report.people.raters > 1 else []),
+        *([_humans(report.humans)] if report.humans.raters > 1 else []),
     ]
 
 
@@ -147,10 +147,10 @@ def _ratings(
     return table(title, fields, values, notes)
 
 
-def _people(people: People) -> Table:
-    rows = [people.alpha, *people.pairs]
+def _humans(humans: Humans) -> Table:
+    rows = [humans.alpha, *humans.pairs]
     fields: list[Field[MetricValue]] = [
-        (Column("text", "people", "people"), lambda one: one.subset.partition("=")[2] or "all"),
+        (Column("text", "human", "human"), lambda one: one.subset.partition("=")[2] or "all"),
         (Column("text", "statistic", "statistic"), lambda one: one.metric),
         (Column("value", "value\n95 %", ""), value_cell),
         (Column("count", "answers", "n"), n_cell),
@@ -181,14 +181,14 @@ def _detectable(contrast: Contrast) -> Cell:
 
 def _notes(report: JudgeReport, rows: Sequence[Row]) -> list[str]:
     """What must be known of the whole: who judged, whose numbers, what is null, what the paper printed."""
-    people = report.people
-    tied = f"; {people.tied:,} that they split over evenly are left out" if people.tied else ""
+    humans = report.humans
+    tied = f"; {humans.tied:,} that they split over evenly are left out" if humans.tied else ""
     judged = [
         value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.decided is not None
     ]
     ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
     return [
-        f"people: {people.raters:,}, who decided on {people.answers:,} answers{tied}",
+        f"human: {humans.raters:,}, who decided on {humans.answers:,} answers{tied}",
         *READ,
         *([NO_VERDICTS] if any(row.decided is None for row in rows) else []),
         *(f"{name}: {identity}" for name, identity in report.versions.items()),

@@ -78,7 +78,7 @@ def chance_notes(result: Result) -> list[str]:
 def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
     """How the intervals of these values were made."""
     words = {
-        "bootstrap": "95 % intervals: bootstrap over clusters (samples that share a picture)",
+        "bootstrap": "95 % intervals: bootstrap over clusters (samples that share an image)",
         "wilson": "95 % intervals: Wilson, where every cluster holds one unit or all of them agree",
     }
     return [words[kind] for kind in words if any(m.interval == kind for m in metrics)]

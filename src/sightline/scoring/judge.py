@@ -6,7 +6,7 @@ import re
 
 from sightline.prompts import fill
 from sightline.scoring.scorer import ModelScorer, Reading
-from sightline.types import Case, Message, Picture, VerdictName, user
+from sightline.types import Case, ImageRef, Message, VerdictName, user
 
 _WORD = re.compile(r"[a-z]+")
 _JUDGEMENT = re.compile(r"judge?ment\W*:", re.IGNORECASE)
@@ -55,14 +55,14 @@ def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> Mode
     The Yes or No that follows the last 'Judgement:' counts where the other word does not stand behind it in
     the line ('Yes/No'), or a bare Yes or No; anything else is asked once more, and is then an unparsed
     verdict. `released` reads as eval/response_eval_gpt4.py does: what follows the first
-    'Judgement: ', in which 'Yes' wins over 'No'. Where it `sees`, the picture stands before the prompt
+    'Judgement: ', in which 'Yes' wins over 'No'. Where it `sees`, the image stands before the prompt
     (3.2.2: GPT-4V).
     """
 
     def ask(case: Case) -> tuple[Message, ...]:
         words = fill(prompt, instruction=case.asked, reference=case.references[0], prediction=case.texts[0])
-        pictures = [Picture(file.path) for file in case.pictures] if sees else []
-        return (user(*pictures, words),)
+        images = [ImageRef(file.path) for file in case.images] if sees else []
+        return (user(*images, words),)
 
     return ModelScorer("accepted", ask, _released_judgement if released else _judgement, sees, chances=2)
 

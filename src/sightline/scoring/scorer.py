@@ -41,7 +41,7 @@ class RuleScorer(Struct, frozen=True):
 class ModelScorer(Struct, frozen=True):
     """Asks a model about a case, and reads its reply.
 
-    Where it `sees`, the pictures of the case are part of what it asks. A reply without a verdict is asked for
+    Where it `sees`, the images of the case are part of what it asks. A reply without a verdict is asked for
     again, as another draw, up to `chances` times in all.
     """
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.tiny_models import asking, folder, one_thread, pictures
+from tests.tiny_models import asking, folder, images, one_thread
 
-__all__ = ["asking", "folder", "one_thread", "pictures"]
+__all__ = ["asking", "folder", "images", "one_thread"]

@@ -18,7 +18,7 @@ from PIL import Image
 from sightline.models.local import model as module
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.model import LocalModel
-from sightline.types import Answer, Failure, Picture, Request
+from sightline.types import Answer, Failure, ImageRef, Request
 
 pytestmark = pytest.mark.skipif(
     None in (find_spec("torch"), find_spec("transformers")), reason="needs the extra 'local'"
@@ -62,7 +62,7 @@ def ask(model: Any, requests: Sequence[Request]) -> list[Any]:
 
 
 class Plain:
-    """transformers as its pages use it: one prompt, one picture, one call."""
+    """transformers as its pages use it: one prompt, one image, one call."""
 
     def __init__(self, name: str, folder: Path) -> None:
         from sightline.models.local.checkpoint import read_checkpoint
@@ -76,22 +76,24 @@ class Plain:
         self.model = library.AutoModelForImageTextToText.from_pretrained(folder).eval()
         self.is_seq2seq = name == "blip2_t5"
 
-    def inputs(self, question: str, picture: Picture) -> dict[str, Any]:
-        opened = Image.open(picture.path).convert("RGB")
-        made = self.processor(text=[FORMS[self.name].format(question)], images=[[opened]], return_tensors="pt")
+    def inputs(self, question: str, image: ImageRef) -> dict[str, Any]:
+        opened = Image.open(image.path).convert("RGB")
+        made = self.processor(
+            text=[FORMS[self.name].format(question)], images=[[opened]], return_tensors="pt"
+        )
         return {name: tensor for name, tensor in made.items() if name != "labels"}
 
-    def generate(self, question: str, picture: Picture, tokens: int) -> str:
-        inputs = self.inputs(question, picture)
+    def generate(self, question: str, image: ImageRef, tokens: int) -> str:
+        inputs = self.inputs(question, image)
         made = self.model.generate(
             **inputs, max_new_tokens=tokens, do_sample=False, eos_token_id=2, pad_token_id=0
         )
         start = 1 if self.is_seq2seq else inputs["input_ids"].shape[1]
         return str(self.processor.tokenizer.decode(made[0, start:], skip_special_tokens=True)).strip()
 
-    def likelihood(self, question: str, picture: Picture, choice: str) -> float:
+    def likelihood(self, question: str, image: ImageRef, choice: str) -> float:
         """The mean log-likelihood of a choice's tokens, by one pass over prompt and choice."""
-        inputs = self.inputs(question, picture)
+        inputs = self.inputs(question, image)
         leads = {"paligemma": "", "instructblip": " ", "blip2_t5": ""}
         text = leads.get(self.name, " ") + choice
         ids = self.processor.tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
@@ -123,36 +125,36 @@ def plain(folder: Folder) -> Callable[[str], Plain]:
     return of
 
 
-def _probes(pictures: Sequence[Picture]) -> list[tuple[str, Picture]]:
-    """Questions of unlike lengths, several to a picture, in no helpful order."""
-    count = 3 * len(pictures)
-    return list(zip(islice(cycle(QUESTIONS), count), islice(cycle(pictures), count), strict=True))
+def _probes(images: Sequence[ImageRef]) -> list[tuple[str, ImageRef]]:
+    """Questions of unlike lengths, several to an image, in no helpful order."""
+    count = 3 * len(images)
+    return list(zip(islice(cycle(QUESTIONS), count), islice(cycle(images), count), strict=True))
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_batch_answers_as_the_plain_loop_does_token_for_token(
-    name: str, folder: Folder, plain: Callable[[str], Plain], pictures: list[Picture], asking: Asking
+    name: str, folder: Folder, plain: Callable[[str], Plain], images: list[ImageRef], asking: Asking
 ) -> None:
-    probes = _probes(pictures)
+    probes = _probes(images)
     model = LocalModel(folder(name), name="hf/tiny")
-    answers = ask(model, [asking(picture, question) for question, picture in probes])
+    answers = ask(model, [asking(image, question) for question, image in probes])
     assert [answer.text for answer in answers] == [plain(name).generate(*probe, 8) for probe in probes]
-    assert len({answer.text for answer in answers}) > len(QUESTIONS), "the pictures make no difference"
+    assert len({answer.text for answer in answers}) > len(QUESTIONS), "the images make no difference"
     reference = plain(name).inputs(*probes[0])
     assert answers[0].usage.prompt_tokens == reference["input_ids"].shape[1]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_likeliest_choice_is_that_of_a_pass_over_each_choice(
-    name: str, folder: Folder, plain: Callable[[str], Plain], pictures: list[Picture], asking: Asking
+    name: str, folder: Folder, plain: Callable[[str], Plain], images: list[ImageRef], asking: Asking
 ) -> None:
-    probes = _probes(pictures)
+    probes = _probes(images)
     expected = []
-    for question, picture in probes:
-        means = [plain(name).likelihood(question, picture, choice) for choice in CHOICES]
+    for question, image in probes:
+        means = [plain(name).likelihood(question, image, choice) for choice in CHOICES]
         expected.append(CHOICES[means.index(max(means))])
     model = LocalModel(folder(name), name="hf/tiny")
-    answers = ask(model, [asking(picture, question, choices=CHOICES) for question, picture in probes])
+    answers = ask(model, [asking(image, question, choices=CHOICES) for question, image in probes])
     assert [answer.text for answer in answers] == expected
     assert {answer.finish_reason for answer in answers} == {"likelihood"}
     assert len(set(expected)) > 1, "all the same: nothing is shown by that"
@@ -160,11 +162,11 @@ def test_the_likeliest_choice_is_that_of_a_pass_over_each_choice(
 
 @pytest.mark.parametrize("name", ["llava", "qwen2_vl", "paligemma", "idefics3"])
 @pytest.mark.parametrize("choices", [(), CHOICES])
-def test_a_picture_that_several_requests_show_is_encoded_once(
+def test_a_image_that_several_requests_show_is_encoded_once(
     name: str,
     choices: tuple[str, ...],
     folder: Folder,
-    pictures: list[Picture],
+    images: list[ImageRef],
     asking: Asking,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -179,26 +181,24 @@ def test_a_picture_that_several_requests_show_is_encoded_once(
         return loaded
 
     monkeypatch.setattr(module, "load", watched)
-    requests = [
-        asking(picture, "is it a dog" + end, choices=choices) for picture in pictures[:2] for end in "?!."
-    ]
+    requests = [asking(image, "is it a dog" + end, choices=choices) for image in images[:2] for end in "?!."]
     ask(LocalModel(folder(name), name="hf/tiny"), requests)
-    # Qwen's tower makes one row of all pictures: 24 patches each.
+    # Qwen's tower makes one row of all images: 24 patches each.
     assert seen == [48 if name == "qwen2_vl" else 2]
 
 
 def test_drawn_answers_depend_on_the_request_and_the_seed_and_not_on_the_batch(
-    folder: Folder, pictures: list[Picture], asking: Asking
+    folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:
     def drawn(seed: int, batch: int, **options: Any) -> list[str]:
         model = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(batch=batch))
         options = {"temperature": 1.0, "seed": seed, **options}
-        requests = [asking(picture, question, **options) for question, picture in _probes(pictures)]
+        requests = [asking(image, question, **options) for question, image in _probes(images)]
         return [answer.text for answer in ask(model, requests)]
 
     assert drawn(0, 32) == drawn(0, 1) == drawn(0, 5)
     assert drawn(0, 32) != drawn(1, 32)
-    greedy = [asking(picture, question) for question, picture in _probes(pictures)]
+    greedy = [asking(image, question) for question, image in _probes(images)]
     likeliest = [a.text for a in ask(LocalModel(folder("llava"), name="hf/tiny"), greedy)]
     assert drawn(0, 32) != likeliest
     assert drawn(3, 32, top_k=1) == drawn(4, 32, top_p=1e-9) == likeliest
@@ -237,10 +237,10 @@ def test_draws_follow_the_model_s_distribution() -> None:
 
 
 def test_an_answer_ends_at_its_last_token_or_at_its_limit_and_says_which(
-    folder: Folder, pictures: list[Picture], asking: Asking
+    folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:
     options = {"max_tokens": 150, "temperature": 5.0}
-    requests = [asking(picture, question, **options) for question, picture in _probes(pictures)]
+    requests = [asking(image, question, **options) for question, image in _probes(images)]
     model = LocalModel(folder("llava"), name="hf/tiny", version="v1")
     answers = ask(model, requests)
     assert {answer.version for answer in answers} == {"v1"}
@@ -251,14 +251,14 @@ def test_an_answer_ends_at_its_last_token_or_at_its_limit_and_says_which(
     assert all(
         n == 150 if reason == "length" else n <= 150 for n, reason in zip(counts, reasons, strict=True)
     )
-    cut = ask(model, [asking(pictures[0], QUESTIONS[0], max_tokens=2)])
+    cut = ask(model, [asking(images[0], QUESTIONS[0], max_tokens=2)])
     assert [(answer.finish_reason, answer.usage.completion_tokens) for answer in cut] == [("length", 2)]
 
 
 def test_a_prompt_that_fills_the_context_is_refused_and_a_long_answer_is_cut_to_it(
-    folder: Folder, pictures: list[Picture], asking: Asking
+    folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:
-    short, long = asking(pictures[0], "a", max_tokens=4000), asking(pictures[0], "a " * 300)
+    short, long = asking(images[0], "a", max_tokens=4000), asking(images[0], "a " * 300)
     answer, failure = ask(LocalModel(folder("llava"), name="hf/tiny"), [short, long])
     room = 256 - answer.usage.prompt_tokens
     assert answer.usage.completion_tokens <= room - room % 32
@@ -267,7 +267,7 @@ def test_a_prompt_that_fills_the_context_is_refused_and_a_long_answer_is_cut_to_
 
 
 def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_fits_has_failed(
-    folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, images: list[ImageRef], asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch: Any = import_module("torch")
     sizes: list[int] = []
@@ -283,7 +283,7 @@ def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_
         return answers
 
     monkeypatch.setattr(module, "generate", tight)
-    probes = _probes(pictures)
+    probes = _probes(images)
     results = ask(LocalModel(folder("llava"), name="hf/tiny"), [asking(p, q) for q, p in probes])
     for (question, _), result in zip(probes, results, strict=True):
         assert isinstance(result, Failure) == ("dog" in question)
@@ -292,14 +292,14 @@ def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_
 
 
 def test_what_cannot_be_asked_loses_no_other(
-    folder: Folder, pictures: list[Picture], asking: Asking, tmp_path: Path
+    folder: Folder, images: list[ImageRef], asking: Asking, tmp_path: Path
 ) -> None:
     gone = tmp_path / "gone.png"
     Image.new("RGB", (20, 20)).save(gone)
-    lost = asking(Picture(str(gone)), "what is this")
+    lost = asking(ImageRef(str(gone)), "what is this")
     gone.unlink()
-    marked = asking(pictures[0], "what is <image> this")
-    fine = asking(pictures[0], "what is this")
+    marked = asking(images[0], "what is <image> this")
+    fine = asking(images[0], "what is this")
     first, second, third = ask(LocalModel(folder("llava"), name="hf/tiny"), [lost, marked, fine])
     assert [first.kind, second.kind] == ["permanent", "permanent"]
     assert "gone.png" in first.message
@@ -308,7 +308,7 @@ def test_what_cannot_be_asked_loses_no_other(
 
 
 def test_a_request_on_which_the_model_fails_loses_no_other(
-    folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, images: list[ImageRef], asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generate = module.__dict__["generate"]
 
@@ -319,7 +319,7 @@ def test_a_request_on_which_the_model_fails_loses_no_other(
         return answers
 
     monkeypatch.setattr(module, "generate", failing)
-    probes = _probes(pictures)
+    probes = _probes(images)
     results = ask(LocalModel(folder("llava"), name="hf/tiny"), [asking(p, q) for q, p in probes])
     for (question, _), result in zip(probes, results, strict=True):
         assert isinstance(result, Failure) == ("dog" in question)
@@ -327,7 +327,7 @@ def test_a_request_on_which_the_model_fails_loses_no_other(
 
 
 def test_a_window_that_is_given_up_ends_at_its_next_token_and_cuts_off_no_later_one(
-    folder: Folder, pictures: list[Picture], asking: Asking, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, images: list[ImageRef], asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generate = module.__dict__["generate"]
     started, made = Event(), list[int]()
@@ -341,7 +341,7 @@ def test_a_window_that_is_given_up_ends_at_its_next_token_and_cuts_off_no_later_
         return answers
 
     monkeypatch.setattr(module, "generate", held)
-    long, fine = asking(pictures[0], "a", max_tokens=200), asking(pictures[0], "what is this")
+    long, fine = asking(images[0], "a", max_tokens=200), asking(images[0], "what is this")
 
     async def run() -> list[Any]:
         async with LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(batch=1)) as model:

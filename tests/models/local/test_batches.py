@@ -15,27 +15,27 @@ from sightline.models.local.args import Sampling
 from sightline.models.local.batches import alike, chunks, collate
 from sightline.models.local.encode import Encoded
 from sightline.models.local.prompt import Prompt
-from sightline.types import Picture, PictureFile, Request, user
+from sightline.types import ImageFile, ImageRef, Request, user
 
 pytestmark = pytest.mark.skipif(
     None in (find_spec("torch"), find_spec("transformers")), reason="needs the extra 'local'"
 )
 
 
-def _request(picture: int, text: str, **sampling: Any) -> Request:
-    name = f"{picture}.png"
-    file = PictureFile(name, f"{picture:064}", "PNG", 8 + picture % 2, 8, (1, 1))
-    return Request("key", (user(Picture(name), text),), sampling, {name: file})
+def _request(image: int, text: str, **sampling: Any) -> Request:
+    name = f"{image}.png"
+    file = ImageFile(name, f"{image:064}", "PNG", 8 + image % 2, 8, (1, 1))
+    return Request("key", (user(ImageRef(name), text),), sampling, {name: file})
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30), st.integers(1, 2)), max_size=40),
     st.integers(1, 9),
 )
-def test_every_request_is_in_one_chunk_and_those_that_share_a_picture_are_neighbours(
+def test_every_request_is_in_one_chunk_and_those_that_share_a_image_are_neighbours(
     drawn: list[tuple[int, int, int]], size: int
 ) -> None:
-    requests = [_request(picture, "x" * length, max_tokens=tokens) for picture, length, tokens in drawn]
+    requests = [_request(image, "x" * length, max_tokens=tokens) for image, length, tokens in drawn]
     found = list(chunks(requests, size))
     order = [place for chunk in found for place in chunk]
     assert sorted(order) == list(range(len(requests)))

@@ -160,7 +160,7 @@ def test_a_broken_chat_template_is_the_folder_s_fault(copy: Callable[[str], Path
 
 def test_a_chat_template_may_refuse_what_nobody_asks(copy: Callable[[str], Path]) -> None:
     folder = copy("chat")
-    (folder / "chat_template.jinja").write_text("{{ raise_exception('a picture is needed') }}")
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('an image is needed') }}")
     _enter(_hf(folder))
 
 
@@ -190,14 +190,14 @@ def test_a_processor_that_needs_a_missing_package_names_it(
     assert "Advice" not in str(error.value)
 
 
-def test_a_model_of_text_alone_takes_no_pictures_and_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
+def test_a_model_of_text_alone_takes_no_images_and_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
     library: Any = import_module("transformers")
     config = library.LlamaConfig(
         hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
     )
     library.LlamaForCausalLM(config).save_pretrained(tmp_path)
     model = _hf(tmp_path)
-    assert not model.capabilities.pictures
+    assert not model.capabilities.images
     with pytest.raises(UserError):
         _enter(model)
 
@@ -300,8 +300,8 @@ def test_the_identity_is_what_the_files_hold_and_not_where_they_lie(copy: Callab
 
 def test_capabilities_are_read_from_the_files(folder: Folder) -> None:
     chat, blip = _hf(folder("chat")).capabilities, _hf(folder("blip2")).capabilities
-    assert (chat.pictures, chat.several_pictures, chat.likelihood) == (True, True, True)
-    assert (blip.pictures, blip.several_pictures) == (True, False)
+    assert (chat.images, chat.several_images, chat.likelihood) == (True, True, True)
+    assert (blip.images, blip.several_images) == (True, False)
     assert "TIFF" in chat.limits.formats
 
 

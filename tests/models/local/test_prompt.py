@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from sightline.models.local.prompt import Unaskable, prompt_of
-from sightline.types import Message, Picture, PictureFile, Request, Text, user
+from sightline.types import ImageFile, ImageRef, Message, Request, Text, user
 
-FILE = PictureFile("a.png", "0" * 64, "PNG", 4, 4, (1, 1))
-PICTURE = Picture("a.png")
+FILE = ImageFile("a.png", "0" * 64, "PNG", 4, 4, (1, 1))
+IMAGE = ImageRef("a.png")
 
 
 def _request(*messages: Message) -> Request:
@@ -31,16 +31,16 @@ def _request(*messages: Message) -> Request:
 )
 def test_the_plain_form_of_each_architecture(kind: str, text: str, lead: str) -> None:
     processor = SimpleNamespace(chat_template=None, image_token="<image>")
-    prompt = prompt_of(_request(user(PICTURE, "What is it?")), processor, kind)
-    assert (prompt.text, prompt.lead, prompt.pictures) == (text, lead, (FILE,))
+    prompt = prompt_of(_request(user(IMAGE, "What is it?")), processor, kind)
+    assert (prompt.text, prompt.lead, prompt.images) == (text, lead, (FILE,))
 
 
-def test_pictures_and_texts_keep_their_order_and_a_system_message_comes_first() -> None:
+def test_images_and_texts_keep_their_order_and_a_system_message_comes_first() -> None:
     processor = SimpleNamespace(chat_template=None, image_token="<image>")
     system = Message("system", (Text("Be {brief}."),))
-    prompt = prompt_of(_request(system, user("First", PICTURE, "then", PICTURE)), processor, "llava")
+    prompt = prompt_of(_request(system, user("First", IMAGE, "then", IMAGE)), processor, "llava")
     assert prompt.text == "USER: Be {brief}.\nFirst<image>\nthen<image>\n ASSISTANT:"
-    assert prompt.pictures == (FILE, FILE)
+    assert prompt.images == (FILE, FILE)
 
 
 def test_without_a_template_there_is_no_conversation() -> None:
@@ -67,10 +67,10 @@ class Chatting:
 
 
 def test_a_template_is_used_where_there_is_one_unless_the_plain_form_is_asked_for() -> None:
-    request = _request(user(PICTURE, "What?"), Message("assistant", (Text("b"),)), user("Why?"))
+    request = _request(user(IMAGE, "What?"), Message("assistant", (Text("b"),)), user("Why?"))
     prompt = prompt_of(request, Chatting(), "llava")
     assert (prompt.text, prompt.lead) == ("<image>|What?|b|Why?\n", "")
-    plain = prompt_of(_request(user(PICTURE, "What?")), Chatting(), "llava", "plain")
+    plain = prompt_of(_request(user(IMAGE, "What?")), Chatting(), "llava", "plain")
     assert plain.text == "USER: <image>\nWhat? ASSISTANT:"
     with pytest.raises(Unaskable, match="refuses the conversation: System role not supported"):
         prompt_of(_request(Message("system", (Text("s"),)), user("a")), Chatting(), "llava")

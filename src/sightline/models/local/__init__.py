@@ -1,1 +1,1 @@
-"""Models that run in this process, by transformers: whatever turns pictures and text into text."""
+"""Models that run in this process, by transformers: whatever turns images and text into text."""

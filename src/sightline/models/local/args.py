@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from sightline.errors import unknown_name
-from sightline.models.values import read_values
+from sightline.models.argument_checks import read_values
 
 MAX_TOKENS = 512
 """Tokens of an answer where nobody says how many."""

@@ -18,10 +18,10 @@ class Attachment(Protocol):
         """Raise UserError where it was trained on a model of another identity."""
 
     def refusal(self, request: Request) -> str:
-        """Why this must not be asked of it: a picture was shown to it in training; else nothing."""
+        """Why this must not be asked of it: an image was shown to it in training; else nothing."""
 
     def caution(self, folder: Path) -> str:
-        """What to tell where data in a folder came of pictures of its training; else nothing."""
+        """What to tell where data in a folder came of images of its training; else nothing."""
 
     def attach(self, loaded: Loaded) -> Loaded:
         """The model with it. Raises UserError where it does not fit."""
@@ -37,7 +37,7 @@ def language_model(loaded: Loaded) -> Any:
 
 
 def entrance(loaded: Loaded) -> Any:
-    """The part that is given the embeddings of a whole prompt, pictures among them: the language model, or
+    """The part that is given the embeddings of a whole prompt, images among them: the language model, or
     its encoder where it has one; None where there is no such part."""
     found = language_model(loaded)
     return found.get_encoder() if loaded.is_seq2seq and found is not None else found

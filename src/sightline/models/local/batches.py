@@ -7,30 +7,30 @@ from typing import Any
 
 from sightline.models.local.encode import Encoded
 from sightline.models.local.inputs import fill_up, runs_along
-from sightline.models.local.prompt import pictures_shown
+from sightline.models.local.prompt import images_shown
 from sightline.types import Request, Text
 
 
 def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
     """Places of requests in chunks of `size` at most, those neighbours that go well together.
 
-    First come those with the same sampling, then those with pictures of one size, then those that show the
-    same pictures, each of these by their longest text: what shares a picture is encoded with it, and what
+    First come those with the same sampling, then those with images of one size, then those that show the
+    same images, each of these by their longest text: what shares an image is encoded with it, and what
     shares a length needs little padding.
     """
-    shown = [pictures_shown(request) for request in requests]
+    shown = [images_shown(request) for request in requests]
     longest: dict[tuple[Any, ...], int] = {}
-    for request, pictures in zip(requests, shown, strict=True):
-        longest[pictures] = max(longest.get(pictures, 0), _characters(request))
+    for request, images in zip(requests, shown, strict=True):
+        longest[images] = max(longest.get(images, 0), _characters(request))
 
     def neighbourhood(place: int) -> tuple[Any, ...]:
-        request, pictures = requests[place], shown[place]
+        request, images = requests[place], shown[place]
         return (
             bool(request.choices),
             sorted(request.sampling.items()),
-            [(file.width, file.height) for file in pictures],
-            longest[pictures],
-            [file.digest for file in pictures],
+            [(file.width, file.height) for file in images],
+            longest[images],
+            [file.digest for file in images],
             _characters(request),
         )
 
@@ -56,7 +56,7 @@ def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encode
 
 def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
     """The inputs of several requests as one: what runs along the tokens is filled up on its left, what the
-    Q-Former reads on its right, and the pictures follow each other."""
+    Q-Former reads on its right, and the images follow each other."""
     import torch
 
     together: dict[str, Any] = {}

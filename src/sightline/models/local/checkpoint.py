@@ -11,17 +11,17 @@ from typing import Any
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.images import MAX_BYTES, MEDIA_TYPES, ImageLimits
 from sightline.models.base import Capabilities
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.headers import parameters
 from sightline.models.weights import digest_of, folder_of, no_folder, parts_of
-from sightline.pictures import MAX_BYTES, MEDIA_TYPES, PictureLimits
 
 INSTALL = "pip install 'sightline[local]'"
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 _VISION = ("vision_config", "image_token_id", "image_token_index")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-_ONE_PICTURE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
+_ONE_IMAGE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
 _WANTED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
 _ANY = ["*/*"]
 _SAFE = [*_ANY, "*.bin"]
@@ -41,18 +41,18 @@ class Checkpoint(Struct, frozen=True):
     weights: tuple[Path, ...]
     parameters: int
     chat_template: str | None
-    takes_pictures: bool
+    takes_images: bool
 
     @property
     def capabilities(self) -> Capabilities:
         """What the model can take, as far as its files say."""
         return Capabilities(
-            pictures=self.takes_pictures,
-            several_pictures=self.takes_pictures and self.kind not in _ONE_PICTURE,
+            images=self.takes_images,
+            several_images=self.takes_images and self.kind not in _ONE_IMAGE,
             system_role=self.chat_template is not None and "system" in self.chat_template,
             likelihood=True,
             # Pillow reads them all, and nothing is sent anywhere.
-            limits=PictureLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
+            limits=ImageLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
         )
 
     def identity(self) -> str:
@@ -172,7 +172,7 @@ def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
         weights=weights,
         parameters=sum(parameters(folder / name) for name in weights),
         chat_template=_chat_template(folder),
-        takes_pictures=has_vision or has_processor,
+        takes_images=has_vision or has_processor,
     )
 
 

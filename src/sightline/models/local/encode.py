@@ -1,4 +1,4 @@
-"""From requests to what goes into the model: tokens and prepared pictures, a request at a time."""
+"""From requests to what goes into the model: tokens and prepared images, a request at a time."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from sightline.images import BadImage, read_image
 from sightline.models.local.args import Sampling, read_sampling
 from sightline.models.local.inputs import with_room
 from sightline.models.local.load import Loaded, is_out_of_memory
 from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
-from sightline.pictures import BadPicture, read_picture
-from sightline.types import Failure, PictureFile, Request
+from sightline.types import Failure, ImageFile, Request
 
 REMEMBERED = 8
-"""Pictures that are kept prepared, for the next request that shows them."""
+"""Images that are kept prepared, for the next request that shows them."""
 
 STEP = 32
 """Room for an answer is cut to multiples of this many tokens, so that requests whose answers may be cut
@@ -24,7 +24,7 @@ off by the end of the context still share a batch."""
 
 class Encoded(Struct, frozen=True):
     """A request as the model takes it. `inputs` are tensors with a first dimension of one request (of its
-    pictures, for `pixel_values` and the like). `limit` is how many tokens its answer may have."""
+    images, for `pixel_values` and the like). `limit` is how many tokens its answer may have."""
 
     request: Request
     prompt: Prompt
@@ -35,12 +35,12 @@ class Encoded(Struct, frozen=True):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What pictures are shown, by what is seen on them."""
-        return tuple(f"{file.digest} {file.transform}" for file in self.prompt.pictures)
+        """What images are shown, by what is seen on them."""
+        return tuple(f"{file.digest} {file.transform}" for file in self.prompt.images)
 
 
 class Encoder:
-    """Makes the inputs of requests. A picture that several of them show is opened and prepared once."""
+    """Makes the inputs of requests. An image that several of them show is opened and prepared once."""
 
     def __init__(self, loaded: Loaded, template: Literal["auto", "chat", "plain"]) -> None:
         self._loaded = loaded
@@ -54,15 +54,15 @@ class Encoder:
         """The inputs of a request, or why it cannot be asked."""
         try:
             prompt = prompt_of(request, self._processor, self._loaded.kind, self._template)
-            pictures = [self._open(file) for file in prompt.pictures]
-            inputs = self._inputs(prompt.text, pictures)
-        except (BadPicture, Unaskable) as error:
+            images = [self._open(file) for file in prompt.images]
+            inputs = self._inputs(prompt.text, images)
+        except (BadImage, Unaskable) as error:
             return Failure("permanent", str(error))
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             self._opened.clear()
-            return Failure("transient", "memory does not suffice to prepare its pictures")
+            return Failure("transient", "memory does not suffice to prepare its images")
         if self._loaded.before is not None:
             inputs = with_room(inputs, self._loaded.before.length, self._loaded.pad)
         tokens = int(inputs["input_ids"].shape[1])
@@ -76,7 +76,7 @@ class Encoder:
             )
         return Encoded(request, prompt, inputs, tokens, limit, sampling)
 
-    def _inputs(self, text: str, pictures: list[Any]) -> dict[str, Any]:
+    def _inputs(self, text: str, images: list[Any]) -> dict[str, Any]:
         tokenizer = self._processor.tokenizer
         # A template that writes the first token itself must not get another one.
         first = getattr(tokenizer, "bos_token", None)
@@ -84,26 +84,26 @@ class Encoder:
         try:
             inputs = dict(
                 self._processor(
-                    text=[text], images=[pictures] if pictures else None, return_tensors="pt", **special
+                    text=[text], images=[images] if images else None, return_tensors="pt", **special
                 )
             )
-        # Processors refuse what they cannot take (no picture, too many, a mark of their own in the text) in
+        # Processors refuse what they cannot take (no image, too many, a mark of their own in the text) in
         # exceptions of every kind.
         except Exception as error:
             if is_out_of_memory(error):
                 raise
             raise Unaskable(f"its processor refuses the request: {error}") from error
-        self._check_marks(inputs, len(pictures))
+        self._check_marks(inputs, len(images))
         inputs.pop("labels", None)
         return inputs
 
-    def _check_marks(self, inputs: Mapping[str, Any], pictures: int) -> None:
-        """Raise Unaskable where pictures were given and none came into the prompt."""
+    def _check_marks(self, inputs: Mapping[str, Any], images: int) -> None:
+        """Raise Unaskable where images were given and none came into the prompt."""
         config = self._loaded.model.config
         mark = getattr(config, "image_token_id", None)
-        if pictures and mark is not None and not bool((inputs["input_ids"] == mark).any()):
+        if images and mark is not None and not bool((inputs["input_ids"] == mark).any()):
             raise Unaskable(
-                "its processor puts no picture into the prompt: its settings (num_query_tokens,"
+                "its processor puts no image into the prompt: its settings (num_query_tokens,"
                 " image_token) do not belong to the model's config"
             )
 
@@ -114,18 +114,18 @@ class Encoder:
         room = positions - tokens
         return min(wanted, room - room % STEP or room)
 
-    def _open(self, file: PictureFile) -> Any:
-        """The picture in RGB, opened once for requests that follow each other."""
+    def _open(self, file: ImageFile) -> Any:
+        """The image in RGB, opened once for requests that follow each other."""
         address = f"{file.digest} {file.transform}"
         if address not in self._opened:
             if len(self._opened) >= REMEMBERED:
                 del self._opened[next(iter(self._opened))]
-            self._opened[address] = read_picture(file)
+            self._opened[address] = read_image(file)
         return self._opened[address]
 
 
 class _Once:
-    """An image processor that remembers what it made of the pictures it was last shown."""
+    """An image processor that remembers what it made of the images it was last shown."""
 
     def __init__(self, image_processor: Any) -> None:
         self._image_processor = image_processor
@@ -134,7 +134,7 @@ class _Once:
     def __call__(self, images: Any, **options: Any) -> Any:
         flat = _flat(images)
         address = tuple(map(id, flat))
-        # The pictures are kept beside what was made of them: an id is only good for as long as they live.
+        # The images are kept beside what was made of them: an id is only good for as long as they live.
         if address not in self._made:
             if len(self._made) >= REMEMBERED:
                 del self._made[next(iter(self._made))]
@@ -148,5 +148,5 @@ class _Once:
 
 def _flat(images: Any) -> list[Any]:
     if isinstance(images, list | tuple):
-        return [picture for inner in images for picture in _flat(inner)]
+        return [image for inner in images for image in _flat(inner)]
     return [images]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def pictures_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """The inputs that hold pictures."""
+def images_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+    """The inputs that hold images."""
     return {name: tensor for name, tensor in inputs.items() if not runs_along(name, tensor, tokens)}
 
 
@@ -15,8 +15,8 @@ def runs_along(name: str, tensor: Any, tokens: int) -> bool:
     """Whether an input says something of each token, of the prompt or of what the Q-Former reads."""
     if name.startswith("qformer_"):
         return True
-    is_of_pictures = name.startswith(("pixel_", "image_"))
-    return not is_of_pictures and tensor.ndim >= 2 and tensor.shape[1] == tokens
+    is_of_images = name.startswith(("pixel_", "image_"))
+    return not is_of_images and tensor.ndim >= 2 and tensor.shape[1] == tokens
 
 
 def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:

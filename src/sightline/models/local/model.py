@@ -11,7 +11,7 @@ from threading import Event, Lock, Semaphore
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sightline.errors import SurroundingsError, UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.local import processors
 from sightline.models.local.args import LocalArgs, effective
 from sightline.models.local.attachment import Attachment
@@ -180,7 +180,7 @@ class LocalModel:
                 waiting[:0] = [part[:half], part[half:]]
 
     def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | Failure:
-        """The answers of a batch, or why there are none; SurroundingsError where the device is lost."""
+        """The answers of a batch, or why there are none; EnvironmentFailedError where the device is lost."""
         try:
             if batch[0].request.choices:
                 return weigh(self._loaded, batch, self._version)
@@ -191,7 +191,9 @@ class LocalModel:
                 self._most = min(self._most, max(1, len(batch) // 2))
                 failure = Failure("permanent", f"{self.name}: memory does not suffice for this request")
             elif "CUDA error" in str(error):
-                raise SurroundingsError(f"{self.name}: the device is lost: {first_line(error)}") from error
+                raise EnvironmentFailedError(
+                    f"{self.name}: the device is lost: {first_line(error)}"
+                ) from error
             else:
                 what = f"{type(error).__name__}: {first_line(error)}"
                 failure = Failure("permanent", f"{self.name} cannot answer this request ({what})")

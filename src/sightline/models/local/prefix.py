@@ -1,4 +1,4 @@
-"""What the prompts of a batch begin with, picture included, is read once for all requests that share it."""
+"""What the prompts of a batch begin with, image included, is read once for all requests that share it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
-from sightline.models.local.inputs import fill_up, pictures_of
+from sightline.models.local.inputs import fill_up, images_of
 from sightline.models.local.load import Loaded
-from sightline.models.local.vision import share_pictures, takes_encoded, to_device
+from sightline.models.local.vision import share_images, takes_encoded, to_device
 
 LEAST = 16
 """Tokens from which on it pays to read them by themselves."""
@@ -20,19 +20,19 @@ def together(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     """The inputs of a batch, with what its requests share computed once as far as the architecture allows.
 
     Where prompts begin alike, what is kept of that beginning stands in `past_key_values`, and `input_ids`
-    are filled up behind it; else pictures that are shared are encoded once. What an attachment
+    are filled up behind it; else images that are shared are encoded once. What an attachment
     puts before prompts differs from one to the other.
     """
     groups = _groups(batch)
     shares = loaded.before is None and len(groups) < len(batch)
     length = _common_length(loaded, batch, groups) if shares else 0
     if length < LEAST:
-        return share_pictures(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
+        return share_images(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
     return _read_once(loaded, batch, groups, length)
 
 
 def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
-    """Places of the requests that show the same pictures."""
+    """Places of the requests that show the same images."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, one in enumerate(batch):
         groups.setdefault(one.shown, []).append(place)
@@ -40,7 +40,7 @@ def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
 
 
 def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[list[int]]) -> int:
-    """How many tokens each group has in common at its beginning, all of its pictures among them; else 0."""
+    """How many tokens each group has in common at its beginning, all of its images among them; else 0."""
     if not _reads_in_order(loaded, batch[0]):
         return 0
     rows = [one.inputs["input_ids"][0].tolist() for one in batch]
@@ -78,8 +78,8 @@ def _read_once(
         for place in places:
             group_of[place] = number
     ids = torch.cat([one.inputs["input_ids"][:, :length] for one in firsts])
-    pictures = [pictures_of(one.inputs, one.tokens) for one in firsts]
-    shown = {name: torch.cat([each[name] for each in pictures]) for name in pictures[0]}
+    images = [images_of(one.inputs, one.tokens) for one in firsts]
+    shown = {name: torch.cat([each[name] for each in images]) for name in images[0]}
     inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **shown}, loaded)
     kept = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
     kept.batch_select_indices(torch.tensor(group_of, device=loaded.device))

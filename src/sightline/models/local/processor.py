@@ -1,4 +1,4 @@
-"""The processor of a checkpoint, which turns pictures and text into what the model reads."""
+"""The processor of a checkpoint, which turns images and text into what the model reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from sightline.errors import UserError
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.checkpoint import INSTALL, PROCESSORS, Checkpoint
-from sightline.models.quiet import without_bars
+from sightline.models.transformers_logging import without_bars
 
 
 def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
@@ -40,9 +40,9 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
             found=f"{type(error).__name__}: {first_line(error)}",
             expected="the whole folder of a transformers model, with processor and tokenizer",
         ) from error
-    if checkpoint.takes_pictures and not hasattr(processor, "image_processor"):
+    if checkpoint.takes_images and not hasattr(processor, "image_processor"):
         raise UserError(
-            "its processor takes no pictures",
+            "its processor takes no images",
             file=folder,
             found=type(processor).__name__,
             expected="the files of the processor beside those of the tokenizer",
@@ -67,7 +67,7 @@ def _check_template(folder: Path, processor: Any) -> None:
             found=error.message,
             expected="a template that can be read, or --model-arg template=plain",
         ) from None
-    # Templates are programs of their own: this one may refuse a conversation without a picture.
+    # Templates are programs of their own: this one may refuse a conversation without an image.
     except Exception:
         return
 
@@ -75,7 +75,7 @@ def _check_template(folder: Path, processor: Any) -> None:
 def _without_video(library: Any, folder: Path) -> Any:
     """The processor's class without its part for films, where that could not be loaded; else None.
 
-    That part needs torchvision, which pictures do not.
+    That part needs torchvision, which images do not.
     """
     kind = getattr(library, _class_name(folder), None)
     if kind is None or find_spec("torchvision") is not None:

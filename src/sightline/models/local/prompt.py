@@ -1,11 +1,11 @@
-"""From a conversation to the text that a model reads, with a mark where each picture stands."""
+"""From a conversation to the text that a model reads, with a mark where each image stands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from sightline.types import Message, Picture, PictureFile, Request, Text
+from sightline.types import ImageFile, ImageRef, Message, Request, Text
 
 
 class Unaskable(Exception):  # noqa: N818 - says what the request is
@@ -13,17 +13,17 @@ class Unaskable(Exception):  # noqa: N818 - says what the request is
 
 
 class Prompt(NamedTuple):
-    """A prompt as text, the pictures that its marks stand for in their order, what the processor puts
+    """A prompt as text, the images that its marks stand for in their order, what the processor puts
     behind the text, and what stands between all that and an answer."""
 
     text: str
-    pictures: tuple[PictureFile, ...]
+    images: tuple[ImageFile, ...]
     ending: str = ""
     lead: str = " "
 
 
 class Plain(NamedTuple):
-    """The prompt that an architecture was made for. `marked` says whether pictures are marked in it;
+    """The prompt that an architecture was made for. `marked` says whether images are marked in it;
     where they are not, the processor puts them in front."""
 
     form: str
@@ -51,25 +51,25 @@ def prompt_of(
     request: Request, processor: Any, kind: str, template: Literal["auto", "chat", "plain"] = "auto"
 ) -> Prompt:
     """The prompt of a request. Raises Unaskable where this model has no form for such a conversation."""
-    pictures = pictures_shown(request)
+    images = images_shown(request)
     has_template = bool(getattr(processor, "chat_template", None))
     if template == "chat" and not has_template:
         raise Unaskable("its processor has no chat template: leave template=chat out")
     if has_template and template != "plain":
         text = _chat(request.messages, processor)
-        return Prompt(text, pictures, lead="" if text[-1:].isspace() or text.endswith(">") else " ")
+        return Prompt(text, images, lead="" if text[-1:].isspace() or text.endswith(">") else " ")
     plain = _PLAIN.get(kind, Plain("{}", marked=bool(getattr(processor, "image_token", None))))
     text = plain.form.format(_turn(request.messages, processor, kind, plain))
-    return Prompt(text, pictures, plain.ending, plain.lead)
+    return Prompt(text, images, plain.ending, plain.lead)
 
 
-def pictures_shown(request: Request) -> tuple[PictureFile, ...]:
-    """The pictures of a request in the order in which they are shown; one that comes twice is there twice."""
+def images_shown(request: Request) -> tuple[ImageFile, ...]:
+    """The images of a request in the order in which they are shown; one that comes twice is there twice."""
     return tuple(
-        request.pictures[part.path]
+        request.images[part.path]
         for message in request.messages
         for part in message.parts
-        if isinstance(part, Picture)
+        if isinstance(part, ImageRef)
     )
 
 
@@ -108,7 +108,7 @@ def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) 
         if not isinstance(part, Text):
             pieces.append(mark)
             continue
-        # Two texts in a row are two lines; a picture needs nothing between itself and its text.
+        # Two texts in a row are two lines; an image needs nothing between itself and its text.
         follows_text = bool(pieces) and pieces[-1] != mark
         pieces.append(f"\n{part.text}" if follows_text else part.text)
     return "".join(pieces)

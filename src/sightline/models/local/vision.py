@@ -1,4 +1,4 @@
-"""Pictures that several requests of a batch share are encoded once, where the architecture allows it."""
+"""Images that several requests of a batch share are encoded once, where the architecture allows it."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sightline.models.local.encode import Encoded
-from sightline.models.local.inputs import pictures_of
+from sightline.models.local.inputs import images_of
 from sightline.models.local.load import Loaded
 
 
 class Features(NamedTuple):
-    """What the language model is given of a request's pictures: a tensor (vectors, width) for each.
+    """What the language model is given of a request's images: a tensor (vectors, width) for each.
     `stacked` says that the architecture wants those of a batch as one tensor."""
 
-    pictures: list[Any]
+    images: list[Any]
     stacked: bool
 
 
-def share_pictures(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with the pictures encoded, each once; as they are where that saves or is nothing."""
+def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with the images encoded, each once; as they are where that saves or is nothing."""
     distinct = {one.shown: one for one in batch}
     if len(distinct) == len(batch) or "pixel_values" not in inputs:
         return dict(inputs)
-    features = encoded_pictures(loaded, list(distinct.values()))
+    features = encoded_images(loaded, list(distinct.values()))
     if features is None:
         return dict(inputs)
     known = dict(zip(distinct, features, strict=True))
     return with_encoded(inputs, [known[one.shown] for one in batch])
 
 
-def encoded_pictures(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] | None:
-    """The pictures of each request as vectors; None where the architecture does not allow that.
+def encoded_images(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] | None:
+    """The images of each request as vectors; None where the architecture does not allow that.
 
-    It does where its pictures become vectors that do not depend on the text, and its forward pass takes
-    them in place of the pictures.
+    It does where its images become vectors that do not depend on the text, and its forward pass takes
+    them in place of the images.
     """
     if not takes_encoded(loaded.model):
         return None
@@ -52,18 +52,18 @@ def encoded_pictures(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features]
 
 
 def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dict[str, Any]:
-    """The inputs with encoded pictures in place of pictures."""
+    """The inputs with encoded images in place of images."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-    each: Any = [vectors for one in features for vectors in one.pictures]
+    each: Any = [vectors for one in features for vectors in one.images]
     each = torch.stack(each) if features[0].stacked else each
     kept = {name: tensor for name, tensor in inputs.items() if not name.startswith("pixel_")}
     return {**kept, "mm_encoder_outputs": {"image": BaseModelOutputWithPooling(pooler_output=each)}}
 
 
 def takes_encoded(model: Any) -> bool:
-    """Whether a model takes encoded pictures in place of pictures, in `generate` too."""
+    """Whether a model takes encoded images in place of images, in `generate` too."""
     from transformers import GenerationMixin
 
     own_generate = type(model).generate is not GenerationMixin.generate
@@ -79,24 +79,24 @@ def _encode(loaded: Loaded, shown: Sequence[Encoded]) -> Any:
 
     encode = loaded.model.base_model.get_image_features
     wanted = inspect.signature(encode).parameters
-    each = [pictures_of(one.inputs, one.tokens) for one in shown]
+    each = [images_of(one.inputs, one.tokens) for one in shown]
     inputs = {name: torch.cat([one[name] for one in each]) for name in each[0] if name in wanted}
     return encode(**to_device(inputs, loaded), return_dict=True)
 
 
 def _parts(features: Any, shown: Sequence[Encoded]) -> list[range] | None:
-    """Which of the features belong to each request: one a picture, or as many for each of them."""
-    pictures = [len(one.prompt.pictures) for one in shown]
-    if len(features) != sum(pictures):
+    """Which of the features belong to each request: one an image, or as many for each of them."""
+    images = [len(one.prompt.images) for one in shown]
+    if len(features) != sum(images):
         if len(features) % len(shown):
             return None
-        pictures = [len(features) // len(shown)] * len(shown)
-    ends = [sum(pictures[: place + 1]) for place in range(len(pictures))]
-    return [range(end - count, end) for count, end in zip(pictures, ends, strict=True)]
+        images = [len(features) // len(shown)] * len(shown)
+    ends = [sum(images[: place + 1]) for place in range(len(images))]
+    return [range(end - count, end) for count, end in zip(images, ends, strict=True)]
 
 
 def to_device(inputs: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
-    """Inputs on the model's device, pictures in its number type."""
+    """Inputs on the model's device, images in its number type."""
     return {
         name: tensor.to(loaded.device, loaded.model.dtype if tensor.is_floating_point() else None)
         for name, tensor in inputs.items()

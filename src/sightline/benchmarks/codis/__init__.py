@@ -1,0 +1,1 @@
+"""CODIS: one image and question, two contexts, two answers (Luo et al. 2024)."""

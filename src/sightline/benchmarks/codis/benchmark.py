@@ -1,0 +1,181 @@
+"""CODIS: context-dependent image disambiguation: an image, a question, two contexts (Luo et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sightline.benchmarks.base import Facts, Option, Setting, about
+from sightline.benchmarks.codis import bias
+from sightline.benchmarks.codis.data import read_samples
+from sightline.benchmarks.codis.meaning import same_meaning_by_rules
+from sightline.benchmarks.codis.rules import judge_by_rules
+from sightline.formats.prediction import Prediction
+from sightline.metrics import paired
+from sightline.prompts import fill, load
+from sightline.scoring.judge import right_or_wrong, same_or_different
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer
+from sightline.scoring.text import answer_part
+from sightline.types import (
+    Case,
+    Group,
+    Message,
+    Metric,
+    Outcome,
+    Probe,
+    Sample,
+    user,
+)
+
+SAMPLING = {"temperature": 0, "max_tokens": 1024}
+SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "released": {"temperature": None, "max_tokens": 300},
+    "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
+}
+"""`--gen NAME`: what the released scripts sent to GPT-4V and to Gemini."""
+
+
+def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
+    return Setting(name, summary, reproduces, options, SAMPLING, SAMPLING_SOURCE)
+
+
+class Codis:
+    """353 pairs of queries: the same image and question under two contexts with different answers."""
+
+    name = "codis"
+    title = "CODIS: context-dependent visual comprehension"
+    citation = "Luo et al. 2024, CODIS: Benchmarking Context-Dependent Visual Comprehension for MLLMs"
+    splits: tuple[str, ...] = ("test",)
+    judged_by: tuple[str, ...] = ("rules", "model", "human")
+    presets: Mapping[str, Mapping[str, Any]] = PRESETS
+    facts = Facts(
+        leading=("acc_p", "acc_q"),
+        chance={
+            "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0; "
+            "baseline/chance says yes or no to open ones, which is wrong",
+            "acc_p": "a model that ignores the context gets acc_p 0.0",
+        },
+        correlated=(("context_awareness", "acc_p"), ("context_awareness", "acc_q")),  # section 4.2
+    )
+    settings: Mapping[str, Setting] = {
+        setting.name: setting
+        for setting in (
+            _setting("default", "detailed instructions and chain of thought", "Tables 3 and 10"),
+            _setting("no-cot", "detailed instructions, no chain of thought", "Table 13", cot=False),
+            _setting("no-instructions", "chain of thought only", "Table 13", instructions=False),
+            _setting("plain", "neither", "Table 13", instructions=False, cot=False),
+            _setting("no-context", "image and question only", "Table 4", context=False, instructions=False),
+            _setting("captions", "a caption in the image's place", "Table 5", image="caption"),
+            _setting("text-only", "no image at all", "nothing: beyond the paper", image="none"),
+        )
+    }
+    options: Mapping[str, Option] = {
+        "instructions": Option(True, "detailed instructions (Table 11: DI)", (True, False)),
+        "cot": Option(True, "chain of thought (Table 11: CoT)", (True, False)),
+        "context": Option(True, "give the context", (True, False)),
+        "image": Option("shown", "show the image, its caption, or nothing", ("shown", "caption", "none")),
+        "captions": Option(None, "file of captions (`build caption`): JSON or JSONL, image_id -> caption"),
+        "bias": Option(bias.DEFAULT_SETS, "pairs of words to count outputs by (Table 6)"),
+        "judge_prompt": Option("paper", "the judge's prompt: Table 12 or eval.py", ("paper", "released")),
+    }
+
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+        """The pairs of data.json; in setting captions those whose image has a caption (section 5.1)."""
+        return read_samples(folder, options["image"] == "caption", options["captions"])
+
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        """The two queries (I, Q, C1) and (I, Q, C2), asked separately (section 3.2)."""
+        record, caption = sample.record
+        for variant, context, answer in (
+            ("context_1", record.context.context_1, record.answer.answer_1),
+            ("context_2", record.context.context_2, record.answer.answer_2),
+        ):
+            yield Probe(
+                sample=sample.id,
+                variant=variant,
+                messages=(_message(sample, context, caption, options),),
+                question=record.question,
+                references=(answer,),
+                labels=sample.labels,
+            )
+
+    def cases(self, group: Group) -> Iterator[Case]:
+        """Each answer against its ground truth, the two against each other, each against no context's."""
+        yield from about(group)
+        if len(group) == 2:
+            yield _compare(*group)
+        for outcome, without in zip(group, group.partners.get("no-context", ()), strict=False):
+            yield _compare(outcome, without)
+
+    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+        """Rules for answers and meanings; a model with the prompt of Table 12, or the released one."""
+        prompts = load("codis")
+        if question == "same_meaning":
+            return (
+                RuleScorer("codis/same_meaning", _same_meaning)
+                if kind == "rules"
+                else same_or_different(load("sightline")["same_meaning"]["text"])
+            )
+        if kind == "rules":
+            return RuleScorer("codis/rules", _judge)
+        released = options["judge_prompt"] == "released"
+        return right_or_wrong(prompts["judge_released" if released else "judge"]["text"], released=released)
+
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """Sections 3.3, 4.2 and 5.2."""
+        return [
+            paired.ACC_P,
+            paired.ACC_Q,
+            *((paired.ACC_P_IMAGES,) if options["image"] == "caption" else ()),
+            paired.CONTEXT_AWARENESS,
+            paired.CONTEXT_AWARENESS_LEFT_OUT,
+            *((paired.OUTPUT_VARIABILITY, paired.OUTPUT_VARIABILITY_LEFT_OUT) if options["context"] else ()),
+            *bias.bias_metrics(bias.word_sets(options["bias"])),
+        ]
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """Nothing: a pair is asked in one way."""
+        return {}
+
+    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The same prompt without its context, or with the image in the caption's place."""
+        without = {"context": False, "instructions": False}
+        return {**options, **(without if setting == "no-context" else {"image": "shown"})}
+
+
+def _message(sample: Sample, context: str, caption: str, options: Mapping[str, Any]) -> Message:
+    """One of the four prompts of Table 11, or what is left of it without context or image."""
+    text = prompt_text(sample.question, context, caption, options)
+    return user(sample.images[0], text) if options["image"] == "shown" else user(text)
+
+
+def prompt_text(question: str, context: str, caption: str, options: Mapping[str, Any]) -> str:
+    """The words of a prompt of Table 11, under the options context, instructions, cot and image."""
+    prompts = load("codis")
+    parts = prompts["inference" if options["context"] else "no_context"]
+    instructed = options["instructions"] and options["context"]
+    words = parts["opening"] + (parts["instructions"] if instructed else "")
+    if options["cot"]:
+        words += parts["cot_with_instructions"] if instructed else parts["cot"]
+    else:
+        words += parts["direct"]
+    if options["image"] == "caption":
+        words += fill(prompts["captions"]["line"], caption=caption)
+    return str(words + fill(parts["ending"], context=context, question=question))
+
+
+def _compare(first: Outcome, second: Outcome) -> Case:
+    """Two outputs against each other, by their answer parts: their reasoning differs in any case."""
+    texts = (answer_part(first.response), answer_part(second.response))
+    return Case((first.key, second.key), "same_meaning", first.question, texts)
+
+
+def _judge(case: Case) -> Reading:
+    return Reading(judge_by_rules(case.asked, case.references[0], case.texts[0]))
+
+
+def _same_meaning(case: Case) -> Reading:
+    return Reading(same_meaning_by_rules(case.asked, *case.texts))

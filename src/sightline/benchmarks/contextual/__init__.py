@@ -1,0 +1,1 @@
+"""ConTextual: instructions about text-rich images (Wadhawan et al. 2024)."""

@@ -1,0 +1,166 @@
+"""ConTextual: instructions that take the text in an image and what is around it (Wadhawan et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sightline.benchmarks.base import Facts, Option, Setting, about
+from sightline.benchmarks.contextual.acceptance import accept_by_rules
+from sightline.benchmarks.contextual.appendix_cases import ERRORS
+from sightline.benchmarks.contextual.data import SPLITS, Shots, image_of, read_samples
+from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
+from sightline.formats.prediction import Prediction
+from sightline.metrics import choice
+from sightline.prompts import load
+from sightline.scoring.judge import accepted
+from sightline.scoring.options import is_refusal
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer
+from sightline.types import Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
+
+SAMPLING = {"temperature": 0, "max_tokens": 1024}
+SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "released": {"temperature": None, "max_tokens": 300},
+    "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
+}
+"""`--gen NAME`: the sampling of the released scripts for GPT-4V and for Gemini. The former also sends the
+instruction before the image: `--set first=instruction`."""
+
+TASKS = ("extractive", "math")
+"""The kinds of tasks (Appendix G.1), which were not released."""
+
+NOTHING = (
+    "nothing to count: not released are the references of test (--split val, or --answers FILE) "
+    "and the kinds of tasks (--set labels=FILE)"
+)
+
+
+def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
+    return Setting(name, summary, reproduces, options, SAMPLING, SAMPLING_SOURCE)
+
+
+def _few_shot(shots: int, summary: str) -> Setting:
+    name = f"{shots}-shot"
+    return _setting(name, summary, "Figure 16", shots=shots, held_out=True, variant=name)
+
+
+class Contextual:
+    """506 test and 100 val instructions with an image each; an instruction is a group of its own.
+
+    The split `synthetic` is what `sightline build synthesize` writes.
+    """
+
+    name = "contextual"
+    title = "ConTextual: context-sensitive text-rich visual reasoning"
+    citation = (
+        "Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning in LMMs"
+    )
+    splits: tuple[str, ...] = SPLITS
+    judged_by: tuple[str, ...] = ("rules", "model", "human")
+    presets: Mapping[str, Mapping[str, Any]] = PRESETS
+    facts = Facts(leading=("accepted",), commands=True, errors=ERRORS)
+    settings: Mapping[str, Setting] = {
+        setting.name: setting
+        for setting in (
+            _setting("default", "image and instruction alone", "Tables 3 and 5, Figure 21"),
+            _few_shot(0, "the same, without the eight instances that few-shot settings show"),
+            *(_few_shot(shots, f"{shots} solved instances of val first") for shots in (2, 4, 8)),
+        )
+    }
+    options: Mapping[str, Option] = {
+        "shots": Option(0, "solved instances that are shown first (Appendix D)", (0, 2, 4, 8)),
+        "first": Option("image", "which of the two a turn begins with", ("image", "instruction")),
+        "held_out": Option(False, "leave out the eight instances that few-shot settings show", (True, False)),
+        "variant": Option("0-shot", "the name that the probes bear"),
+        "answers": Option(None, "file of references: image_url and response (csv, JSON, JSONL)"),
+        "labels": Option(None, "file of tasks: image_url and task, extractive or math (csv, JSON, JSONL)"),
+        "judge_image": Option(False, "show the judge the image too (3.2.2: GPT-4V)", (True, False)),
+        "judge_parse": Option(
+            "last", "which 'Judgement:' of a reply counts: the last, or as released", ("last", "released")
+        ),
+        **TEXT_METRICS,
+    }
+
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+        """The instances of a split, in the order of its table."""
+        held_out = options["held_out"] or options["shots"] > 0
+        shots = Shots(options["shots"], held_out, options["seed"])
+        return read_samples(folder, split, shots, options["answers"], options["labels"])
+
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        """One query: turns of image, instruction and response for each example, then image and
+        instruction, with nothing around them (as the released scripts send it)."""
+        first = options["first"]
+        yield Probe(
+            sample=sample.id,
+            variant=options["variant"],
+            messages=(*_examples(sample, first), _turn(sample.images[0], sample.question, first)),
+            question=sample.question,
+            references=sample.references,
+            labels=sample.labels,
+            evidence=sample.images if options["judge_image"] else (),
+        )
+
+    def cases(self, group: Group) -> Iterator[Case]:
+        """Each answer by itself."""
+        yield from about(group)
+
+    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+        """Rules for short references; a model with the prompt of Figure 20."""
+        if question != "correct" or kind not in ("rules", "model"):
+            return None
+        if kind == "rules":
+            return RuleScorer("contextual/rules", _judge)
+        return accepted(
+            load("contextual")["judge"]["text"],
+            sees=options["judge_image"],
+            released=options["judge_parse"] == "released",
+        )
+
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """Section 3.2."""
+        return [ACCEPTED, choice.ERROR, choice.EMPTY, *text_metrics(options)]
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """Nothing: an instruction is asked in one way."""
+        return {}
+
+    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """No metric needs another setting."""
+        return dict(options)
+
+
+def accepted_terms(group: Group) -> Iterator[Term]:
+    """1 for an accepted response of 1 with a reference (3.2.1); nothing under the kinds of tasks where
+    these are not known."""
+    for outcome in group:
+        if outcome.scored:
+            yield Term(outcome.right, 1)
+        if "task" not in outcome.labels:
+            for task in TASKS:
+                yield Term(0, 0, {"task": task}, overall=False)
+
+
+ACCEPTED = Metric("accepted", accepted_terms, source="ConTextual 3.2, Tables 3 and 5", absent=NOTHING)
+
+
+def _turn(image: ImageRef, instruction: str, first: str) -> Message:
+    return user(image, instruction) if first == "image" else user(instruction, image)
+
+
+def _examples(sample: Sample, first: str) -> Iterator[Message]:
+    """The turns of the examples."""
+    for example in sample.record.examples:
+        yield _turn(image_of(example, sample.images[0].root), example.instruction, first)
+        yield Message("assistant", (Text(example.response),))
+
+
+def _judge(case: Case) -> Reading:
+    if not case.references:
+        return Reading("unscored")
+    response = case.texts[0]
+    flags = {"refused": 1.0} if is_refusal(response) else {}
+    return Reading(accept_by_rules(case.references[0], response), scores=flags)

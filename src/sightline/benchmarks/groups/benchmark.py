@@ -1,0 +1,184 @@
+"""Any groups file, made by anyone: the same thing asked in different lights, and how far answers agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import ANSWER_BY, FILE, Facts, Option, Setting, about
+from sightline.benchmarks.groups.data import GROUPS, Chosen, answered_samples, probes_of, read_samples
+from sightline.errors import UserError
+from sightline.formats.prediction import Prediction
+from sightline.metrics.consistency import consistency_metrics
+from sightline.prompts import load
+from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
+from sightline.scoring.judge import same_or_different
+from sightline.scoring.options import LETTERS, is_refusal, read_option
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer
+from sightline.scoring.similarity import SIMILAR, similarity
+from sightline.types import Case, Group, Metric, Probe, Sample
+
+TASKS = ("rephrasing", "restyling", "context")
+"""The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""
+
+SAMPLING = {"temperature": 0, "max_tokens": 512}
+SAMPLING_SOURCE = "unpublished for most models (Table 9 varies the temperature); 0 and 512 tokens here"
+
+FACTS = Facts(
+    leading=("acc", "s_gt", "con", "s_c"),
+    chance={
+        "con": "guessing gets a high con: for all-MiniLM-L6-v2 'yes' and 'no' have a similarity of 73, and "
+        "con counts above 70; consistent_right counts those of which both are right"
+    },
+    correlated=(("acc", "con"), ("acc", "s_c")),
+    coefficient="spearman",
+    spread=("acc", "s_gt", "con", "s_c"),
+)
+
+OPTIONS: Mapping[str, Option] = {
+    "task": Option("other", "treat answers as this task of MM-R3 does", ("other", *TASKS)),
+    "unchanged": Option(False, "ask the unchanged input again and again (Sampling)", (False, True)),
+    "size": Option(None, "images of this size, where the file holds several", least=1),
+    "empty": Option("count", "empty answers count as wrong, or are left out", ("count", "ignore")),
+    "form": Option(
+        "described", "what is compared: A.3's description, or its figures'", ("described", "printed")
+    ),
+    "answer_by": ANSWER_BY,
+    "embedder": Option("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
+    "file": Option(None, "the groups file"),
+    "answers": Option(None, "file of answers that says itself what was asked"),
+}
+
+
+class Groups:
+    """Groups of lines from a file: group, variant, images and prompt, with references where there are any.
+
+    `locate` finds the groups file in a data folder for these options.
+    """
+
+    splits: tuple[str, ...] = ("test",)
+    judged_by: tuple[str, ...] = ("rules", "model", "human")
+    presets: Mapping[str, Mapping[str, Any]] = {}
+    facts = FACTS
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        citation: str,
+        settings: Sequence[Setting],
+        options: Mapping[str, Option],
+        locate: Callable[[Path | None, Mapping[str, Any]], Path],
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.citation = citation
+        self.settings: Mapping[str, Setting] = {setting.name: setting for setting in settings}
+        self.options = options
+        self._locate = locate
+
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+        """The groups of the file, or those that a file of answers is about."""
+        if options["file"] is None and options["answers"] is not None:
+            return answered_samples(Path(options["answers"]), _chosen(options))
+        file = Path(options["file"]) if options["file"] is not None else self._locate(folder, options)
+        if file.is_dir():
+            file = file / GROUPS
+        return read_samples(file, _chosen(options))
+
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        """The lines of the group, a query each, or what is unchanged, for Sampling (MM-R3 4.2)."""
+        return probes_of(sample, _chosen(options))
+
+    def cases(self, group: Group) -> Iterator[Case]:
+        """Each answer by itself, then every two that differ: who says the same in other words?"""
+        yield from about(group)
+        for first, second in combinations(group, 2):
+            if first.response != second.response:
+                texts = (first.response, second.response)
+                yield Case((first.key, second.key), "same_meaning", first.question, texts)
+
+    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+        """Containment for answers, vectors for similarity (3.3), a model for sameness of meaning."""
+        if question == "correct" and kind == "rules":
+            return RuleScorer("mmr3/contains", partial(_read, task=options["task"]))
+        if question == "same_meaning" and kind == "model":
+            return same_or_different(load("sightline")["same_meaning"]["text"])
+        if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
+            form = post_process_as_printed if options["form"] == "printed" else post_process
+            return similarity(options["embedder"], partial(form, task=options["task"]))
+        return None
+
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """Section 3.3 of MM-R3, and what stands beside it."""
+        return consistency_metrics(
+            embedded=options["embedder"] != "none",
+            ignore_empty=options["empty"] == "ignore",
+            sampling=not options["unchanged"],
+            masks=options["task"] == "context",
+        )
+
+    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The unchanged input, asked again and again: Sampling."""
+        return {**options, "unchanged": True}
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """Where no data are named, the answers themselves say what was asked."""
+        return {"answers": file} if folder is None else {}
+
+
+def groups() -> Groups:
+    """Any groups file by its path, whoever made it."""
+    return Groups(
+        name="groups",
+        title="groups: your own probes of one thing in different lights",
+        citation="the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)",
+        settings=[
+            Setting(
+                FILE, "any groups file by its path", "nothing: your own data", {}, SAMPLING, SAMPLING_SOURCE
+            )
+        ],
+        options=OPTIONS,
+        locate=_nowhere,
+    )
+
+
+def _nowhere(folder: Path | None, options: Mapping[str, Any]) -> Path:
+    raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
+
+
+def _chosen(options: Mapping[str, Any]) -> Chosen:
+    return Chosen(
+        size=options["size"],
+        one_size=options["task"] == "restyling",
+        unchanged=options["unchanged"],
+        each=options["task"] == "context",
+        likeliest=options["answer_by"] == "likelihood",
+    )
+
+
+def _read(case: Case, task: Task) -> Reading:
+    """Right where a reference is in the answer; where options were shown, where the right one is chosen."""
+    if case.options:
+        return read_option(replace(case, references=_letters(case)))
+    response = case.texts[0]
+    flags = {"refused": 1.0} if is_refusal(response) else {}
+    said = post_process(response, task)
+    if not case.references:
+        return Reading("unscored", extracted=said, scores=flags)
+    right = contains(response, case.references, task)
+    return Reading("right" if right else "wrong", extracted=said, scores=flags)
+
+
+def _letters(case: Case) -> tuple[str, ...]:
+    """The letter of the right option, which a reference names by its letter or by its text."""
+    for reference in case.references:
+        for letter, option in zip(LETTERS, case.options, strict=False):
+            if reference.strip() == letter or reference.strip().casefold() == option.strip().casefold():
+                return (letter,)
+    return ()

@@ -1,0 +1,198 @@
+"""II-Bench: the implied meaning of an image, asked as a question with six options (Liu et al. 2024)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sightline.benchmarks.base import ANSWER_BY, Facts, Option, Setting, about
+from sightline.benchmarks.iibench.data import LABELS, read_explanations, read_samples
+from sightline.formats.prediction import Prediction
+from sightline.metrics import choice
+from sightline.prompts import fill, load
+from sightline.scoring.options import EXTRACTIONS, LETTERS, carry_letter, read_option
+from sightline.scoring.scorer import RuleScorer, Scorer
+from sightline.types import Case, Group, ImageRef, Metric, Probe, Sample, Term, user
+
+SAMPLING = {"temperature": 0, "max_tokens": 1000}
+SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"
+SHOTS = {"1-shot": 1, "2-shot": 2, "3-shot": 3}
+
+ERRORS = (
+    "metaphorical misunderstanding",
+    "detail misunderstanding",
+    "detail ignorance",
+    "surface-level interpretation",
+    "reasoning error",
+    "reject to answer",
+    "answer extraction error",
+)
+"""The errors of GPT-4V that people told apart (4.3, Figure 4)."""
+
+
+def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
+    fixed = {"prompt": name, "variant": name, **options}
+    return Setting(name, summary, reproduces, fixed, SAMPLING, SAMPLING_SOURCE)
+
+
+class IIBench:
+    """1,399 test and 35 dev questions with six options each; a question is a group of its own."""
+
+    name = "iibench"
+    title = "II-Bench: image implication understanding"
+    citation = "Liu et al. 2024, II-Bench: An Image Implication Understanding Benchmark for MLLMs"
+    splits: tuple[str, ...] = ("test", "dev")
+    judged_by: tuple[str, ...] = ("rules",)
+    presets: Mapping[str, Mapping[str, Any]] = {"released": {"temperature": None, "max_tokens": 1000}}
+    facts = Facts(
+        leading=("accuracy",),
+        chance={"accuracy": "chance: accuracy 16.7 (one of six options)"},
+        texts=read_explanations,
+        errors=ERRORS,
+    )
+    settings: Mapping[str, Setting] = {
+        setting.name: setting
+        for setting in (
+            _setting("none", "the question alone", "Tables 3, 4, 7 and 8"),
+            _setting("cot", "chain of thought", "Table 4"),
+            _setting("domain", "with the image's domain as key word", "Table 4"),
+            _setting("emotion", "with the image's emotion as key word", "Table 4"),
+            _setting("rhetoric", "with the image's rhetoric as key words", "Table 4"),
+            *(_setting(name, f"{n} solved example(s) first", "Table 5") for name, n in SHOTS.items()),
+            _setting("no-image", "without the image: leakage", "Table 6", prompt="none", image=False),
+            _setting(
+                "shuffled", "several option orders", "nothing: beyond the paper", prompt="none", orders=3
+            ),
+        )
+    }
+    options: Mapping[str, Option] = {
+        "prompt": Option("none", "the prompt (Appendix C)", ("none", "cot", *LABELS[:2], "rhetoric", *SHOTS)),
+        "image": Option(True, "show the image", (True, False)),
+        "orders": Option(1, "orders under which a question is asked: the file's, then shuffled", least=1),
+        "variant": Option("none", "the name that the probes bear"),
+        "options": Option(None, "released predictions file to take question text and option order from"),
+        "answers": Option(None, "answers file: {id: letter or option text}, letters in test.json's order"),
+        "answer_by": ANSWER_BY,
+        "extraction": Option("released", "how the letter is read", ("released", "strict")),
+    }
+
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+        """The questions of a split; the few-shot examples are left out where they are shown."""
+        return read_samples(folder, split, options["options"], options["answers"], _shown_on_dev(options))
+
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        """One query, or one for each option order; `references` holds the right letter as shown."""
+        shown: tuple[str, ...] = sample.record.options
+        place = sample.images[0].root if sample.images else ""
+        orders = options["orders"]
+        for number in range(orders):
+            order = shown if number == 0 else _shuffled(shown, f"{options['seed']}/{sample.id}/{number}")
+            letter = carry_letter(sample.references[0], sample.options, order) if sample.references else None
+            images = [ImageRef(f"{place}/{path}", place) for path in _examples(options).values()]
+            images.extend(sample.images)
+            yield Probe(
+                sample=sample.id,
+                variant=options["variant"] if orders == 1 else f"order_{number}",
+                messages=(user(_prompt(sample, order, options), *(images if options["image"] else ())),),
+                question=sample.question,
+                references=(letter,) if letter else (),
+                options=order,
+                labels=sample.labels,
+                choices=_letters(order) if options["answer_by"] == "likelihood" else (),
+            )
+
+    def cases(self, group: Group) -> Iterator[Case]:
+        """Each answer by itself."""
+        yield from about(group)
+
+    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+        """The released extraction, or the stricter one."""
+        name = options["extraction"]
+        return RuleScorer(f"iibench/{name}", partial(read_option, extraction=name))
+
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """Sections 4.1 and Appendix E; leakage is Table 6."""
+        leaks = options["prompt"] == "none" and options["image"] and options["orders"] == 1
+        return [
+            *((choice.CONSISTENT,) if options["orders"] > 1 else ()),
+            choice.ACCURACY,
+            choice.ERROR,
+            choice.MISS,
+            choice.EMPTY,
+            choice.REFUSED,
+            *((choice.LEAKAGE,) if leaks else ()),
+            EXTRACTIONS_DIFFER,
+            *choice.ANSWERED,
+        ]
+
+    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+        """Question text and option order, where the file has them, and in one order for each question."""
+        orders = {(prediction.sample, prediction.options) for prediction in predictions}
+        shown = all(options for _, options in orders) and len({name for name, _ in orders}) == len(orders)
+        return {"options": file} if shown else {}
+
+    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The same prompt without the image."""
+        return {**options, "image": False, "variant": setting}
+
+
+def extractions_differ(group: Group) -> Iterator[Term]:
+    """Whether the released extraction and the strict one read an answer differently."""
+    for outcome in group:
+        if outcome.status == "ok":
+            read = {extract(outcome.response, outcome.options) for extract in EXTRACTIONS.values()}
+            yield Term(len(read) > 1, 1)
+
+
+EXTRACTIONS_DIFFER = Metric("extractions_differ", extractions_differ, source="beyond the paper", judged=None)
+
+
+def _prompt(sample: Sample, order: Sequence[str], options: Mapping[str, Any]) -> str:
+    label = sample.labels.get(options["prompt"], ())
+    keywords = label if isinstance(label, str) else ",".join(label)
+    return prompt_text(sample.question, order, options["prompt"], sample.record.keywords or keywords)
+
+
+def prompt_text(question: str, order: Sequence[str], name: str = "none", keywords: str = "") -> str:
+    """The prompt text of Appendix C, byte for byte as the released data_loader.py makes it.
+
+    `order` holds the options as shown; `name` is that of a prompt, `keywords` what some of them give.
+    """
+    shots = SHOTS.get(name, 0)
+    parts = load("iibench")["few_shot" if shots else "keywords" if name in LABELS else name]
+    listed = "\n".join(f"{letter} {option}" for letter, option in zip(_letters(order), order, strict=False))
+    body = fill(
+        parts["format"],
+        question=question,
+        options=listed,
+        keywords=keywords,
+        number=str(shots + 1),
+    )
+    if not shots:
+        return f"{parts['instruction']}\n{body}"
+    instruction = parts["instruction_one" if shots == 1 else "instruction_several"]
+    return f"{instruction}\n" + "\n".join([*(e["text"] for e in parts["examples"][:shots]), body])
+
+
+def _examples(options: Mapping[str, Any]) -> dict[str, str]:
+    """The examples that a few-shot prompt shows: id -> image."""
+    shots = SHOTS.get(options["prompt"], 0)
+    return {example["id"]: example["image"] for example in load("iibench")["few_shot"]["examples"][:shots]}
+
+
+def _shown_on_dev(options: Mapping[str, Any]) -> Sequence[str]:
+    """The questions that few-shot settings leave out, the same at every number of shots."""
+    few = options["prompt"] in SHOTS
+    return [example["id"] for example in load("iibench")["few_shot"]["examples"]] if few else []
+
+
+def _letters(order: Sequence[str]) -> tuple[str, ...]:
+    """The answers that there are, written as the few-shot examples write them."""
+    return tuple(f"({letter})" for letter, _ in zip(LETTERS, order, strict=False))
+
+
+def _shuffled(options: Sequence[str], seed: str) -> tuple[str, ...]:
+    return tuple(random.Random(seed).sample(options, len(options)))

@@ -1,0 +1,162 @@
+"""II-Bench's released records, and what a predictions file says was shown of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from sightline.benchmarks.iibench.answer_key import read_answer_key
+from sightline.benchmarks.records import data_folder, read_records, refuse_doubles
+from sightline.errors import UserError
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import read_predictions
+from sightline.types import ImageRef, Sample
+
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "domain": ("Life", "Art", "Society", "Psychology", "Environment", "Others"),
+    "emotion": ("Positive", "Neutral", "Negative"),
+    "image_type": (
+        "Illustration",
+        "Meme",
+        "Poster",
+        "Multi-panel Comic",
+        "Single-panel Comic",
+        "Logo",
+        "Painting",
+    ),
+    "difficulty": ("Easy", "Middle", "Hard"),
+    "rhetoric": (
+        "Metaphor",
+        "Exaggerate",
+        "Symbolism",
+        "Contrast",
+        "Visual Dislocation",
+        "Antithesis",
+        "Analogy",
+        "Personification",
+        "Others",
+    ),
+}
+"""The labels of an image, in the order in which reports show them, and their values (Appendix B.3), spelt as
+in the released files."""
+
+LABELS = tuple(VALUES)
+
+
+class Question(Struct, frozen=True):
+    """One question about an image; the released test split has no answers."""
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    answer: str | None = None
+    correct_option: str | None = None
+
+
+class Meta(Struct, frozen=True):
+    """The labels of an image, and what it is said to mean.
+
+    `image_type` is a list in test and a string in dev; the `explanation` of test-908 is an object.
+    """
+
+    domain: str
+    emotion: str
+    image_type: str | tuple[str, ...]
+    difficulty: str
+    rhetoric: str | tuple[str, ...]
+    explanation: Any = None
+
+
+class Record(Struct, frozen=True):
+    """One released record: an image and its questions."""
+
+    local_path: str
+    questions: tuple[Question, ...]
+    meta_data: Meta
+
+
+class Shown(NamedTuple):
+    """How a question is shown: its option order, and key words where a predictions file has them."""
+
+    options: tuple[str, ...]
+    keywords: str | None
+
+
+def read_samples(
+    folder: Path | None, split: str, predictions: str | None, answers: str | None, left_out: Collection[str]
+) -> list[Sample]:
+    """The questions of a split, but those `left_out`.
+
+    A `predictions` file says which question text and option order were shown, and alone stands for the
+    data where there is no folder. `answers` is an answer key. A sample's `record` is a Shown.
+    """
+    shown = _shown(predictions)
+    if folder is None and shown:
+        return _samples_shown(shown.values(), answers)
+    place = data_folder(folder, "iibench", f"{split}.json")
+    path = place / f"{split}.json"
+    records = read_records(path, Record, name="local_path")
+    released = [(record, question) for record in records for question in record.questions]
+    refuse_doubles(path, [question.id for _, question in released])
+    key = read_answer_key(answers, [question for _, question in released])
+    return [
+        Sample(
+            id=question.id,
+            question=_as_shown(question, shown).question,
+            images=(ImageRef(str(place / record.local_path), str(place)),),
+            references=(key[question.id],) if question.id in key else (),
+            options=question.options,
+            labels={name: getattr(record.meta_data, name) for name in LABELS},
+            record=Shown(_as_shown(question, shown).options, _keywords(shown.get(question.id))),
+        )
+        for record, question in released
+        if question.id not in left_out
+    ]
+
+
+def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
+    """What the images of a split are said to mean, a text a question; that of test-908 is none, but two."""
+    records = read_records(folder / f"{split}.json", Record, name="local_path")
+    told = [record.meta_data.explanation for record in records for _ in record.questions]
+    return {"explanation": [text for text in told if isinstance(text, str)]}
+
+
+def _as_shown(question: Question, shown: Mapping[str, Prediction]) -> Question | Prediction:
+    return shown.get(question.id, question)
+
+
+def _keywords(shown: Prediction | None) -> str | None:
+    """The key words in a released prompt: the release asked 21 questions with domains since renamed."""
+    found = re.search(r"^Key words: (.*)$", shown.prompt, re.MULTILINE) if shown else None
+    return found[1] if found else None
+
+
+def _samples_shown(shown: Iterable[Prediction], answers: str | None) -> list[Sample]:
+    """The samples of a predictions file alone, where there is no data folder; an image is its name."""
+    if answers is not None:
+        raise UserError(
+            "letters in an answers file follow the released order, which a predictions file does not show",
+            file=answers,
+            expected="--data DIR with the released test.json",
+        )
+    return [
+        Sample(
+            id=one.sample,
+            question=one.question,
+            options=one.options,
+            labels={name: one.labels[name] for name in LABELS if name in one.labels},
+            cluster=one.image or one.sample,
+            record=Shown(one.options, _keywords(one)),
+        )
+        for one in shown
+    ]
+
+
+def _shown(file: str | None) -> dict[str, Prediction]:
+    if file is None:
+        return {}
+    return {shown.sample: shown for shown in read_predictions(Path(file), benchmark="iibench", setting="")}

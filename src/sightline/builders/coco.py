@@ -1,0 +1,264 @@
+"""COCO's instances file: images, objects and categories, checked, and the pixels of an object."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from sightline.builders.sources import confined
+from sightline.errors import UserError
+from sightline.formats.files import json_rows, read_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LEAST, MOST = 0.1, 0.25
+"""Bounds of an object's area over that of its image, both included (3.1, Context Reasoning)."""
+
+EXPECTED = "a file in the format of COCO's instances_val2017.json"
+
+Side = Annotated[int, Meta(ge=1)]
+Number = Annotated[int, Meta(ge=0)]
+
+
+class BadObject(Exception):  # noqa: N818 - it names the thing, as BadImage does
+    """An annotated object that cannot be worked on; its text says why."""
+
+
+class Photo(Struct, frozen=True):
+    """An entry of `images`: sizes in pixels, `file_name` relative to the folder of images."""
+
+    id: Number
+    file_name: Annotated[str, Meta(min_length=1)]
+    width: Side
+    height: Side
+
+    @property
+    def name(self) -> str:
+        """The id as COCO's own file names write it: twelve digits."""
+        return f"{self.id:012}"
+
+
+class Annotation(Struct, frozen=True):
+    """An entry of `annotations`: one object, or a crowd of them.
+
+    `bbox` is left, top, width and height in pixels, fractions allowed; `area` is that of the segmentation
+    in square pixels. `segmentation` is kept as it stands in the file (most are never looked at).
+    """
+
+    id: int
+    image_id: int
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    area: float
+    iscrowd: bool | int = 0
+    segmentation: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def outline(self) -> Any:
+        """The segmentation as plain data: polygons, a run-length encoding, or None; BadObject for neither."""
+        try:
+            return msgspec.json.decode(self.segmentation)
+        except ValueError as error:
+            raise BadObject(f"its segmentation cannot be read: {error}") from None
+
+
+class Category(Struct, frozen=True):
+    """An entry of `categories`."""
+
+    id: int
+    name: Annotated[str, Meta(min_length=1)]
+
+
+class Instances(Struct, frozen=True):
+    """An instances file: its images by id, the annotations of each, the categories' names by id."""
+
+    photos: Mapping[int, Photo]
+    objects: Mapping[int, Sequence[Annotation]]
+    categories: Mapping[int, str]
+
+    def eligible(self, photo: Photo) -> list[Annotation]:
+        """The objects of an image that may be masked, in the order of their ids.
+
+        Objects, not crowds, whose `area` is a tenth to a quarter of the image's.
+        """
+        whole = photo.width * photo.height
+        chosen = (
+            one
+            for one in self.objects.get(photo.id, ())
+            if not one.iscrowd and LEAST <= one.area / whole <= MOST
+        )
+        return sorted(chosen, key=lambda one: one.id)
+
+
+class _File(Struct, frozen=True):
+    images: list[Photo]
+    annotations: list[Annotation]
+    categories: list[Category]
+
+
+def read_instances(path: Path) -> Instances:
+    """The instances of a file in COCO's format.
+
+    UserError that names file, record and field: no JSON, a part or a field that is missing or of the wrong
+    type, an id that occurs twice in its part, an annotation of an unknown image or category, an image
+    outside the folder.
+    """
+    content = read_bytes(path)
+    try:
+        whole = msgspec.json.decode(content, type=_File)
+    except msgspec.ValidationError as error:
+        raise _invalid(error, content, path) from None
+    except ValueError:
+        rows = json_rows(content, path)
+        fault = "holds NaN or Infinity, which JSON does not know" if len(rows) == 1 else "is JSON Lines"
+        raise UserError(fault, file=path, expected=EXPECTED) from None
+    photos = {one.id: one for one in whole.images}
+    names = {one.id: one.name for one in whole.categories}
+    _refuse_doubles((one.id for one in whole.images), "images", path)
+    _refuse_doubles((one.id for one in whole.annotations), "annotations", path)
+    _refuse_doubles((one.id for one in whole.categories), "categories", path)
+    for photo in whole.images:
+        confined(photo.file_name, path, f"image {photo.id}", "file_name")
+    objects: dict[int, list[Annotation]] = {}
+    for one in whole.annotations:
+        if one.image_id not in photos:
+            raise _dangling(one, "image_id", one.image_id, "images", path)
+        if one.category_id not in names:
+            raise _dangling(one, "category_id", one.category_id, "categories", path)
+        objects.setdefault(one.image_id, []).append(one)
+    return Instances(photos, objects, names)
+
+
+def pixels(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
+    """The pixels of a segmentation as pycocotools draws them: shape (height, width), True inside.
+
+    `segmentation` is a list of polygons [x1, y1, x2, y2, ...] or {"size": [height, width], "counts": runs or
+    their text}. BadObject where it is neither, or does not fit the image: pycocotools itself would
+    read past the end of its memory then. UserError where pycocotools is not installed.
+    """
+    mask = coco_mask()
+    if isinstance(segmentation, dict):
+        sound: Any = _sound_runs(segmentation, width, height)
+        drawn = mask.frPyObjects(sound, height, width)
+    else:
+        drawn = mask.merge(mask.frPyObjects(_sound_polygons(segmentation, width, height), height, width))
+    return mask.decode(drawn).astype(bool)  # type: ignore[no-any-return]
+
+
+def coco_mask() -> Any:
+    """The module pycocotools.mask; UserError with the command that installs it where it is missing."""
+    try:
+        from pycocotools import mask
+    except ImportError:
+        raise UserError(
+            "pycocotools is not installed, which reads COCO's segmentations",
+            expected="pip install 'sightline[build]'",
+        ) from None
+    return mask
+
+
+def _sound_polygons(segmentation: Any, width: int, height: int) -> list[list[float]]:
+    if not isinstance(segmentation, list) or not segmentation:
+        raise BadObject("its segmentation is neither polygons nor a run-length encoding")
+    for polygon in segmentation:
+        if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
+            raise BadObject("a polygon of its segmentation is no list of three points or more")
+        if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in polygon):
+            raise BadObject("a polygon of its segmentation holds something that is no number")
+        if any(_far(x, width) for x in polygon[::2]) or any(_far(y, height) for y in polygon[1::2]):
+            raise BadObject("a polygon of its segmentation lies far outside the image")
+    return segmentation
+
+
+def _far(place: float, side: int) -> bool:
+    return not math.isfinite(place) or not -side <= place <= 2 * side
+
+
+def _sound_runs(segmentation: Mapping[str, Any], width: int, height: int) -> dict[str, Any]:
+    """A run-length encoding with its runs as a list, which cover the image exactly."""
+    size, counts = segmentation.get("size"), segmentation.get("counts")
+    if size != [height, width]:
+        raise BadObject(f"its segmentation is of size {size}, the image's is {[height, width]}")
+    runs = _unpacked(counts) if isinstance(counts, str) else counts
+    if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
+        raise BadObject("the runs of its segmentation are no counts of pixels")
+    if sum(runs) != width * height:
+        raise BadObject("the runs of its segmentation do not add up to the image")
+    return {"size": size, "counts": runs}
+
+
+def _unpacked(text: str) -> list[int]:
+    """The runs of a packed encoding (pycocotools, maskApi.c: rleFrString): six bits a character.
+
+    >>> _unpacked("5:e2")
+    [5, 10, 85]
+    """
+    runs: list[int] = []
+    value = shift = 0
+    for letter in text:
+        bits = ord(letter) - 48
+        if not 0 <= bits < 64 or shift > 30:
+            raise BadObject("the runs of its segmentation are no packed text")
+        value |= (bits & 31) << shift
+        shift += 5
+        if bits & 32:
+            continue
+        if bits & 16:
+            value -= 1 << shift
+        runs.append(value + runs[-2] if len(runs) > 2 else value)
+        value = shift = 0
+    if shift:
+        raise BadObject("the runs of its segmentation are cut off")
+    return runs
+
+
+def _dangling(one: Annotation, field: str, value: int, part: str, path: Path) -> UserError:
+    return UserError(
+        f"is not among the {part}",
+        file=path,
+        record=f"annotation {one.id}",
+        field=field,
+        found=value,
+        expected=f"the id of an entry of '{part}'",
+    )
+
+
+def _refuse_doubles(ids: Iterable[int], part: str, path: Path) -> None:
+    seen: set[int] = set()
+    for number, one in enumerate(ids):
+        if one in seen:
+            raise UserError(
+                "this id occurs twice",
+                file=path,
+                record=f"{part}[{number}]",
+                field="id",
+                found=one,
+                expected="each id once",
+            )
+        seen.add(one)
+
+
+def _invalid(error: msgspec.ValidationError, content: bytes, path: Path) -> UserError:
+    """The error for a file that is not laid out as COCO's, with the id of the entry at fault."""
+    message, _, place = str(error).partition(" - at `$")
+    missing = re.search(r"missing required field `([^`]+)`", message)
+    part, number, field = re.fullmatch(r"\.?(\w*)(?:\[(\d+)\])?\.?(.*?)`?", place).groups()  # type: ignore[union-attr]
+    entry = json_rows(content, path)[0][1].get(part) if number else None
+    record = f"{part}[{number}]" if number else None
+    if isinstance(entry, list) and isinstance(entry[int(number)], dict) and "id" in entry[int(number)]:
+        record = f"{record} with id {entry[int(number)]['id']!r}"
+    return UserError(
+        message[0].lower() + message[1:],
+        file=path,
+        record=record,
+        field=(missing[1] if missing else field or (part if not number else None)) or None,
+        expected=EXPECTED,
+    )

@@ -1,0 +1,92 @@
+"""The images of any data, under the names by which those data know them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from sightline.benchmarks.codis import data as codis_data
+from sightline.benchmarks.iibench import data as iibench_data
+from sightline.builders.folder import GROUPS
+from sightline.builders.sources import folder_sources
+from sightline.errors import UserError
+from sightline.formats.digests import READERS
+from sightline.formats.groups import read_groups
+from sightline.images import BadImage, look
+from sightline.progress import progress
+from sightline.types import ImageFile, ImageRef
+
+T = TypeVar("T")
+
+
+class Gallery(Struct, frozen=True):
+    """Images that were looked at, by name, and those that cannot be shown, with why."""
+
+    files: Mapping[str, ImageFile]
+    broken: Mapping[str, str]
+
+    def named(self, found: Mapping[str, T]) -> dict[str, T]:
+        """What was found by digest, by name."""
+        return {name: found[file.digest] for name, file in self.files.items()}
+
+
+def images_in(data: Path) -> dict[str, ImageRef]:
+    """The images of a data folder, of any folder of images, or of a groups file, by name, in its order.
+
+    The name is CODIS' `image_id`, II-Bench's `local_path` (of every split that is there), the path in a
+    groups file, else the path in the folder. UserError where there is no image, or the data are wrong.
+    """
+    if not data.exists():
+        raise UserError("there is no such folder or file", file=data, expected="images for DATA")
+    if data.is_file() or (data / GROUPS).is_file():
+        return _of_groups(data if data.is_file() else data / GROUPS)
+    if (data / "data.json").is_file():
+        pairs = codis_data.read_samples(data, False, None)
+        return {pair.record[0].image_id: pair.images[0] for pair in pairs}
+    splits = [split for split in ("test", "dev") if (data / f"{split}.json").is_file()]
+    if splits:
+        samples = [one for split in splits for one in iibench_data.read_samples(data, split, None, None, ())]
+        return _by_path(one.images[0] for one in samples)
+    return _by_path(ImageRef(source.image, source.root) for source in folder_sources(data))
+
+
+def look_at(images: Mapping[str, ImageRef], *, shown: bool = False) -> Gallery:
+    """Look at every image; `shown` is whether progress is."""
+    files: dict[str, ImageFile] = {}
+    broken: dict[str, str] = {}
+    with (
+        ThreadPoolExecutor(READERS) as pool,
+        progress("looking at images", len(images), "images", shown=shown) as advance,
+    ):
+        for name, found in zip(images, pool.map(_look, images.values()), strict=True):
+            if isinstance(found, BadImage):
+                broken[name] = str(found).removeprefix(f"{images[name].path}: ")
+            else:
+                files[name] = found
+            advance(1)
+    return Gallery(files, broken)
+
+
+def _of_groups(file: Path) -> dict[str, ImageRef]:
+    root = str(file.parent)
+    lines = read_groups(file)
+    names = dict.fromkeys(image for line in lines for image in line.images)
+    if not names:
+        raise UserError("names no image", file=file, expected="lines with images")
+    return {name: ImageRef(os.path.join(root, name), root) for name in names}
+
+
+def _by_path(images: Iterable[ImageRef]) -> dict[str, ImageRef]:
+    return {Path(os.path.relpath(one.path, one.root)).as_posix(): one for one in images}
+
+
+def _look(image: ImageRef) -> ImageFile | BadImage:
+    try:
+        return look(image, {})
+    except BadImage as error:
+        return error

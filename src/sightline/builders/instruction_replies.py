@@ -1,0 +1,125 @@
+"""An instruction and the response to it out of a model's reply, or what speaks against them.
+
+The rules are those guidelines of ConTextual's prompt (Figure 22) that words alone can break; whether an
+instruction needs the image's text and the rest of it together is for people to say.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from msgspec import Struct
+
+from sightline.builders.rephrasing_replies import given_away
+from sightline.prompts import load
+from sightline.scoring.options import is_refusal
+from sightline.scoring.text import words
+
+NO_PAIR = "no instruction with a response"
+CUT = "the response is cut off"
+CONDITION = "the instruction has a condition"
+COPIED = "the instruction is one of the examples"
+GIVEN_AWAY = "the instruction gives the response away"
+DECLINED = "the response declines to answer"
+"""What may speak against a reply, in the words in which it is counted."""
+
+
+class Pair(Struct, frozen=True):
+    """An instruction about an image, and the response to it, a line each."""
+
+    instruction: str
+    response: str
+
+
+class _Piece(Struct, frozen=True):
+    """What stands behind a label, up to the next one."""
+
+    label: str
+    text: str
+    last: bool
+
+
+def read(reply: str, *, cut: bool = False) -> tuple[Pair | None, str]:
+    """The last pair of a reply and '', or None and the objection to it.
+
+    `cut` says that the model was stopped by its token limit.
+
+    >>> read("Good Instruction: Name the red shop.\\nResponse: Variety Store")
+    (Pair(instruction='Name the red shop.', response='Variety Store'), '')
+    >>> read("Instruction: Count the boats if it rains.  Response: 3")
+    (None, 'the instruction has a condition')
+    """
+    pieces = _pieces(reply)
+    pairs = [
+        (Pair(asked.text, said.text), said.last)
+        for asked, said in pairwise(pieces)
+        if asked.label == "instruction" and said.label == "response" and words(asked.text) and said.text
+    ]
+    if not pairs:
+        return None, DECLINED if is_refusal(reply) else NO_PAIR
+    pair, last = pairs[-1]
+    objection = CUT if cut and last else _objection(pair)
+    return (None, objection) if objection else (pair, "")
+
+
+def _objection(pair: Pair) -> str:
+    if _CONDITION.search(pair.instruction):
+        return CONDITION
+    if words(pair.instruction) in {words(example) for example in _examples()}:
+        return COPIED
+    if is_refusal(pair.response):
+        return DECLINED
+    if given_away(pair.instruction, "", [pair.response]):
+        return GIVEN_AWAY
+    return ""
+
+
+_CONDITION = re.compile(r"\b(?:if|unless|in case|provided that)\b", re.IGNORECASE)
+
+# A label begins a line, or follows the end of a sentence: 'Name the shop. Response: ...'.
+_LABEL = re.compile(
+    r"(?:^[\s>#*_`-]*(?:\d+[.)]\s*)?|(?<=[.?!\"”’'*])[ \t]+[*_]*)"
+    r"(?P<label>(?:good|bad)?[ ]?instruction|(?:good[ ])?(?:instruction[ ])?response|reason(?:ing)?"
+    r"|(?:uploaded[ ])?image)"
+    r"(?:[ ]\d+)?[*_]*[ ]*:[*_]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _pieces(reply: str) -> list[_Piece]:
+    """The reply by its labels; one line before the first of them, a response, is its instruction: the prompt
+    ends with 'Good Instruction:', which a model may go on from."""
+    found = list(_LABEL.finditer(reply))
+    if not found:
+        return []
+    ends = [*(label.start() for label in found[1:]), len(reply)]
+    pieces = [
+        _Piece(_kind(label["label"]), _line(reply[label.end() : end]), label is found[-1])
+        for label, end in zip(found, ends, strict=True)
+    ]
+    before = reply[: found[0].start()].strip()
+    if pieces[0].label == "response" and before and "\n" not in before:
+        pieces.insert(0, _Piece("instruction", _line(before), False))
+    return pieces
+
+
+def _kind(label: str) -> str:
+    """'instruction', 'response', or '' for what is neither: reasons, images, bad instructions."""
+    said = label.lower()
+    if said.endswith("response"):
+        return "response"
+    return "instruction" if said.endswith("instruction") and "bad" not in said else ""
+
+
+def _line(text: str) -> str:
+    """A text in one line, without fences, emphasis and the quotes around the whole of it."""
+    plain = " ".join(text.replace("```", " ").split()).strip("*_ ")
+    quoted = re.fullmatch(r"[\"“](?P<inside>[^\"“”]+)[\"”]", plain)
+    return quoted["inside"].strip() if quoted else plain
+
+
+def _examples() -> list[str]:
+    """The instructions of the prompt's own examples, good and bad."""
+    prompt: str = load("synthesis")["synthesis"]["text"]
+    return re.findall(r"^(?:Good|Bad) Instruction(?: \d)?: (.+)$", prompt, re.MULTILINE)

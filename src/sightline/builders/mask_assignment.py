@@ -1,0 +1,170 @@
+"""Which image is masked how, as the authors' label files say it: types.json and labels.json."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import msgspec
+from msgspec import Struct
+
+from sightline.builders.coco import Instances
+from sightline.builders.mask import VARIANTS, Colour, Lines, Masking, Shape
+from sightline.errors import UserError
+from sightline.formats.files import json_rows, read_bytes
+
+LEFT_OUT = ("000000581719",)
+"""The image that the authors' files hold and the paper's 4,500 maskings lack: they hold 1,501 images, and
+only without this one do their sub-groups have the sizes of Tables 11-13."""
+
+T = TypeVar("T")
+
+
+class Assignment(Struct, frozen=True):
+    """The maskings of each image, in the order m0, m1, m2, and the category of its object, by COCO id.
+
+    Two maskings of an image may be equal: in 105 of the authors' 1,501 they are. `left_out` are the ids
+    that were taken out, `labels` the file that named the categories.
+    """
+
+    maskings: Mapping[int, tuple[Masking, ...]]
+    categories: Mapping[int, int]
+    left_out: tuple[str, ...]
+    labels: str
+
+    def check_against(self, instances: Instances, known: Collection[int]) -> None:
+        """Raise UserError where no image is `known`, or the category of one is not in the instances."""
+        if not known:
+            raise UserError(
+                f"none of the {len(self.maskings):,} images of the assignment is in the instances file",
+                expected="COCO's instances of the split that the assignment was made from",
+            )
+        for number in known:
+            if self.categories[number] not in instances.categories:
+                raise UserError(
+                    "is no category of the instances file",
+                    file=self.labels,
+                    record=f"{number:012}",
+                    found=self.categories[number],
+                    expected=f"one of {len(instances.categories):,} ids such as {min(instances.categories)}",
+                )
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """How many maskings have each colour, number of lines and shape (the n of Tables 11-13)."""
+        all_of_them = [one for maskings in self.maskings.values() for one in maskings]
+        return {
+            "colour": _counted((one.colour for one in all_of_them), Colour),
+            "lines": _counted((one.lines for one in all_of_them), Lines),
+            "shape": _counted((one.shape for one in all_of_them), Shape),
+        }
+
+    def with_equal(self) -> int:
+        """How many images have two equal maskings."""
+        return sum(len(set(maskings)) < len(maskings) for maskings in self.maskings.values())
+
+
+class _Entry(Struct, frozen=True):
+    colors: Colour
+    lines: Lines
+    draw_type: Shape
+
+
+def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> Assignment:
+    """The assignment in types.json and labels.json: '<coco id>_<0|1|2>' -> how it is masked, its category.
+
+    Images in `leave_out` (COCO ids) are taken out. UserError that names file, record and field: a key of
+    another form, an entry that is no masking, an image without its three, a key that only one file has, an
+    image with two categories, an id to leave out that is not there.
+    """
+    drawn = _by_image(_entries(types, _Entry), types)
+    named = _by_image(_entries(labels, int), labels)
+    for file, other, ids in ((labels, types, drawn.keys() - named), (types, labels, named.keys() - drawn)):
+        if ids:
+            raise UserError(f"lacks an image that {other.name} has", file=file, found=f"{min(ids):012}")
+    for number, categories in named.items():
+        if len(set(categories)) > 1:
+            found = ", ".join(str(one) for one in categories)
+            raise UserError(
+                "is one object and has several categories", file=labels, record=f"{number:012}", found=found
+            )
+    gone = {_number(name, drawn, types) for name in leave_out if name not in LEFT_OUT or int(name) in drawn}
+    return Assignment(
+        maskings={
+            number: tuple(Masking(one.colors, one.lines, one.draw_type) for one in entries)
+            for number, entries in drawn.items()
+            if number not in gone
+        },
+        categories={number: one for number, (one, *_) in named.items() if number not in gone},
+        left_out=tuple(f"{number:012}" for number in sorted(gone)),
+        labels=str(labels),
+    )
+
+
+def _entries(path: Path, kind: type[T]) -> dict[str, T]:
+    """The entries of a JSON object by key; UserError for the first that is not of its kind."""
+    objects = [one for _, one in json_rows(read_bytes(path), path)]
+    if len(objects) != 1 or not objects[0]:
+        expected = "one with keys such as 000000111548_0: a COCO id and 0, 1 or 2"
+        raise UserError("is no JSON object of maskings", file=path, expected=expected)
+    entries: dict[str, T] = {}
+    for key, value in objects[0].items():
+        try:
+            entries[key] = msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise _invalid(error, path, key, value, kind) from None
+    return entries
+
+
+def _by_image(entries: Mapping[str, T], path: Path) -> dict[int, list[T]]:
+    """The entries of each image in the order of their numbers."""
+    found: dict[int, dict[int, T]] = {}
+    for key, entry in entries.items():
+        form = re.fullmatch(r"([0-9]{1,18})_([0-9]+)", key)
+        if not form or int(form[2]) >= len(VARIANTS):
+            expected = "keys such as 000000111548_0: a COCO id and 0, 1 or 2"
+            raise UserError("is no key of a masking", file=path, record=key, expected=expected)
+        found.setdefault(int(form[1]), {})[int(form[2])] = entry
+    for number, numbered in found.items():
+        if len(numbered) < len(VARIANTS):
+            raise UserError(
+                "lacks some of its maskings",
+                file=path,
+                record=f"{number:012}",
+                found=", ".join(f"_{one}" for one in sorted(numbered)),
+                expected="_0, _1 and _2",
+            )
+    return {number: [numbered[n] for n in sorted(numbered)] for number, numbered in found.items()}
+
+
+def _number(name: str, known: Collection[int], path: Path) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", name) or int(name) not in known:
+        raise UserError(
+            "has no such image to leave out", file=path, found=name, expected="--leave-out with its COCO id"
+        )
+    return int(name)
+
+
+def _counted(values: Iterable[Any], kind: Any) -> dict[str, int]:
+    counts = Counter(values)
+    return {str(value): counts[value] for value in get_args(kind)}
+
+
+def _invalid(error: msgspec.ValidationError, path: Path, key: str, value: Any, kind: type[Any]) -> UserError:
+    message, _, place = str(error).partition(" - at `$")
+    missing = re.search(r"missing required field `([^`]+)`", message)
+    field = missing[1] if missing else place.strip("`.")
+    words = {"colors": Colour, "lines": Lines, "draw_type": Shape}
+    expected = "a category's id" if kind is int else "colors, lines and draw_type"
+    if field in words:
+        expected = f"one of {', '.join(str(one) for one in get_args(words[field]))}"
+    return UserError(
+        message[0].lower() + message[1:],
+        file=path,
+        record=key,
+        field=field or None,
+        found=None if missing else value[field] if field else value,
+        expected=expected,
+    )

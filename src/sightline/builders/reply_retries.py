@@ -1,0 +1,110 @@
+"""Asking for something of use: where a reply gives nothing that can be used, the same is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from sightline.engine.client import Asker
+from sightline.engine.runner import Keyed
+from sightline.engine.store import Store
+from sightline.types import Answer, Failure
+
+ASKS = 3
+"""How often something is asked for before it is dropped."""
+
+T = TypeVar("T")
+
+
+class Obtained(Struct, Generic[T], frozen=True):
+    """What became of one thing: what was `found`, or why it was dropped, or why it has no answer yet.
+
+    `draw` says which chance gave the reply (0 for the first), `key` is the reply's address in the store.
+    """
+
+    found: T | None = None
+    draw: int = 0
+    key: str = ""
+    dropped: str = ""
+    unanswered: str = ""
+
+
+class Wanted(Struct, Generic[T], frozen=True):
+    """What is asked for, by name: the request of a draw, and what an answer gives, or the objection to it."""
+
+    names: Sequence[str]
+    request: Callable[[str, int], Keyed]
+    read: Callable[[str, Answer], tuple[T | None, str]]
+
+
+class ToAsk(NamedTuple):
+    """How many requests are known, and how many will be sent at least and at most, as the replies decide."""
+
+    known: int
+    at_least: int
+    at_most: int
+
+
+async def obtain(
+    wanted: Wanted[T], asker: Asker, store: Store, title: str, *, shown: bool = False
+) -> dict[str, Obtained[T]]:
+    """Ask what the store does not hold, up to ASKS times; what became of each, by name.
+
+    Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
+    Cancelled, it keeps everything answered so far.
+    """
+    found: dict[str, Obtained[T]] = {}
+    pending = wanted.names
+    async with asker.kept_open():
+        for draw in range(ASKS):
+            requests = _requests(wanted, pending, draw)
+            again = f" again ({draw})" if draw else ""
+            await asker.ask(store, list(requests.values()), f"{title}{again}", shown=shown)
+            found |= _obtained(wanted, requests, store, draw, asker.counts.stopped)
+            pending = [name for name in pending if _wants_another(found[name], draw)]
+            if not pending or asker.counts.stopped:
+                break
+    return found
+
+
+def to_ask(wanted: Wanted[T], asker: Asker, store: Store) -> ToAsk:
+    """What `obtain` would ask, by what the store holds; nothing is asked or written."""
+    pending = wanted.names
+    known = least = most = 0
+    for draw in range(ASKS):
+        requests = _requests(wanted, pending, draw)
+        settled = asker.settled(store, list(requests.values()))
+        unknown = {keyed.request.key for keyed in requests.values()} - settled
+        known, least, most = known + len(settled), least + len(unknown), most + len(unknown) * (ASKS - draw)
+        answered = {name: keyed for name, keyed in requests.items() if keyed.request.key in settled}
+        found = _obtained(wanted, answered, store, draw, "")
+        pending = [name for name in answered if _wants_another(found[name], draw)]
+    return ToAsk(known, least, most)
+
+
+def _requests(wanted: Wanted[T], names: Sequence[str], draw: int) -> dict[str, Keyed]:
+    return {name: wanted.request(name, draw) for name in names}
+
+
+def _obtained(
+    wanted: Wanted[T], requests: Mapping[str, Keyed], store: Store, draw: int, stopped: str
+) -> dict[str, Obtained[T]]:
+    keys = {name: keyed.request.key for name, keyed in requests.items()}
+    known = store.known(list(keys.values()))
+    return {name: _read(wanted, name, key, known.get(key), draw, stopped) for name, key in keys.items()}
+
+
+def _read(
+    wanted: Wanted[T], name: str, key: str, result: Answer | Failure | None, draw: int, stopped: str
+) -> Obtained[T]:
+    if not isinstance(result, Answer):
+        why = "the budget is spent" if stopped == "budget" else "not asked"
+        return Obtained(draw=draw, key=key, unanswered=why if result is None else result.message)
+    found, objection = wanted.read(name, result)
+    return Obtained(found, draw, key, dropped=objection)
+
+
+def _wants_another(one: Obtained[T], draw: int) -> bool:
+    return bool(one.dropped) and draw + 1 < ASKS

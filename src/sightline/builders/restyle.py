@@ -1,0 +1,202 @@
+"""Restyles images: the probes of image restyling (Chou et al. 2024, 3.2).
+
+The paper's four styles: candy, mosaic and udnie are painted by a network each (`stylenet`), grayscale is
+Pillow's conversion to grey (ITU-R 601-2). Where a size is asked for, the image is resized to that square
+before anything else (Table 8), so that the original of that size is comparable too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from sightline.builders.image_io import Form, open_upright, save
+from sightline.builders.run import Made, image_name
+from sightline.builders.sources import Source
+from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
+from sightline.data.styles import PAINTED, weights_file
+from sightline.errors import UserError, unknown_name
+from sightline.formats.groups import ORIGINAL, GroupLine
+from sightline.prompts import load
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+KIND = "restyle"
+GRAYSCALE = "grayscale"
+
+STYLES = (*PAINTED, GRAYSCALE)
+"""The styles of the paper, in the order of Table 10."""
+
+MAX_PIXELS = 4_000_000
+"""Larger images are scaled down to so many pixels before all styles, the original too; a process then stays
+below 2 GB. Tiles would need no limit, but instance normalisation takes its statistics from all it is shown:
+photos restyled in four tiles differed by 12 to 21 of 255 grey levels on average."""
+
+
+class Style(Struct, frozen=True):
+    """A style: its name, and the file of its network's weights with its SHA-256 ('' for grayscale)."""
+
+    name: str
+    weights: str = ""
+    sha256: str = ""
+
+
+class Restyle(Struct, frozen=True):
+    """The Work that restyles: for each size the original and an image a style, saved in `form`.
+
+    `sizes` are sides in pixels of the square that an image is resized to, 0 for its own size; empty for its
+    own size without a label. Each further size is a group of its own, ID@SIZE. Labels are `style`, and
+    `size` where sizes were asked for ('original', '224'). `facts` hold `pixels` (width, height), and
+    `reduced_from` where the image had more than `max_pixels`. The prompt is the source's question where it
+    has one. `device` is torch's name of where the networks run.
+    """
+
+    styles: tuple[Style, ...]
+    sizes: tuple[int, ...]
+    prompt: str
+    form: Form = "png"
+    max_pixels: int = MAX_PIXELS
+    device: str = "cpu"
+
+    def __call__(self, source: Source, out: Path) -> Made:
+        """Restyle the image of a source; BadImage where it cannot be decoded, MemoryError as `paint`."""
+        return Made(tuple(self._lines(source, out)))
+
+    def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:
+        image = open_upright(source.image)
+        for size in self.sizes or (0,):
+            sized = resized(image, size, self.max_pixels)
+            reduced = {} if size or sized.size == image.size else {"reduced_from": list(image.size)}
+            for variant, styled_image in self._variants(sized):
+                group = structs.replace(source, id=group_id(source, size))
+                name = image_name(group, variant, self.form)
+                save(styled_image, out / name, self.form)
+                styled = {} if variant == ORIGINAL else {"style": variant}
+                asked = {"size": str(size or ORIGINAL)} if self.sizes else {}
+                yield GroupLine(
+                    group=group.id,
+                    variant=variant,
+                    images=(name,),
+                    prompt=source.question or self.prompt,
+                    references=source.references,
+                    labels={**source.labels, **styled, **asked},
+                    facts={"pixels": list(sized.size), **reduced},
+                )
+
+    def _variants(self, image: Image) -> Iterator[tuple[str, Image]]:
+        yield ORIGINAL, image
+        for style in self.styles:
+            if style.weights:
+                yield style.name, _painted(image, style, self.device)
+            else:
+                yield style.name, image.convert("L").convert("RGB")
+
+
+def prompt() -> str:
+    """What the paper asks of a restyled image."""
+    words: str = load("mmr3")["restyling"]["prompt"]
+    return words
+
+
+def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
+    """The styles of that name, or whose weights lie at that path, in the order given; all are read once.
+
+    The name of a path is its file's without the ending. `folder` holds the weights of named styles. torch is
+    imported only where a network paints. UserError where a style is unknown, its weights are missing or no
+    such weights, or two have one name.
+    """
+    styles = tuple(_style(name, folder) for name in names)
+    for name, count in Counter(style.name for style in styles).items():
+        if count > 1 or name == ORIGINAL:
+            reason = "is the unchanged image" if name == ORIGINAL else "is named twice"
+            raise UserError(f"the style '{name}' {reason}", expected="styles whose names differ")
+    for style in styles:
+        if style.weights:
+            read_weights(Path(style.weights))
+    return styles
+
+
+def group_id(source: Source, size: int) -> str:
+    """The group of a source in one size: its id, and behind it '@SIZE' where it is resized."""
+    return f"{source.id}@{size}" if size else source.id
+
+
+def resized(image: Image, size: int, max_pixels: int) -> Image:
+    """The image as a square with sides of `size` pixels; for 0 as it is, or scaled down to `max_pixels`."""
+    from PIL import Image
+
+    if size:
+        return image.resize((size, size), Image.Resampling.LANCZOS)
+    width, height = image.size
+    if width * height <= max_pixels:
+        return image
+    scale = (max_pixels / (width * height)) ** 0.5
+    # A side of less than a pixel becomes one, so that the other must give way.
+    narrow = max(1, int(width * scale))
+    low = max(1, min(int(height * scale), max_pixels // narrow))
+    return image.resize((min(narrow, max_pixels // low), low), Image.Resampling.LANCZOS)
+
+
+def refuse_clashes(sources: Iterable[Source], sizes: Sequence[int], styles: Iterable[Style]) -> None:
+    """Raise UserError where two of the images to be made would have one name."""
+    variants = (ORIGINAL, *(style.name for style in styles))
+    names = Counter(
+        f"{group_id(source, size)}_{variant}"
+        for source in sources
+        for size in sizes or (0,)
+        for variant in variants
+    )
+    for name, count in names.items():
+        if count > 1:
+            raise UserError(f"{count} images would be called '{name}'", expected="ids that differ")
+
+
+def runs_on(styles: Iterable[Style], device: str | None) -> dict[str, str]:
+    """What besides the weights may change a painted pixel: torch's version and the device; {} if none paints.
+
+    `device` is torch's name of it, None for a GPU where there is one. UserError where it cannot be used.
+    """
+    if not any(style.weights for style in styles):
+        return {}
+    torch = import_torch()
+    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.zeros(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0]
+        raise UserError(f"--device cannot be used: {why}", found=chosen, expected="cpu, or cuda") from None
+    return {"torch": str(torch.__version__), "device": chosen}
+
+
+def _style(name: str, folder: Path) -> Style:
+    if name == GRAYSCALE:
+        return Style(GRAYSCALE)
+    path = Path(name)
+    if path.suffix in (".pth", ".bin") or len(path.parts) > 1:
+        if not path.is_file():
+            raise UserError("there is no such file", file=path, expected="weights of a style network")
+    elif name in PAINTED:
+        path = weights_file(name, folder)
+    else:
+        raise unknown_name("style", name, (*STYLES, "a path of weights"))
+    return Style(path.stem, str(path.absolute()), hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _painted(image: Image, style: Style, device: str) -> Image:
+    import numpy as np
+    from PIL import Image
+
+    return Image.fromarray(paint(_weights(style, device), np.asarray(image)))
+
+
+@lru_cache(maxsize=16)
+def _weights(style: Style, device: str) -> Weights:
+    """A network's weights, read once a process."""
+    return on_device(read_weights(Path(style.weights)), device)

@@ -1,0 +1,207 @@
+"""Images on disk: looked at before they are trusted, read when sent, re-encoded only when they must be."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import io
+import os
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sightline.types import ImageFile, ImageRef
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_SIDE = 30_000
+"""Longest side in pixels that is accepted at all."""
+MAX_PIXELS = 120_000_000
+MAX_BYTES = 64 * 1024 * 1024
+
+MEDIA_TYPES: Mapping[str, str] = {
+    "JPEG": "image/jpeg",
+    "PNG": "image/png",
+    "WEBP": "image/webp",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+}
+
+
+class BadImage(Exception):  # noqa: N818 - it names the thing, as ImageFile does
+    """An image that cannot be shown to a model; its text says which and why."""
+
+
+class ImageLimits(Struct, frozen=True):
+    """What a model accepts: formats (Pillow's names), bytes and longest side in pixels (0: any)."""
+
+    formats: tuple[str, ...] = ("JPEG", "PNG", "WEBP", "GIF")
+    max_bytes: int = 20 * 1024 * 1024
+    max_side: int = 0
+
+
+def look(image: ImageRef, known: Mapping[str, ImageFile]) -> ImageFile:
+    """What is known of an image file: from `known` where size and time are unchanged, else by reading it.
+
+    Raises BadImage where it is missing, empty, outside its folder, not an image, or too large.
+    """
+    try:
+        path = _inside(image)
+        info = os.stat(path)
+    except (OSError, ValueError):
+        # ValueError: a name that no file can have, such as one with a null byte.
+        raise BadImage(f"{image.path}: no such image") from None
+    stamp = (info.st_size, info.st_mtime_ns)
+    seen = known.get(image.path)
+    if seen is not None and seen.stamp == stamp:
+        return seen
+    return _inspect(image.path, path, stamp)
+
+
+def decode(file: ImageFile) -> None:
+    """Read an image to its last pixel; of an animation the first frame, which is what models are shown.
+
+    Raises BadImage where that cannot be done.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(file.path, formats=[file.format]) as image:
+            image.load()
+    except Exception as error:  # as in _header
+        raise BadImage(f"{file.path}: cannot be decoded: {error}") from None
+
+
+def transform_for(file: ImageFile, limits: ImageLimits) -> str:
+    """What must be done to an image before a model with these limits can be shown it; '' for nothing."""
+    side = max(file.width, file.height)
+    wide = bool(limits.max_side) and side > limits.max_side
+    heavy = file.stamp[0] > limits.max_bytes
+    if not wide and not heavy and file.format in limits.formats:
+        return ""
+    light = f"-bytes{limits.max_bytes}" if heavy else ""
+    return f"jpeg-q95-side{limits.max_side if wide else side}{light}"
+
+
+def read_bytes(file: ImageFile) -> tuple[str, bytes]:
+    """The media type and the bytes to send: the original ones, or the re-encoded image.
+
+    Raises BadImage where the file is gone or no longer the one that was looked at.
+    """
+    try:
+        with open(file.path, "rb") as handle:
+            info = os.fstat(handle.fileno())
+            data = handle.read()
+    except OSError as error:
+        raise BadImage(f"{file.path}: {error.strerror or error}") from None
+    if (info.st_size, info.st_mtime_ns) != file.stamp:
+        raise BadImage(f"{file.path}: changed on disk while the run was under way")
+    if not file.transform:
+        return MEDIA_TYPES[file.format], data
+    return "image/jpeg", _reencode(file, data)
+
+
+def data_url(file: ImageFile) -> bytes:
+    """The image as a data URL, in ASCII. Raises BadImage as `read_bytes` does."""
+    media, data = read_bytes(file)
+    return b"data:%s;base64,%s" % (media.encode(), binascii.b2a_base64(data, newline=False))
+
+
+def read_image(file: ImageFile) -> Image:
+    """The image as the model is to see it: its first frame, upright, in RGB, on white where it is clear.
+
+    Raises BadImage as `read_bytes`, and where it cannot be decoded.
+    """
+    return _upright(file, read_bytes(file)[1])
+
+
+def _inside(image: ImageRef) -> str:
+    """The real path of an image; BadImage where it leaves its folder, by '..' or by a link."""
+    if not image.root:
+        return image.path
+    folder, name = os.path.split(image.path)
+    real = os.path.join(_real_folder(os.path.join(os.getcwd(), folder)), name)
+    if name in ("", ".", "..") or os.path.islink(real):
+        real = os.path.realpath(real)
+    root = _real_folder(os.path.join(os.getcwd(), image.root))
+    if not real.startswith(os.path.join(root, "")):
+        raise BadImage(f"{image.path}: leads out of the data folder {image.root}")
+    return real
+
+
+@lru_cache(maxsize=1024)
+def _real_folder(folder: str) -> str:
+    """A folder without links; images share few of them, and resolving one costs a call per level."""
+    return os.path.realpath(folder)
+
+
+def _inspect(name: str, path: str, stamp: tuple[int, int]) -> ImageFile:
+    if stamp[0] == 0:
+        raise BadImage(f"{name}: the file is empty")
+    if stamp[0] > MAX_BYTES:
+        raise BadImage(f"{name}: {stamp[0]:,} bytes, more than {MAX_BYTES:,}")
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise BadImage(f"{name}: {error.strerror or error}") from None
+    kind, width, height = _header(name, data)
+    if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        raise BadImage(
+            f"{name}: {width} x {height} pixels, more than {MAX_SIDE:,} a side or {MAX_PIXELS:,} in all"
+        )
+    return ImageFile(name, hashlib.sha256(data).hexdigest(), kind, width, height, stamp)
+
+
+def _header(name: str, data: bytes) -> tuple[str, int, int]:
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=tuple(MEDIA_TYPES)) as image:
+                # MPO is what phones write: a JPEG with more images behind the first.
+                kind = "JPEG" if image.format == "MPO" else str(image.format)
+                return kind, image.width, image.height
+    except Image.DecompressionBombError:
+        raise BadImage(f"{name}: more than {MAX_PIXELS:,} pixels") from None
+    except Exception:  # Pillow's readers raise whatever they stumble over in a damaged file
+        raise BadImage(f"{name}: not an image in a format that is known ({', '.join(MEDIA_TYPES)})") from None
+
+
+def _reencode(file: ImageFile, data: bytes) -> bytes:
+    """One high-quality JPEG of the first frame, upright, no larger than the transform says."""
+    from PIL import Image
+
+    side, _, most = file.transform.rpartition("side")[2].partition("-bytes")
+    flat = _upright(file, data)
+    longest = int(side)
+    while True:
+        flat.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+        out = io.BytesIO()
+        flat.save(out, "JPEG", quality=95, subsampling=0)
+        if not most or out.tell() <= int(most) or longest == 1:
+            return out.getvalue()
+        # The bytes go with the square of the side; a little less, so that one more round is enough.
+        longest = max(1, int(max(flat.size) * 0.95 * (int(most) / out.tell()) ** 0.5))
+
+
+def _upright(file: ImageFile, data: bytes) -> Image:
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            upright = ImageOps.exif_transpose(image)
+            if upright.mode == "RGB" and "transparency" not in upright.info:
+                return upright
+            upright = upright.convert("RGBA")
+    except Exception as error:  # as in _header
+        raise BadImage(f"{file.path}: cannot be decoded ({error})") from None
+    flat = Image.new("RGB", upright.size, "white")
+    flat.paste(upright, mask=upright.getchannel("A"))
+    return flat

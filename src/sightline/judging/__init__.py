@@ -1,0 +1,1 @@
+"""Judging answers by rules, models and humans, and how far judges agree."""

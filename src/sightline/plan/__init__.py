@@ -1,0 +1,1 @@
+"""What is asked: the options of an evaluation, its probes and their requests."""

@@ -1,0 +1,279 @@
+"""From samples to requests: which probes there are, and under which keys their answers lie."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import Benchmark
+from sightline.clusters import cluster_of, standing_for
+from sightline.engine.image_cache import looked_at
+from sightline.engine.keys import canonical, key_of
+from sightline.engine.runner import Keyed
+from sightline.engine.store import Store
+from sightline.images import BadImage, transform_for
+from sightline.models.augmented import Augmented
+from sightline.models.base import Model
+from sightline.types import ImageFile, ImageRef, Labels, Message, Origin, Probe, Request, Sample, user
+
+CHUNK = 64
+"""Samples planned together."""
+
+_NUMBER_BITS = 20
+
+
+class Row(Struct, frozen=True, omit_defaults=True):
+    """A probe as the store keeps it: all that judging and counting need beside the answer.
+
+    The first row of a group holds its `partners`: per other setting that a metric needs, that setting's
+    rows for the same sample. `error` says why the probe could not be asked; its key is then that of
+    nothing in the store. Where rows are `pooled`, all draws of a probe are one group. `evidence` are the
+    images that a judge of the answer is shown, untransformed.
+    """
+
+    sample: str
+    variant: str
+    draw: int
+    key: str
+    cluster: str
+    question: str
+    labels: Labels = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    partners: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    error: str | None = None
+    pooled: bool = False
+    evidence: tuple[ImageFile, ...] = ()
+
+
+class Part(Struct, frozen=True):
+    """How one setting is asked: its name, the benchmark options, and the sampling that is sent."""
+
+    setting: str
+    options: Mapping[str, Any]
+    sampling: Mapping[str, Any]
+
+
+class Plan:
+    """The probes of an evaluation, made chunk by chunk: images are looked at, never held."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        samples: Sequence[Sample],
+        part: Part,
+        partners: Sequence[Part],
+        model: Model,
+        store: Store,
+        *,
+        repeats: int = 1,
+        fresh: str = "",
+        augmented: Augmented | None = None,
+        records: bool = True,
+    ) -> None:
+        """`augmented` holds the images in words, where the model is not to see them; `records` says whether
+        what is seen of image files may be written to the store."""
+        self.benchmark = benchmark
+        self.samples = samples
+        self._part = part
+        self._partners = partners
+        self._model = model
+        self._store = store
+        self._repeats = repeats
+        self._fresh = fresh
+        self._augmented = augmented
+        self._records = records
+        self._files: dict[str, ImageFile | BadImage] = {}
+
+    def chunks(self) -> Iterator[list[tuple[int, list[tuple[Row, Keyed | None]]]]]:
+        """Samples in chunks: the index of each, with its rows and, where it can be asked, its requests.
+
+        Samples that show the same image are neighbours, so that a server can reuse what it has read.
+        """
+        order = _neighbours(self.samples)
+        for first in range(0, len(order), CHUNK):
+            chunk = order[first : first + CHUNK]
+            asked = {index: self._asked(self.samples[index]) for index in chunk}
+            self._look_at(
+                [image for index in chunk for image in standing_for(self.samples[index])]
+                + [
+                    image
+                    for settings in asked.values()
+                    for probes in settings.values()
+                    for probe in probes
+                    for image in (*_images(probe), *probe.evidence)
+                ]
+            )
+            yield [(index, self._sample(self.samples[index], asked[index])) for index in chunk]
+
+    def _asked(self, sample: Sample) -> dict[str, list[Probe]]:
+        """The probes of a sample by setting, its own first."""
+        return {
+            part.setting: list(self.benchmark.probes(sample, part.options))
+            for part in (self._part, *self._partners)
+        }
+
+    def _sample(self, sample: Sample, asked: Mapping[str, list[Probe]]) -> list[tuple[Row, Keyed | None]]:
+        cluster = cluster_of(sample, self._files)
+        made: list[tuple[Row, Keyed | None]] = []
+        for members in grouped(asked[self._part.setting], range(self._repeats)):
+            partners = {
+                part.setting: tuple(
+                    self._row(probe, draw, part, cluster)[0]
+                    for probe, draw in held_against(asked[part.setting], members[0][1])
+                )
+                for part in self._partners
+            }
+            own = [self._row(probe, draw, self._part, cluster) for probe, draw in members]
+            made.append((replace(own[0][0], partners=partners), own[0][1]))
+            made.extend(own[1:])
+        return made
+
+    def _row(self, probe: Probe, draw: int, part: Part, cluster: str) -> tuple[Row, Keyed | None]:
+        keyed = self._keyed(probe, draw, part)
+        if isinstance(keyed, BadImage):
+            return row_of(probe, draw, _unaskable(probe, draw), cluster, str(keyed)), None
+        shown = evidence_of(probe, self._files)
+        return row_of(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
+
+    def _keyed(self, probe: Probe, draw: int, part: Part) -> Keyed | BadImage:
+        origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
+        shown = self._shown(probe, origin)
+        if isinstance(shown, BadImage):
+            return shown
+        messages, images = shown
+        body = canonical(
+            self._model.identity, messages, images, part.sampling, draw, self._fresh, probe.choices
+        )
+        request = Request(key_of(body), messages, part.sampling, images, draw, origin, probe.choices)
+        return Keyed(request, body)
+
+    def _shown(
+        self, probe: Probe, origin: Origin
+    ) -> tuple[tuple[Message, ...], Mapping[str, ImageFile]] | BadImage:
+        """What the model is given of a probe: messages with their images, or one that cannot be shown."""
+        if self._model.capabilities.replays:
+            return (user(*(origin.benchmark, origin.setting, origin.sample, origin.variant)),), {}
+        images: dict[str, ImageFile] = {}
+        for image in _images(probe):
+            file = self._files[image.path]
+            if isinstance(file, BadImage):
+                return file
+            images[image.path] = file
+        if self._augmented is None:
+            return probe.messages, images
+        try:
+            return self._augmented.messages(probe.messages), {}
+        except BadImage as error:
+            return error
+
+    def _look_at(self, images: Sequence[ImageRef]) -> None:
+        """See to it that every image of a chunk was looked at, in this run or one before."""
+        if len(self._files) > 64 * CHUNK:
+            self._files.clear()
+        new = {image.path: image for image in images if image.path not in self._files}
+        limits = self._model.capabilities.limits
+        for path, file in looked_at(new, self._store, records=self._records).items():
+            if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
+                file = replace(file, transform=transform)
+            self._files[path] = file
+
+
+def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
+    """The probes of a sample and their draws, group by group: a draw of all, or all draws of one."""
+    if any(probe.draws for probe in probes):
+        return [[(probe, draw) for draw in draws] for probe in probes]
+    return [[(probe, draw) for probe in probes] for draw in draws]
+
+
+def held_against(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
+    """What of another setting a group of that draw is held against: the same draw, or all that it pools."""
+    for probe in probes:
+        yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
+
+
+def choose(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: int) -> list[Sample]:
+    """The first `limit` samples (all where None), or as many drawn by `seed`; their order stays."""
+    if limit is None or limit >= len(samples):
+        return list(samples)
+    if not shuffle:
+        return list(samples[:limit])
+    drawn = sorted(random.Random(seed).sample(range(len(samples)), limit))
+    return [samples[index] for index in drawn]
+
+
+def row_of(
+    probe: Probe,
+    draw: int,
+    key: str,
+    cluster: str,
+    error: str | None = None,
+    evidence: tuple[ImageFile, ...] = (),
+) -> Row:
+    """The row of a probe."""
+    return Row(
+        sample=probe.sample,
+        variant=probe.variant,
+        draw=draw,
+        key=key,
+        cluster=cluster,
+        question=probe.question,
+        labels=probe.labels,
+        references=probe.references,
+        options=probe.options,
+        error=error,
+        pooled=probe.draws > 0,
+        evidence=evidence,
+    )
+
+
+def evidence_of(probe: Probe, seen: Mapping[str, ImageFile | BadImage]) -> tuple[ImageFile, ...]:
+    """What a judge of an answer to this probe is shown, as the files are; none that cannot be read."""
+    files = (seen.get(image.path) for image in probe.evidence)
+    return tuple(replace(file, transform="") for file in files if isinstance(file, ImageFile))
+
+
+def digest_of(samples: Sequence[Sample]) -> str:
+    """The digest of what is asked about: questions, options, references, labels and released records."""
+    digest = hashlib.sha256()
+    for sample in samples:
+        names = [os.path.basename(image.path) for image in sample.images]
+        body = [sample.id, sample.question, names, sample.references, sample.options, sample.labels]
+        digest.update(msgspec.json.encode([*body, sample.record], order="sorted"))
+    return digest.hexdigest()
+
+
+def place(sample: int, number: int) -> int:
+    """Where a probe stands in its run: by sample, then by its number within it, which is below 2**20."""
+    return (sample << _NUMBER_BITS) + number
+
+
+def sample_at(at: int) -> int:
+    """The sample whose probe stands there: the inverse of `place`."""
+    return at >> _NUMBER_BITS
+
+
+def _neighbours(samples: Sequence[Sample]) -> list[int]:
+    """The samples in their order, those that share a first image pulled together."""
+    first: dict[str, int] = {}
+    leader = [
+        first.setdefault(sample.images[0].path if sample.images else sample.id, index)
+        for index, sample in enumerate(samples)
+    ]
+    return sorted(range(len(samples)), key=leader.__getitem__)
+
+
+def _images(probe: Probe) -> list[ImageRef]:
+    return [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
+
+
+def _unaskable(probe: Probe, draw: int) -> str:
+    """A key for a probe whose image is broken: of itself, so that verdicts and tables can name it."""
+    return key_of(f"unaskable {probe.sample} {probe.variant} {draw}".encode())

@@ -1,0 +1,1 @@
+"""Judged groups into numbers: aggregation, the results folder, comparison, conditions."""

@@ -1,0 +1,78 @@
+"""The results folder: metrics.json, answers.jsonl, verdicts.jsonl, report.md, the released format."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from sightline.errors import EnvironmentFailedError
+from sightline.formats.files import refuse_unwritable
+from sightline.formats.jsonl import answer_line, read_outcomes
+from sightline.formats.released import RELEASED, write_released
+from sightline.formats.stream import LineFile
+from sightline.formats.verdicts import verdict_line
+from sightline.judging.groups import Judged
+from sightline.report.markdown import report_markdown
+from sightline.types import Result
+
+
+class Folder:
+    """Writes a results folder while groups are judged; every file appears whole or not at all.
+
+    Without a path it takes everything and writes nothing.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = Path(path) if path else None
+        self._stack = ExitStack()
+
+    @staticmethod
+    def check(path: str | None) -> None:
+        """Raise UserError where results cannot be written there."""
+        if path is not None:
+            refuse_unwritable(Path(path))
+
+    def __enter__(self) -> Self:
+        """Open the files that grow."""
+        if self._path is not None:
+            try:
+                self._path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise EnvironmentFailedError(f"{self._path}: cannot be made: {error.strerror}") from None
+            self._answers = self._stack.enter_context(LineFile(self._path / "answers.jsonl"))
+            self._verdicts = self._stack.enter_context(LineFile(self._path / "verdicts.jsonl"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the files their names, or remove them where something went wrong."""
+        self._stack.__exit__(kind, error, trace)
+
+    def take(self, judged: Judged) -> None:
+        """Add a group's lines."""
+        if self._path is None:
+            return
+        for outcome in judged.group:
+            self._answers.write(answer_line(outcome))
+        for verdict in judged.verdicts:
+            self._verdicts.write(verdict_line(verdict))
+
+    def finish(self, result: Result, benchmark: str, data: Path | None, split: str) -> None:
+        """Write the rest: the numbers, the report, the released format."""
+        if self._path is None:
+            return
+        self._stack.close()
+        with LineFile(self._path / "metrics.json") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(result), indent=1))
+        with LineFile(self._path / "report.md") as file:
+            file.write(report_markdown(result).encode())
+        outcomes = read_outcomes(self._path / "answers.jsonl")
+        written = write_released(benchmark, result.model, outcomes, self._path, data, split)
+        for name in RELEASED:
+            if self._path / name not in written:
+                (self._path / name).unlink(missing_ok=True)

@@ -1,0 +1,98 @@
+"""Answers that name the mask or refuse, read in the printed examples of MM-R3 (Figures 10 and 11)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
+from sightline.scoring.options import is_refusal
+
+GREEN_AND_SQUARE = {
+    ("LLaVa 1.5M", 2),
+    ("moellava", 2),
+    ("Qwen-VL", 2),
+    ("BLIP-3", 2),
+}
+"""Figure 10: which answer (from 0) of which model names a green rectangle; the mask was one."""
+
+
+def figure(shared: Path, number: int) -> dict[tuple[str, int], str]:
+    """The answers of a figure by model and place."""
+    lines = (shared / "data/mmr3/qualitative.jsonl").read_text().splitlines()
+    cases = (json.loads(line) for line in lines)
+    rows = [row for case in cases if case["figure"] == number for row in case["models"]]
+    return {(row["model"], place): text for row in rows for place, text in enumerate(row["answers"])}
+
+
+def test_the_answers_of_figure_10_that_describe_the_mask(shared: Path) -> None:
+    answers = figure(shared, 10)
+    found = {
+        at for at, text in answers.items() if names_colour(text, "green") and names_shape(text, "rectangle")
+    }
+    assert found == GREEN_AND_SQUARE
+    lined = {at for at, text in answers.items() if names_lines(text, "3")}
+    assert lined == {("BLIP-3", 1), ("BLIP-3", 2)}
+
+
+def test_the_answers_of_figures_10_and_11_that_refuse(shared: Path) -> None:
+    refused = {at for at, text in figure(shared, 10).items() if is_refusal(text)}
+    assert refused == {("GPT-4V", 0), ("GPT-4V", 1), ("GPT-4V", 2)}
+    assert not any(map(is_refusal, figure(shared, 11).values()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm unable to see the masked region.",
+        "I’m unable to see it.",
+        "I cannot provide that.",
+        "I can’t tell.",
+    ],
+)
+def test_a_refusal_is_read_with_either_apostrophe(text: str) -> None:
+    assert is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("a green square", "rectangle"),
+        ("A white rectangular shape", "rectangle"),
+        ("a solid block", "rectangle"),
+        ("a yellow box", "rectangle"),
+        ("a blue oval", "ellipse"),
+        ("A black circle.", "ellipse"),
+    ],
+)
+def test_a_mask_is_named_by_its_own_shape(text: str, shape: str) -> None:
+    other = {"rectangle": "ellipse", "ellipse": "rectangle"}[shape]
+    assert names_shape(text, shape)
+    assert not names_shape(text, other)
+
+
+@pytest.mark.parametrize("text", ["a box of pizza", "a traffic light", "a bar of soap", "a ball", "squared"])
+def test_a_thing_is_no_shape(text: str) -> None:
+    assert not names_shape(text, "rectangle")
+    assert not names_shape(text, "ellipse")
+
+
+@pytest.mark.parametrize(
+    "text", ["horizontal lines", "Lines.", "red stripes", "a striped pattern", "a white bar"]
+)
+def test_lines_are_named(text: str) -> None:
+    assert names_lines(text, "5")
+    assert not names_lines(text, "1"), "a mask of one line has no gap that makes lines of it"
+
+
+@pytest.mark.parametrize("text", ["power lines", "a line of people", "a zebra with stripes", "a train", ""])
+def test_lines_of_something_else_are_not_named(text: str) -> None:
+    assert not names_lines(text, "5")
+
+
+def test_a_colour_is_a_whole_word() -> None:
+    assert names_colour("RED, perhaps", "red")
+    assert not names_colour("a sacred place", "red")
+    assert not names_colour("a green square", "red")

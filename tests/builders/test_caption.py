@@ -1,0 +1,289 @@
+"""Captions: who is asked what about which image, what a reply becomes, and which file may be replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from PIL import Image
+
+from sightline.benchmarks.captions import read_captions
+from sightline.builders.caption import refuse_other_captions, write
+from sightline.builders.image_index import Gallery, images_in, look_at
+from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
+from sightline.engine.client import Asker, Asking
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.formats.groups import GroupLine, write_groups
+from sightline.images import ImageLimits
+from sightline.models.base import Capabilities
+from sightline.models.offline import Offline
+from sightline.prompts import load
+from sightline.types import Answer, Failure, ImageRef, Request, Text
+
+Reply = str | Answer | Failure
+
+
+class Painter(Offline):
+    """Says of each image what it was told to say, by the draw; remembers what it was asked."""
+
+    name = identity = host = "painter"
+
+    def __init__(self, replies: Mapping[str, Sequence[Reply]] | None = None) -> None:
+        self.replies = replies or {}
+        self.asked: list[Request] = []
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        self.asked += requests
+        for index, request in enumerate(requests):
+            ((path, _),) = request.images.items()
+            said = self.replies.get(Path(path).stem, ["an image"])[request.draw]
+            yield index, Answer(said) if isinstance(said, str) else said
+
+
+@pytest.fixture
+def painter(monkeypatch: pytest.MonkeyPatch) -> Painter:
+    model = Painter()
+    monkeypatch.setattr("sightline.engine.client.resolve", lambda *_: [model])
+    return model
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Three files, two images: one lies there under two names."""
+    (tmp_path / "photos" / "more").mkdir(parents=True)
+    for name, colour in {"red.png": "red", "more/twin.png": "red", "blue.png": "blue"}.items():
+        Image.new("RGB", (9, 7), colour).save(tmp_path / "photos" / name)
+    return tmp_path / "photos"
+
+
+def captioner(tmp_path: Path, *, again: bool = False, prompt: str | None = None, **more: Any) -> Captioner:
+    return Captioner(
+        Asker(Asking(model="painter", store=str(tmp_path / "s.db"), retry_errors=again, **more), SAMPLING),
+        prompt,
+        again=again,
+    )
+
+
+def described(tmp_path: Path, gallery: Gallery, **how: Any) -> dict[str, Caption]:
+    store = Store.open(str(tmp_path / "s.db"))
+    try:
+        files = gallery.files.values()
+        return gallery.named(asyncio.run(captioner(tmp_path, **how).describe(files, store)))
+    finally:
+        store.close()
+
+
+# What is asked
+
+
+def test_a_model_is_shown_the_image_and_then_asked_for_a_description(
+    tmp_path: Path, photos: Path, painter: Painter
+) -> None:
+    gallery = look_at(images_in(photos))
+    described(tmp_path, gallery)
+    described(tmp_path, gallery, prompt="What is it?")
+    for words in (load("sightline")["caption"]["text"], "What is it?"):
+        first, second = painter.asked[:2]
+        painter.asked = painter.asked[2:]
+        for request in (first, second):
+            (message,) = request.messages
+            image, text = message.parts
+            assert isinstance(image, ImageRef)
+            assert list(request.images) == [image.path]
+            assert text == Text(words)
+    assert not painter.asked
+
+
+def test_a_image_under_two_names_is_asked_about_once_and_captioned_under_both(
+    tmp_path: Path, photos: Path, painter: Painter
+) -> None:
+    painter.replies = {"red": ["red"], "twin": ["red"], "blue": ["blue"]}
+    captions = described(tmp_path, look_at(images_in(photos)))
+    assert {name: one.text for name, one in captions.items()} == {
+        "blue.png": "blue",
+        "more/twin.png": "red",
+        "red.png": "red",
+    }
+    assert len(painter.asked) == 2
+    described(tmp_path, look_at(images_in(photos)))
+    assert len(painter.asked) == 2
+
+
+def test_what_a_model_cannot_take_is_made_smaller_and_is_another_request(
+    tmp_path: Path, photos: Path, painter: Painter
+) -> None:
+    gallery = look_at(images_in(photos))
+    described(tmp_path, gallery)
+    painter.capabilities = Capabilities(limits=ImageLimits(max_side=5))
+    described(tmp_path, gallery)
+    sent = [{file.transform for file in request.images.values()} for request in painter.asked]
+    assert sent == 2 * [{""}] + 2 * [{"jpeg-q95-side5"}]
+
+
+@pytest.mark.parametrize("prompt", ["", " \n"])
+def test_no_question_is_no_prompt(tmp_path: Path, painter: Painter, prompt: str) -> None:
+    with pytest.raises(UserError, match="--prompt is empty"):
+        captioner(tmp_path, prompt=prompt)
+
+
+def test_a_model_of_texts_is_refused(tmp_path: Path, painter: Painter) -> None:
+    painter.capabilities = Capabilities(images=False)
+    with pytest.raises(UserError, match="takes no images"):
+        captioner(tmp_path)
+
+
+# What a reply becomes
+
+
+def test_a_caption_is_one_line_without_the_reasoning(tmp_path: Path, photos: Path, painter: Painter) -> None:
+    said = Answer("  A red wall.\n\n- no door\tin it \n", reasoning="Let me see.", finish_reason="length")
+    painter.replies = {"red": [said], "twin": [said]}
+    caption = described(tmp_path, look_at(images_in(photos)))["red.png"]
+    assert (caption.text, caption.cut, caption.missing) == ("A red wall. - no door in it", True, "")
+
+
+def test_a_call_that_failed_costs_no_other_caption(tmp_path: Path, photos: Path, painter: Painter) -> None:
+    painter.replies = {"blue": [Failure("permanent", "it will not say")]}
+    captions = described(tmp_path, look_at(images_in(photos)))
+    assert (captions["blue.png"].text, captions["blue.png"].missing) == ("", "it will not say")
+    assert captions["red.png"].text == captions["more/twin.png"].text == "an image"
+
+
+def test_an_empty_reply_is_no_caption_and_has_another_chance_only_when_that_is_wanted(
+    tmp_path: Path, photos: Path, painter: Painter
+) -> None:
+    painter.replies = {"blue": [" \n", "", "blue at last", "never asked"]}
+    gallery = look_at(images_in(photos))
+    for again, text, draws in (
+        (False, "", [0]),
+        (False, "", [0]),
+        (True, "", [0, 1]),
+        (False, "", [0, 1]),
+        (True, "blue at last", [0, 1, 2]),
+        (True, "blue at last", [0, 1, 2]),
+        (False, "blue at last", [0, 1, 2]),
+    ):
+        caption = described(tmp_path, gallery, again=again)["blue.png"]
+        assert (caption.text, caption.missing) == (text, "" if text else EMPTY)
+        blue = [request.draw for request in painter.asked if "blue" in next(iter(request.images))]
+        assert blue == draws
+
+
+def test_an_estimate_counts_what_describing_would_send(
+    tmp_path: Path, photos: Path, painter: Painter
+) -> None:
+    gallery = look_at(images_in(photos))
+    files = gallery.files.values()
+    store = Store.open(str(tmp_path / "s.db"))
+    found = captioner(tmp_path).estimate(files, store)
+    sizes = (photos / "red.png").stat().st_size + (photos / "blue.png").stat().st_size
+    assert (found.images, found.known, found.to_ask, found.image_bytes) == (2, 0, 2, sizes)
+    assert not painter.asked
+    painter.replies = {"blue": [""]}
+    asyncio.run(captioner(tmp_path).describe(files, store))
+    for again, counts in {False: (2, 2, 0, 0), True: (2, 1, 1, (photos / "blue.png").stat().st_size)}.items():
+        found = captioner(tmp_path, again=again).estimate(files, store)
+        assert (found.images, found.known, found.to_ask, found.image_bytes) == counts
+    store.close()
+
+
+# Which images, under which names
+
+
+def test_codis_images_are_named_by_their_image_ids(shared: Path) -> None:
+    records = json.loads((shared / "data" / "codis" / "data.json").read_text())
+    images = images_in(shared / "data" / "codis")
+    assert set(images) == {record["image_id"] for record in records}
+    assert set(look_at(images).files) == set(images)
+
+
+def test_the_images_of_all_splits_of_iibench_are_named_by_their_local_paths(shared: Path) -> None:
+    folder = shared / "data" / "iibench"
+    records = [
+        record for name in ("test", "dev") for record in json.loads((folder / f"{name}.json").read_text())
+    ]
+    images = images_in(folder)
+    assert list(images) == list(dict.fromkeys(record["local_path"] for record in records))
+    contents = {hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in images}
+    assert {file.digest for file in look_at(images).files.values()} == contents
+
+
+def test_the_images_of_a_groups_file_are_named_as_in_it(tmp_path: Path, photos: Path) -> None:
+    lines = [
+        GroupLine("a", "original", ("red.png",), "What is it?"),
+        GroupLine("a", "m0", ("more/twin.png", "red.png"), "What is it?"),
+        GroupLine("b", "words", (), "No image here."),
+    ]
+    write_groups(lines, photos / "groups.jsonl")
+    for data in (photos, photos / "groups.jsonl"):
+        assert list(images_in(data)) == ["red.png", "more/twin.png"]
+    write_groups(lines[2:], tmp_path / "words.jsonl")
+    with pytest.raises(UserError, match="names no image"):
+        images_in(tmp_path / "words.jsonl")
+
+
+def test_images_that_cannot_be_shown_are_told_with_the_reason(tmp_path: Path, photos: Path) -> None:
+    (photos / "empty.png").touch()
+    (photos / "text.png").write_text("no image")
+    (photos / "away.png").symlink_to(tmp_path / "elsewhere.png")
+    gallery = look_at(images_in(photos))
+    assert sorted(gallery.files) == ["blue.png", "more/twin.png", "red.png"]
+    assert gallery.broken["empty.png"] == "the file is empty"
+    assert gallery.broken["text.png"].startswith("not an image")
+    assert gallery.broken["away.png"].startswith("leads out of the data folder")
+
+
+def test_data_that_are_not_there_are_the_callers_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such folder or file"):
+        images_in(tmp_path / "gone")
+    with pytest.raises(UserError, match="holds no image"):
+        images_in(tmp_path)
+
+
+# The file
+
+CAPTIONS = {"a.png": Caption('A "quoted" wall.', "k1"), "b.png": Caption("Schön, 😀", "k2")}
+
+
+def test_the_benchmark_reads_what_is_written_and_any_json_reader_does(tmp_path: Path) -> None:
+    out = tmp_path / "captions.json"
+    for captions in (CAPTIONS, {"a.png": CAPTIONS["a.png"]}):
+        write({**captions, "gone.png": Caption(missing="the call failed")}, "painter", out)
+        said = {name: one.text for name, one in captions.items()}
+        assert read_captions(str(out), needed=True) == said
+        records = json.loads(out.read_text())
+        assert {record["image_id"]: record["caption"] for record in records} == said
+        assert [(record["model"], record["reply"]) for record in records] == [
+            ("painter", one.key) for one in captions.values()
+        ]
+
+
+def test_a_file_is_replaced_by_the_command_that_wrote_it_and_by_no_other(tmp_path: Path) -> None:
+    out = tmp_path / "captions.json"
+    refuse_other_captions(out, {})
+    write({"a.png": CAPTIONS["a.png"]}, "painter", out)
+    refuse_other_captions(out, CAPTIONS)
+    corrected = {**CAPTIONS, "a.png": replace(CAPTIONS["a.png"], text="Corrected by a person.")}
+    for other in (corrected, {"b.png": CAPTIONS["b.png"]}, {}):
+        with pytest.raises(UserError, match="holds a caption that this command and its store"):
+            refuse_other_captions(out, other)
+        refuse_other_captions(out, other, force=True)
+
+
+@pytest.mark.parametrize("content", ["", "my notes", '[{"image_id": 3}]'])
+def test_what_holds_no_captions_is_not_replaced(tmp_path: Path, content: str) -> None:
+    out = tmp_path / "captions.json"
+    out.write_text(content)
+    with pytest.raises(UserError, match="holds something else"):
+        refuse_other_captions(out, CAPTIONS)
+    with pytest.raises(UserError, match="is a folder"):
+        refuse_other_captions(tmp_path, CAPTIONS, force=True)
+    with pytest.raises(UserError, match="no such folder"):
+        refuse_other_captions(tmp_path / "gone" / "c.json", CAPTIONS)

@@ -1,0 +1,363 @@
+"""Curation: at which step an image falls, which of two is kept, and what is written of it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from sightline.builders.curate import Curation, count_words, curate, text_share, writing
+from sightline.builders.funnel import Fate, Funnel, alike_lines, funnel_of
+from sightline.builders.image_index import Gallery, images_in, look_at
+from sightline.builders.manifest import read_manifest
+from sightline.builders.mark_lists import Mark
+from sightline.builders.near_duplicates import DISTANCE
+from sightline.cli.main import main
+from sightline.engine.store import Store
+from sightline.images import BadImage
+from sightline.models.ocr import Word
+from sightline.types import ImageFile
+
+pytest.importorskip("imagehash", reason="curating needs the extra `build`")
+
+Capture = pytest.CaptureFixture[str]
+
+TEXTS = {"menu": (9, 0.6), "sign": (2, 0.1), "wide": (5, 0.2), "photo": (0, 0.0)}
+"""What stands in images by the beginning of their names: words, and the share of the area they cover."""
+
+
+class Signs:
+    """Reads in each image what TEXTS says of it; one whose name begins with 'odd' cannot be read."""
+
+    name = "signs"
+    identity = "signs 1"
+    reading: ClassVar[list[str]] = []
+
+    def __init__(self, threads: int = 0) -> None:
+        self.threads = threads
+
+    def read(self, image: ImageFile) -> tuple[Word, ...]:
+        name = Path(image.path).stem
+        self.reading.append(name)
+        if name.startswith("odd"):
+            raise BadImage(f"{image.path}: the reader stumbles")
+        words, share = TEXTS[name.split("-")[0]]
+        high = image.height * share / max(words, 1)
+        return tuple(Word("word", (0, n * high, image.width, (n + 1) * high), 1.0) for n in range(words))
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sightline.models.rapid_ocr.RapidOcr", Signs)
+    monkeypatch.setattr(Signs, "reading", [])
+    monkeypatch.chdir(tmp_path)
+
+
+def photograph(seed: int, side: int = 120) -> Image.Image:
+    small = np.random.default_rng(seed).integers(0, 256, (9, 9, 3), dtype=np.uint8)
+    return Image.fromarray(small).resize((side, side * 3 // 4), Image.Resampling.BICUBIC)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """Six images, one of them three times: as it is, as the same file, and larger; and one broken file."""
+    folder = tmp_path / "raw"
+    (folder / "more").mkdir(parents=True)
+    for seed, name in enumerate(("menu", "odd", "photo", "sign", "sign-2", "wide")):
+        photograph(seed).save(folder / f"{name}.png")
+    (folder / "more" / "wide.png").write_bytes((folder / "wide.png").read_bytes())
+    photograph(5, 300).save(folder / "more" / "wide-large.jpg", quality=60)
+    (folder / "broken.png").write_text("no image")
+    return folder
+
+
+def run(raw: Path, how: Curation, **more: Any) -> Funnel:
+    store = Store.open("s.db")
+    try:
+        return curate(look_at(images_in(raw)), how, store, **more)
+    finally:
+        store.close()
+
+
+def fallen(funnel: Funnel) -> dict[str, str]:
+    return {name: fate.step for name, fate in funnel.fates.items() if fate.step}
+
+
+def command(*words: object) -> int:
+    return main(["build", "curate", *map(str, words), "--processes", "1", "--quiet"])
+
+
+# Steps
+
+
+def test_the_first_of_equal_files_and_the_largest_of_like_images_is_kept(raw: Path) -> None:
+    funnel = run(raw, Curation())
+    assert fallen(funnel) == {"broken.png": "broken", "wide.png": "copy", "more/wide.png": "alike"}
+    assert funnel.fates["wide.png"].like == "more/wide.png"
+    alike = funnel.fates["more/wide.png"]
+    assert alike.like == "more/wide-large.jpg"
+    assert alike.distance is not None
+    assert alike.distance <= DISTANCE
+    assert list(funnel.kept) == [
+        "menu.png",
+        "more/wide-large.jpg",
+        "odd.png",
+        "photo.png",
+        "sign-2.png",
+        "sign.png",
+    ]
+    assert not Signs.reading
+
+
+def test_every_step_counts_what_came_and_what_fell(raw: Path) -> None:
+    funnel = run(raw, Curation(max_text=0.5, top=2), reader=Signs())
+    assert [(step.step, step.came, step.dropped) for step in funnel.steps] == [
+        ("broken", 9, 1),
+        ("copy", 8, 1),
+        ("undecoded", 7, 0),
+        ("alike", 7, 1),
+        ("unreadable", 6, 1),
+        ("text", 5, 1),
+        ("words", 4, 2),
+    ]
+    assert [step.left for step in funnel.steps] == [8, 7, 7, 6, 5, 4, 2]
+    assert list(funnel.kept) == ["more/wide-large.jpg", "sign-2.png"]
+    menu = funnel.fates["menu.png"]
+    assert (menu.step, menu.words) == ("text", 9)
+    assert menu.text == pytest.approx(0.6)
+    assert menu.why == "text covers 60.0 % of it, more than 50 %"
+    assert funnel.fates["sign.png"].why == "number 3 by words, with 2"
+    assert funnel.fates["odd.png"].why == "the reader stumbles"
+
+
+def test_text_that_covers_just_the_share_is_not_too_much(raw: Path) -> None:
+    wide = run(raw, Curation(max_text=0.2), reader=Signs())
+    assert "more/wide-large.jpg" in wide.kept
+    assert fallen(run(raw, Curation(max_text=0.19), reader=Signs()))["more/wide-large.jpg"] == "text"
+
+
+def test_what_humans_drop_and_what_they_have_not_decided_falls_with_their_remarks(raw: Path) -> None:
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in raw.glob("*.png")}
+    yes, no = Mark(True, "anna"), Mark(False, "ben", "no meaning")
+    marks = {
+        digests["menu.png"]: [yes],
+        digests["photo.png"]: [no],
+        digests["sign.png"]: [yes, no],
+        digests["odd.png"]: [yes, yes, no],
+    }
+    funnel = run(raw, Curation(), marks=marks)
+    assert list(funnel.kept) == ["menu.png", "odd.png"]
+    assert funnel.fates["photo.png"].why == "people drop it: no meaning"
+    assert funnel.fates["sign.png"].why == "as many keep it as drop it"
+    assert funnel.fates["sign-2.png"].why == "nobody has marked it"
+
+
+@given(st.lists(st.tuples(*[st.integers(-3, 23)] * 4), max_size=8), st.integers(1, 20), st.integers(1, 20))
+def test_text_covers_as_many_pixels_as_lie_in_any_box(
+    corners: list[tuple[int, int, int, int]], width: int, height: int
+) -> None:
+    boxes = [(min(a, c), min(b, d), max(a, c), max(b, d)) for a, b, c, d in corners]
+    painted = np.zeros((height, width), dtype=bool)
+    for left, top, right, bottom in boxes:
+        painted[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = True
+    share = text_share([Word("x", box, 1.0) for box in boxes], width, height)
+    assert share == pytest.approx(painted.mean())
+
+
+@pytest.mark.parametrize(
+    ("text", "box", "kept"),
+    [
+        ("8", (0, 0, 100, 100), False),
+        ("HYMP", (0, 0, 100, 100), False),
+        ("Ads", (0, 0, 50, 100), True),
+        ("po", (0, 0, 30, 100), False),
+        (" 9 ", (0, 0, 10, 100), True),
+        ("YES", (5, 5, 90, 45), True),
+    ],
+)
+def test_a_image_that_was_taken_for_a_letter_is_no_writing(
+    text: str, box: tuple[float, float, float, float], kept: bool
+) -> None:
+    assert bool(writing([Word(text, box, 0.6)], 100, 100)) is kept
+
+
+def test_a_shape_taken_for_a_letter_counts_neither_as_text_nor_as_a_word(
+    raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(self: Signs, image: ImageFile) -> tuple[Word, ...]:
+        return (Word("S", (0, 0, image.width, image.height), 0.7),)
+
+    monkeypatch.setattr(Signs, "read", read)
+    funnel = run(raw, Curation(max_text=0.3), reader=Signs())
+    assert {(fate.words, fate.text) for fate in funnel.fates.values() if not fate.step} == {(0, 0.0)}
+    assert "text" not in fallen(funnel).values()
+
+
+def test_a_line_of_several_words_counts_as_several() -> None:
+    box = (0.0, 0.0, 1.0, 1.0)
+    assert count_words([Word("NO PARKING  here", box, 1.0), Word("9", box, 1.0)]) == 4
+
+
+# From the command line
+
+
+def test_what_is_left_is_copied_and_every_image_is_accounted_for(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--max-text", 0.5, "--out", "out") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "looks like another 7 1 6" in shown
+    assert "text covers too much of it 5 1 4" in shown
+    kept = {"more-wide-large.jpg", "photo.png", "sign-2.png", "sign.png"}
+    assert {path.name for path in Path("out/images").iterdir()} == kept
+    assert Path("out/images/photo.png").read_bytes() == (raw / "photo.png").read_bytes()
+    report = json.loads(Path("out/curation.json").read_text())
+    assert (report["images"], report["kept"], len(report["fates"])) == (9, 4, 9)
+    assert report["settings"] == {
+        "distance": DISTANCE, "max_text": 0.5, "top": None, "reader": "signs 1", "human": None
+    }  # fmt: skip
+    manifest = read_manifest(Path("out"))
+    assert manifest.images == 4
+    assert manifest.dropped.keys() == {"broken", "menu", "more-wide", "odd", "wide"}
+    assert manifest.versions.keys() == {"sightline", "imagehash"}
+    assert manifest.made.keys() == {"curation.json", *(f"images/{name}" for name in kept)}
+
+
+def test_a_second_call_reads_nothing_and_gives_the_same_bytes(raw: Path, capsys: Capture) -> None:
+    words = (raw, "--top", 3, "--out", "out")
+    assert command(*words) == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    read = [name for name in Signs.reading if name != "odd"]
+    Signs.reading.clear()
+    assert command(*words) == 0
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+    assert (len(read), Signs.reading) == (5, ["odd"])
+    assert command(raw, "--top", 2, "--out", "out") == 2
+    assert "was built from something else: top 3 instead of 2" in capsys.readouterr().err
+    assert command(raw, "--top", 2, "--out", "out", "--force") == 0
+    assert len(list(Path("out/images").iterdir())) == 2
+
+
+def test_humans_are_given_a_list_and_what_they_mark_is_the_last_step(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--max-text", 0.5, "--write", "list.csv") == 0
+    with Path("list.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [Path(line["image"]).name for line in lines] == [
+        "wide-large.jpg",
+        "photo.png",
+        "sign-2.png",
+        "sign.png",
+    ]
+    assert (lines[0]["words"], lines[0]["text"]) == ("5", "0.200")
+    for line, mark in zip(lines, ("keep", "drop", "keep", ""), strict=True):
+        line.update(mark=mark, by="anna")
+    with Path("anna.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    capsys.readouterr()
+    assert command(raw, "--max-text", 0.5, "--human", "anna.csv", "--out", "out", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["steps"][-1] == {"step": "human", "came": 4, "dropped": 2, "left": 2}
+    assert {path.name for path in Path("out/images").iterdir()} == {"more-wide-large.jpg", "sign-2.png"}
+
+
+def test_images_that_look_alike_are_drawn_side_by_side(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--preview", "alike.png") == 0
+    with Image.open("alike.png") as sheet:
+        assert sheet.width > sheet.height > 240
+    for path in (raw / "more").iterdir():
+        path.unlink()
+    assert command(raw, "--preview", "none.png") == 0
+    assert "no two images look alike" in capsys.readouterr().err
+    assert not Path("none.png").exists()
+
+
+def test_doubtful_images_come_first_from_above_and_from_the_left(tmp_path: Path) -> None:
+    digest = "0" * 64
+    names = {"near": 2, "far": 40, "middle": 20, "alone": 30}
+    files = {
+        name: ImageFile(str(tmp_path / name), digest, "PNG", 9, 9, (1, 1))
+        for name in [*names, "kept", "other"]
+    }
+    funnel = funnel_of(Gallery(files, {}), {})
+    like = {name: "other" if name == "alone" else "kept" for name in names}
+    funnel = funnel.after(
+        "alike", [(name, Fate(like=like[name], distance=apart)) for name, apart in names.items()]
+    )
+    lines = [(line.group, line.variant) for line in alike_lines(funnel, 8)]
+    assert lines == [
+        ("kept", "original"), ("kept", "far"), ("kept", "middle"), ("kept", "near"),
+        ("other", "original"), ("other", "alone"),
+    ]  # fmt: skip
+    assert {line.group for line in alike_lines(funnel, 1)} == {"kept"}
+
+
+def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--out", "out") == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    for source in ("out/images", "out", "out/images/photo.png"):
+        assert command(source, "--out", "out", "--force", "--distance", 9) == 2
+        assert "out: " in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["raw", "--distance", "128"], "--distance 128 is none"),
+        (["raw", "--max-text", "30"], "--max-text 30.0 is no share"),
+        (["raw", "--top", "0"], "--top leaves nothing"),
+        (["raw", "--limit", "0"], "--limit leaves nothing"),
+        (["raw", "--out", "raw/out"], "lies in the folder of the images"),
+        (["raw", "--write", "gone/list.csv"], "no such folder"),
+        (["raw", "--human", "gone.csv"], "cannot be read"),
+        (["raw", "--preview", "sheet.jpg"], "ends in .png"),
+        (["gone"], "no such folder or file"),
+    ],
+)
+def test_a_wrong_call_is_told_before_anything_is_written(
+    raw: Path, words: list[str], message: str, capsys: Capture
+) -> None:
+    assert command(*words) == 2
+    assert message in capsys.readouterr().err
+    assert {path.name for path in Path().iterdir()} == {"raw"}
+
+
+def test_where_no_image_is_left_nothing_is_built(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "raw").mkdir()
+    photograph(0).save(tmp_path / "raw" / "menu.png")
+    assert command("raw", "--max-text", 0.5, "--out", "out") == 2
+    assert "all 1 images are dropped (menu.png: text: text covers 60.0 %" in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_help_says_the_distance_that_is_the_default(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["build", "curate", "--help"])
+    assert f"(default {DISTANCE})" in " ".join(capsys.readouterr().out.split())
+
+
+def test_marks_are_not_replaced_by_a_list(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--write", "list.csv") == 0
+    before = Path("list.csv").read_bytes()
+    assert command(raw, "--human", "list.csv", "--write", "list.csv", "--force") == 2
+    assert "list.csv: is read, and would be replaced" in capsys.readouterr().err
+    assert Path("list.csv").read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes nothing")
+def test_an_out_that_takes_nothing_is_refused_before_any_image_is_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Image.new("RGB", (9, 9)).save(tmp_path / "a.png")
+    store = tmp_path / "s.db"
+    assert main(["build", "curate", str(tmp_path), "--out", "/proc/x/c", "--store", str(store)]) == 2
+    assert "/proc/x/c: cannot be written" in capsys.readouterr().err
+    assert not store.exists()

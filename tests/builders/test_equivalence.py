@@ -1,0 +1,256 @@
+"""Equivalence of what was built: pairs for people, and three measures that are never mixed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from sightline.builders.equivalence import (
+    by_humans,
+    by_judge,
+    by_similarity,
+    draw_pairs,
+    not_asked,
+    read_pairs,
+    write_pairs,
+)
+from sightline.engine.client import Asker, Asking
+from sightline.errors import UserError
+from sightline.formats.groups import GroupLine, write_groups
+from sightline.metrics.statistics import wilson
+from sightline.models.offline import Offline
+from sightline.types import Answer, Failure, Request
+
+
+def rephrased(folder: Path, groups: int, *, images: int | None = None) -> Path:
+    """A folder of rephrasings: so many groups of an original and three variants, over so many images."""
+    folder.mkdir()
+    lines = []
+    for number in range(groups):
+        image = f"{number % (images or groups)}.png"
+        Image.new("RGB", (4, 4), (number % (images or groups), 0, 0)).save(folder / image)
+        for variant in ("original", "r1", "r2", "r3"):
+            question = f"{variant} of {number}?"
+            lines.append(
+                GroupLine(f"g{number}", variant, (image,), f"Please: {question}", question, cluster=image)
+            )
+    write_groups(lines, folder / "groups.jsonl")
+    return folder
+
+
+def restyled(folder: Path) -> Path:
+    folder.mkdir()
+    for variant, colour in {"original": "red", "candy": "blue", "udnie": "green"}.items():
+        Image.new("RGB", (4, 4), colour).save(folder / f"{variant}.png")
+    names = ("original", "candy", "udnie")
+    write_groups(
+        [GroupLine("g", name, (f"{name}.png",), "Describe.") for name in names], folder / "groups.jsonl"
+    )
+    return folder
+
+
+def filled(path: Path, verdicts: Sequence[str], judge: str = "ann") -> Path:
+    """The pairs of a file with the verdicts of a person filled in, as a copy."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line, verdict in zip(lines, verdicts, strict=True):
+        line |= {"verdict": verdict, "judge": judge}
+    copy = path.with_name(f"{judge}.jsonl")
+    copy.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return copy
+
+
+def test_pairs_are_drawn_one_a_group_by_the_seed(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 300))
+    assert len(pairs) == 900
+    drawn = draw_pairs(pairs, 100, 1)
+    assert len({pair.group for pair in drawn}) == len(drawn) == 100
+    assert drawn == draw_pairs(pairs, 100, 1) != draw_pairs(pairs, 100, 2)
+    assert [pairs.index(pair) for pair in drawn] == sorted(pairs.index(pair) for pair in drawn)
+    assert min(Counter(pair.variant for pair in draw_pairs(pairs, 300, 0)).values()) > 70
+    assert len(draw_pairs(pairs, 1000, 0)) == 300
+
+
+def test_what_is_written_is_a_verdicts_file_to_be_filled_in(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 2))
+    write_pairs(pairs[:1], tmp_path / "pairs.jsonl")
+    (line,) = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
+    assert line["targets"] == list(pairs[0].targets)
+    assert (line["question"], line["verdict"]) == ("equivalent", "unscored")
+    assert (line["first"], line["second"]) == ("original of 0?", "r1 of 0?")
+
+
+def test_humanss_share_stands_with_wilsons_interval_beside_the_papers(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 100))
+    write_pairs(draw_pairs(pairs, 100, 0), tmp_path / "pairs.jsonl")
+    file = filled(tmp_path / "pairs.jsonl", ["right"] * 92 + ["wrong"] * 8)
+    found = by_humans(pairs, file, kind="rephrase")
+    (metric,) = found.metrics
+    assert (metric.value, metric.n, metric.clusters, metric.interval) == (92, 100, 100, "wilson")
+    assert (metric.low, metric.high) == pytest.approx([100 * bound for bound in wilson(92, 100)])
+    assert metric.published is not None
+    assert (metric.published[0].value, metric.judge) == (92, "ann")
+    assert len(found.different) == 8
+    (restyle,) = by_humans(pairs, file, kind="restyle").metrics
+    assert restyle.published is not None
+    assert restyle.published[0].value == 86
+    assert by_humans(pairs, file, kind="mask").metrics[0].published is None
+
+
+def test_pairs_about_one_image_are_resampled_together(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 40, images=4))
+    write_pairs(draw_pairs(pairs, 40, 0), tmp_path / "pairs.jsonl")
+    by_image = ["right" if number % 4 else "wrong" for number in range(40)]
+    (metric,) = by_humans(pairs, filled(tmp_path / "pairs.jsonl", by_image)).metrics
+    assert (metric.value, metric.n, metric.clusters, metric.interval) == (75, 40, 4, "bootstrap")
+    assert metric.low is not None
+    assert metric.low <= 25  # four images say little, however many pairs they have
+
+
+def test_several_humanss_majority_counts_and_a_tie_is_left_out(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 4))
+    write_pairs(draw_pairs(pairs, 4, 0), tmp_path / "pairs.jsonl")
+    votes = {
+        "ann": ["right", "right", "right", "unscored"],
+        "bob": ["right", "right", "wrong", "unscored"],
+        "cyd": ["right", "wrong", "unscored", "unscored"],
+    }
+    files = [filled(tmp_path / "pairs.jsonl", given, name) for name, given in votes.items()]
+    whole = tmp_path / "all.jsonl"
+    stray = {"targets": ["x", "y"], "question": "equivalent", "verdict": "right", "judge": "bob"}
+    whole.write_text("".join(file.read_text() for file in files) + json.dumps(stray) + "\n")
+    found = by_humans(pairs, whole)
+    (metric,) = found.metrics
+    assert (metric.value, metric.n, metric.judge) == (100, 2, "ann, bob, cyd")
+    assert found.notes == [
+        "pairs left out: nobody has filled them in: 1",
+        "pairs left out: as many said the same as different: 1",
+        "lines about no pair of this folder: 1",
+    ]
+
+
+def test_a_verdict_on_a_pair_does_not_outlive_a_change_of_it(tmp_path: Path) -> None:
+    folder = restyled(tmp_path / "d")
+    pairs = read_pairs(folder)
+    write_pairs(pairs[:1], tmp_path / "pairs.jsonl")
+    file = filled(tmp_path / "pairs.jsonl", ["right"])
+    assert by_humans(pairs, file).metrics[0].value == 100
+    Image.new("RGB", (4, 4), "black").save(folder / "candy.png")
+    with pytest.raises(UserError, match="no line is about a pair of this folder"):
+        by_humans(read_pairs(folder), file)
+
+
+def test_an_unfilled_file_is_null_with_its_reason(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 3))
+    write_pairs(draw_pairs(pairs, 3, 0), tmp_path / "pairs.jsonl")
+    (metric,) = by_humans(pairs, tmp_path / "pairs.jsonl").metrics
+    assert (metric.value, metric.n, metric.reason) == (None, 0, "no pair is decided")
+
+
+class Angles:
+    """An embedder that puts each text at the angle that it ends with, in degrees."""
+
+    name = "angles"
+    identity = "angles"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        angles = np.radians([0.0 if "original" in text else 30.0 * int(text[1]) for text in texts])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path: Path) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 5))
+    mean, share = by_similarity(pairs, Angles()).metrics  # 30, 60 and 90 degrees
+    assert mean.value == pytest.approx(100 * (3**0.5 / 2 + 0.5 + 0) / 3, abs=1e-4)
+    assert share.value == pytest.approx(100 / 3)
+    assert (share.n, share.clusters) == (15, 5)
+
+
+@pytest.mark.slow
+def test_similarity_by_the_default_embedder_is_the_papers() -> None:
+    pytest.importorskip("sentence_transformers")
+    from sightline.builders.equivalence import Pair
+    from sightline.models.embedder import embedder
+
+    pair = Pair(("a", "b"), "g", "r1", "text", "stainless steel", "copper", "c")
+    assert by_similarity([pair], embedder()).metrics[0].value == pytest.approx(50.87, abs=0.01)
+
+
+def test_images_have_neither_a_judge_nor_a_sentence_similarity_and_it_is_said(tmp_path: Path) -> None:
+    pairs = read_pairs(restyled(tmp_path / "d"))
+    assert [(pair.variant, Path(pair.second).name) for pair in pairs] == [
+        ("candy", "candy.png"),
+        ("udnie", "udnie.png"),
+    ]
+    for metric in by_similarity(pairs, Angles()).metrics:
+        assert (metric.value, metric.reason) == (
+            None,
+            "sentence similarity compares texts; these pairs differ in their images",
+        )
+    (metric,) = judged(tmp_path, pairs).metrics
+    assert (metric.value, metric.n) == (None, 0)
+    assert "images" in str(metric.reason)
+
+
+def judged(folder: Path, pairs: Any) -> Any:
+    asker = Asker(Asking(model="baseline/chance", store=str(folder / "s.db")), {})
+    with asker.store() as store:
+        return asyncio.run(by_judge(pairs, asker, store, "baseline/chance"))
+
+
+class Wavering(Offline):
+    """A judge that finds first variants the same, second ones different, and of third ones cannot tell."""
+
+    name = identity = "wavering"
+    host = "tests"
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        replies = {"r1 of": "same", "r2 of": '"Different".', "r3 of": "the same, or different"}
+        for place, request in enumerate(requests):
+            yield place, Answer(next(said for mark, said in replies.items() if mark in str(request.messages)))
+
+
+def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.engine.client.resolve", lambda *_: [Wavering()])
+    found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
+    (metric,) = found.metrics
+    assert (metric.value, metric.n, metric.judge) == (50, 20, "baseline/chance")
+    assert found.notes == ["pairs left out: the judge's reply is neither 'same' nor 'different': 10"]
+
+
+def test_what_was_not_asked_for_is_null_and_says_how_to_ask() -> None:
+    assert [metric.reason for metric in not_asked("similarity", "--similarity").metrics] == [
+        "not asked for: --similarity"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([GroupLine("g", "r1", (), "x")], "has no original"),
+        ([GroupLine("g", "original", (), "x")], "originals alone"),
+        (
+            [GroupLine("g", "original", (), "x"), GroupLine("g", "r1", (), "x")],
+            "neither question nor image",
+        ),
+        ([GroupLine("g", "original", ("a",), "x"), GroupLine("g", "r1", ("b",), "x")], "No such file"),
+    ],
+)
+def test_a_folder_without_pairs_is_a_users_error(
+    tmp_path: Path, lines: list[GroupLine], message: str
+) -> None:
+    with pytest.raises(UserError, match="holds no groups"):
+        read_pairs(tmp_path)
+    write_groups(lines, tmp_path / "groups.jsonl")
+    with pytest.raises(UserError, match=message):
+        read_pairs(tmp_path)

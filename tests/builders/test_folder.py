@@ -1,0 +1,223 @@
+"""A folder is never silently something else, and no kill leaves one that nothing accepts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from sightline.builders.folder import (
+    GROUPS,
+    IMAGES,
+    Build,
+    begin,
+    copy_images,
+    finish,
+    held,
+    refuse_other_contents,
+    refuse_out_among,
+    sweep,
+)
+from sightline.builders.manifest import MANIFEST, Manifest
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.journal import JOURNAL, Journal
+from sightline.images import look
+from sightline.types import ImageRef
+
+
+def of(seed: int, print_: str = "") -> Build:
+    header = {"kind": "copies", "settings": {"seed": seed}, "versions": {}}
+    return Build(header, print_ or f"print {seed}")
+
+
+def make(out: Path, build: Build, *, force: bool = False) -> None:
+    """Build a folder with one image and a groups file that say by what they were built."""
+    with held(out, build, force=force) as journal:
+        begin(out, build, journal)
+        name = f"{IMAGES}/{build.fingerprint}.png"
+        (out / IMAGES).mkdir(exist_ok=True)
+        (out / name).write_text(build.fingerprint)
+        sweep(out, [name])
+        (out / GROUPS).write_text(build.fingerprint)
+        manifest = Manifest(**build.header, groups=1, probes=1, images=1, fingerprint=build.fingerprint)
+        finish(out, manifest, journal)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+class Killed(BaseException):
+    """Stands for kill -9."""
+
+
+def kill_at(patch: pytest.MonkeyPatch, step: int) -> None:
+    """Let so many writes and removals happen, and none after."""
+    left = [step]
+
+    def counted(do: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*words: object, **more: object) -> object:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Killed
+            return do(*words, **more)
+
+        return wrapped
+
+    for owner, name in ((Journal, "_write"), (Path, "unlink"), (Path, "write_text"), (Path, "mkdir")):
+        patch.setattr(owner, name, counted(getattr(owner, name)))
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_wherever_a_forced_build_is_killed_the_folder_is_still_accepted(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    make(out, of(1))
+    before = content(out)
+    with monkeypatch.context() as patch:
+        kill_at(patch, step)
+        with contextlib.suppress(Killed):
+            make(out, of(2), force=True)
+    found = content(out)
+    if MANIFEST in found and found[MANIFEST] == before[MANIFEST]:
+        # The old one is whole, and still known as what it is.
+        assert before.items() <= found.items()
+        refuse_other_contents(out, of(1), force=False)
+    else:
+        with pytest.raises(UserError, match="was built from something else: seed 2 instead of 1"):
+            refuse_other_contents(out, of(1), force=False)
+    make(out, of(2), force=True)
+    make(tmp_path / "new", of(2))
+    assert content(out) == content(tmp_path / "new")
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_wherever_a_first_build_is_killed_the_same_call_goes_on(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        kill_at(patch, step)
+        with contextlib.suppress(Killed):
+            make(tmp_path / "out", of(1))
+    make(tmp_path / "out", of(1))
+    make(tmp_path / "new", of(1))
+    assert content(tmp_path / "out") == content(tmp_path / "new")
+
+
+@pytest.mark.parametrize("torn", ["", '{"kind": "cop'])
+def test_a_journal_without_its_first_line_is_no_other_content(tmp_path: Path, torn: str) -> None:
+    (tmp_path / JOURNAL).write_text(torn)
+    make(tmp_path, of(1))
+    assert sorted(content(tmp_path)) == [GROUPS, f"{IMAGES}/print 1.png", MANIFEST]
+
+
+def test_a_journal_torn_while_a_begun_folder_was_replaced_asks_for_force(tmp_path: Path) -> None:
+    make(tmp_path, of(1))
+    (tmp_path / MANIFEST).unlink()
+    (tmp_path / JOURNAL).touch()
+    with pytest.raises(UserError, match=r"its journal does not say what.*--force"):
+        make(tmp_path, of(1))
+    make(tmp_path, of(1), force=True)
+    assert (tmp_path / MANIFEST).exists()
+
+
+def test_what_another_process_finished_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    class Late(Journal):
+        """A journal that is opened after another process has built."""
+
+        def __enter__(self) -> Late:
+            monkeypatch.undo()
+            make(out, of(1))
+            return super().__enter__()
+
+    monkeypatch.setattr("sightline.builders.folder.Journal", Late)
+    with pytest.raises(UserError, match="seed 1 instead of 2"):
+        make(out, of(2))
+    make(tmp_path / "new", of(1))
+    assert content(out) == content(tmp_path / "new")
+
+
+def test_equal_words_and_another_fingerprint_are_other_sources(tmp_path: Path) -> None:
+    make(tmp_path, of(1))
+    with pytest.raises(UserError, match="other sources, images or --apart-from"):
+        refuse_other_contents(tmp_path, of(1, "another"), force=False)
+    refuse_other_contents(tmp_path, of(1, "another"), force=True)
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "images/mine.png", "manifest.json"])
+@pytest.mark.parametrize("force", [False, True])
+def test_what_no_builder_made_is_never_touched(tmp_path: Path, name: str, force: bool) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError, match=r"holds something else|is no manifest"):
+        make(tmp_path, of(1), force=force)
+    assert content(tmp_path) == {name: b"{}"}
+
+
+def test_a_disk_that_refuses_is_the_surroundings_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, of(1))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system", str(tmp_path / MANIFEST))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(EnvironmentFailedError, match=r"manifest.json: cannot be written: Read-only"):
+        make(tmp_path, of(2), force=True)
+
+
+def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with held(out, of(1), force=False) as journal:
+        begin(out, of(1), journal)
+        (out / "table.csv").write_text("a,b\n")
+        made = {"table.csv": "0" * 64, "../outside.txt": "0" * 64}
+        finish(out, Manifest(**of(1).header, groups=0, probes=0, images=0, made=made), journal)
+    (tmp_path / "outside.txt").write_text("somebody's")
+    make(out, of(2), force=True)
+    assert sorted(content(out)) == [GROUPS, f"{IMAGES}/print 2.png", MANIFEST]
+    assert (tmp_path / "outside.txt").read_text() == "somebody's"
+
+
+def test_images_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
+    """ConTextual's lie two deep: images/stvqa-images/1.jpg."""
+    Image.new("RGB", (9, 7), "red").save(tmp_path / "red.png")
+    file = look(ImageRef(str(tmp_path / "red.png"), str(tmp_path)), {})
+    (tmp_path / "out").mkdir()
+    made = copy_images({"images/signs/red.png": file}, tmp_path / "out")
+    assert made == {"images/signs/red.png": file.digest}
+    assert (tmp_path / "out/images/signs/red.png").read_bytes() == (tmp_path / "red.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("out", "source", "told"),
+    [
+        ("photos", "photos", "lies in the folder of the images"),
+        ("photos/out", "photos", "lies in the folder of the images"),
+        ("link/out", "photos", "lies in the folder of the images"),
+        ("photos", "photos/a", "holds .*photos/a, which is read"),
+        ("photos", "photos/table.csv", "holds .*table.csv, which is read"),
+        ("photos", "link/table.csv", "holds .*table.csv, which is read"),
+        ("photos/a", "photos/table.csv", None),
+        ("out", "photos", None),
+        ("photos-2", "photos", None),
+    ],
+)
+def test_what_is_read_and_what_is_built_never_meet(
+    tmp_path: Path, out: str, source: str, told: str | None
+) -> None:
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    (tmp_path / "photos" / "table.csv").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "photos")
+    expected = pytest.raises(UserError, match=told) if told else contextlib.nullcontext()
+    with expected:
+        refuse_out_among(tmp_path / out, [tmp_path / "photos-3", tmp_path / source])

@@ -1,0 +1,130 @@
+"""Lists for people: what they mark is read back, and nothing else is taken for a mark."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from sightline.builders.mark_lists import Mark, Rule, Wording, read_marks, rule_of, write_list
+from sightline.errors import UserError
+
+RIGHT = Wording("right", "wrong")
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(path: Path, marks: dict[str, str], to: Path, *, by: str = "", remark: str = "") -> Path:
+    """The list with marks by key, as a person saves it under another name."""
+    lines = rows(path)
+    for line in lines:
+        line.update(mark=marks.get(line["key"], ""), by=by, remark=remark)
+    with to.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    return to
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    path = tmp_path / "list.csv"
+    write_list(path, {"k1": {"text": "a, b"}, "k2": {"text": "=HYPERLINK(0)"}, "k3": {"text": "c\nd"}})
+    return path
+
+
+def test_a_list_is_empty_where_humans_write_and_no_cell_is_a_formula(listed: Path) -> None:
+    lines = rows(listed)
+    assert [line["key"] for line in lines] == ["k1", "k2", "k3"]
+    assert {line[name] for line in lines for name in ("mark", "by", "remark")} == {""}
+    assert [line["text"] for line in lines] == ["a, b", "'=HYPERLINK(0)", "c\nd"]
+    assert read_marks([listed], RIGHT) == {}
+
+
+def test_marks_of_several_humans_come_together_and_a_list_without_names_is_named_by_its_file(
+    listed: Path, tmp_path: Path
+) -> None:
+    anna = fill(listed, {"k1": " Right ", "k2": "wrong"}, tmp_path / "anna.csv")
+    ben = fill(listed, {"k1": "wrong"}, tmp_path / "x.csv", by="Ben", remark="it is green")
+    assert read_marks([anna, ben, ben], RIGHT) == {
+        "k1": [Mark(True, "anna"), Mark(False, "Ben", "it is green")],
+        "k2": [Mark(False, "anna")],
+    }
+
+
+def test_what_is_no_mark_and_what_contradicts_itself_is_told_with_its_line(
+    listed: Path, tmp_path: Path
+) -> None:
+    odd = fill(listed, {"k2": "perhaps"}, tmp_path / "odd.csv")
+    with pytest.raises(UserError, match=r"odd\.csv, record line 3, field mark.*'right', 'wrong' or nothing"):
+        read_marks([odd], RIGHT)
+    one = fill(listed, {"k1": "right"}, tmp_path / "one.csv", by="Ben")
+    two = fill(listed, {"k1": "wrong"}, tmp_path / "two.csv", by="Ben")
+    with pytest.raises(UserError, match="'Ben' has said both of one thing"):
+        read_marks([one, two], RIGHT)
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match="lacks a column"):
+        read_marks([tmp_path / "other.csv"], RIGHT)
+
+
+def test_two_nameless_lists_of_one_name_are_not_taken_for_one_human(listed: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    one, two = (fill(listed, {"k1": "right"}, tmp_path / name / "list.csv") for name in ("first", "second"))
+    with pytest.raises(UserError, match=r"second/list\.csv, record line 2, field by: .*first/list\.csv has"):
+        read_marks([one, two], RIGHT)
+    assert read_marks([one, one], RIGHT) == {"k1": [Mark(True, "list")]}
+    named = fill(listed, {"k1": "right"}, tmp_path / "second" / "list.csv", by="Ben")
+    assert len(read_marks([one, named], RIGHT)["k1"]) == 2
+    fill(listed, {}, tmp_path / "second" / "list.csv")
+    assert len(read_marks([one, named], RIGHT)["k1"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "yes", "no", "decided"),
+    [
+        (Rule(), 0, 0, None),
+        (Rule(), 1, 0, True),
+        (Rule(), 1, 1, None),
+        (Rule(), 1, 2, False),
+        (Rule(4, 5), 4, 1, True),
+        (Rule(4, 5), 4, 0, True),
+        (Rule(4, 5), 3, 1, None),
+        (Rule(4, 5), 3, 2, False),
+        (Rule(4, 5), 0, 2, False),
+    ],
+)
+def test_a_rule_decides_as_soon_as_no_further_mark_can_change_it(
+    rule: Rule, yes: int, no: int, decided: bool | None
+) -> None:
+    marks = [Mark(True, f"y{n}") for n in range(yes)] + [Mark(False, f"n{n}") for n in range(no)]
+    assert rule.decide(marks) is decided
+
+
+def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
+    assert (rule_of(None), rule_of("4/5"), rule_of("1/1")) == (Rule(), Rule(4, 5), Rule(1, 1))
+    for text in ("4", "5/4", "2/4", "0/0", "4/", "-4/5", "half"):
+        with pytest.raises(UserError, match="is no rule"):
+            rule_of(text)
+
+
+def test_case_and_blanks_of_a_name_make_nobody_else(listed: Path, tmp_path: Path) -> None:
+    """One person may not vote twice, nor against herself."""
+    first = fill(listed, {"k1": "right", "k2": "wrong"}, tmp_path / "Anna B.csv")
+    again = fill(listed, {"k1": "right", "k3": "wrong"}, tmp_path / "x.csv", by=" anna  b ")
+    assert read_marks([first, again], RIGHT) == {
+        "k1": [Mark(True, "Anna B")],
+        "k2": [Mark(False, "Anna B")],
+        "k3": [Mark(False, "Anna B")],
+    }
+    against = fill(listed, {"k2": "right"}, tmp_path / "y.csv", by="ANNA B")
+    with pytest.raises(UserError, match="'Anna B' has said both of one thing"):
+        read_marks([first, against], RIGHT)
+    (tmp_path / "other").mkdir()
+    namesake = fill(listed, {"k1": "wrong"}, tmp_path / "other" / "anna b.csv")
+    with pytest.raises(UserError, match="has the same name of file"):
+        read_marks([first, namesake], RIGHT)

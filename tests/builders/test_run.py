@@ -1,0 +1,396 @@
+"""A build is the same for any number of processes and any interruption, and never silently something else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import PIL
+import pytest
+from msgspec import Struct
+from PIL import Image
+
+from sightline.builders.image_io import open_upright, save
+from sightline.builders.manifest import Manifest, read_manifest
+from sightline.builders.perturb import Perturb
+from sightline.builders.run import Made, build, image_name
+from sightline.builders.sources import Source, folder_sources
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.groups import GroupLine, read_groups
+from sightline.formats.journal import JOURNAL
+from sightline.images import BadImage
+
+Called = list[str]
+
+
+def draw(path: Path, seed: int, side: int = 24) -> None:
+    values = np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values).save(path)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Six images of noise."""
+    for number in range(6):
+        draw(tmp_path / "photos" / f"p{number}.png", number)
+    return tmp_path / "photos"
+
+
+def content(folder: Path) -> dict[str, str]:
+    """Every file of a folder, hidden ones too, with its digest."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+class Copies(Struct, frozen=True):
+    """Copies each image; `called` hears of every source, and `trouble` may raise at one."""
+
+    called: Called
+    trouble: Callable[[Source], None] = lambda source: None
+
+    def __call__(self, source: Source, out: Path) -> Made:
+        self.called.append(source.id)
+        self.trouble(source)
+        name = image_name(source, "copy", "png")
+        save(open_upright(source.image), out / name, "png")
+        return Made((GroupLine(source.id, "copy", (name,), "What is it?"),))
+
+
+def copies(photos: Path, out: Path, trouble: Callable[[Source], None] = lambda source: None) -> Called:
+    """Build copies; returns the sources that were worked on."""
+    called: Called = []
+    build(folder_sources(photos), Copies(called, trouble), out, kind="copies", settings={"seed": 0})
+    return called
+
+
+def stop_at(name: str, error: BaseException) -> Callable[[Source], None]:
+    def trouble(source: Source) -> None:
+        if source.id == name:
+            raise error
+
+    return trouble
+
+
+def perturb(photos: Path, out: Path, processes: int) -> Manifest:
+    sources = folder_sources(photos)
+    settings = {"seed": 0}
+    return build(
+        sources, Perturb("crop", "What?"), out, kind="perturb", settings=settings, processes=processes
+    )
+
+
+# --- the same bytes
+
+
+def test_one_and_two_processes_build_the_same_bytes(photos: Path, tmp_path: Path) -> None:
+    assert perturb(photos, tmp_path / "one", 1) == perturb(photos, tmp_path / "two", 2)
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert len(content(tmp_path / "one")) == 6 * 4 + 2
+
+
+def test_where_images_lie_does_not_matter_their_content_does(photos: Path, tmp_path: Path) -> None:
+    copies(photos, tmp_path / "out")
+    moved = photos.rename(tmp_path / "elsewhere")
+    assert copies(moved, tmp_path / "out") == []
+    draw(moved / "p3.png", 99)
+    with pytest.raises(UserError, match="was built from something else: other sources"):
+        copies(moved, tmp_path / "out")
+
+
+def test_lines_stand_in_the_order_of_the_sources_with_their_images_digest_as_cluster(
+    photos: Path, tmp_path: Path
+) -> None:
+    perturb(photos, tmp_path / "out", 2)
+    lines = read_groups(tmp_path / "out" / "groups.jsonl")
+    assert [line.group for line in lines] == [f"p{number}" for number in range(6) for _ in range(4)]
+    for line in lines:
+        assert line.cluster == hashlib.sha256((photos / f"{line.group}.png").read_bytes()).hexdigest()
+
+
+def test_the_manifest_says_from_what_the_folder_was_made(photos: Path, tmp_path: Path) -> None:
+    perturb(photos, tmp_path / "out", 1)
+    manifest = read_manifest(tmp_path / "out")
+    assert (manifest.kind, manifest.settings) == ("perturb", {"seed": 0})
+    assert (manifest.groups, manifest.probes, manifest.images) == (6, 24, 24)
+    assert manifest.versions["pillow"] == PIL.__version__
+    assert manifest.sources == {
+        path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in photos.iterdir()
+    }
+    made = content(tmp_path / "out")
+    made.pop("manifest.json")
+    assert manifest.made == made
+
+
+# --- interruptions
+
+
+def test_what_was_finished_is_not_made_again(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        copies(photos, tmp_path / "out", stop_at("p4", KeyboardInterrupt()))
+    assert copies(photos, tmp_path / "out") == ["p4", "p5"]
+    copies(photos, tmp_path / "whole")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_a_image_that_was_spoilt_since_the_interruption_is_made_again(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        copies(photos, out, stop_at("p4", KeyboardInterrupt()))
+    (out / "images" / "p1_copy.png").write_bytes(b"spoilt since")
+    assert copies(photos, out) == ["p1", "p4", "p5"]
+    copies(photos, tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_a_source_that_changed_since_the_interruption_is_made_again(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        copies(photos, tmp_path / "out", stop_at("p4", KeyboardInterrupt()))
+    draw(photos / "p2.png", 99)
+    assert copies(photos, tmp_path / "out") == ["p2", "p4", "p5"]
+    copies(photos, tmp_path / "whole")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_what_killed_processes_left_half_written_is_removed(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        copies(photos, out, stop_at("p4", KeyboardInterrupt()))
+    for name in ("images/.p4_copy.png.1.ab.tmp", ".groups.jsonl.1.ab.tmp", ".manifest.json.1.ab.tmp"):
+        (out / name).write_bytes(b"half")
+    copies(photos, out)
+    copies(photos, tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("error", [EnvironmentFailedError("the disk is full"), KeyboardInterrupt()])
+def test_what_processes_leave_half_written_at_an_early_end_is_removed(
+    error: BaseException, photos: Path, tmp_path: Path
+) -> None:
+    half = tmp_path / "out" / "images" / ".p5_copy.png.1.ab.tmp"
+
+    def trouble(source: Source) -> None:
+        if source.id == "p3":
+            # As another process does that is ended because this one failed.
+            half.write_bytes(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        copies(photos, tmp_path / "out", trouble)
+    assert not half.exists()
+    assert copies(photos, tmp_path / "out") == ["p3", "p4", "p5"]
+
+
+def test_a_kill_between_the_manifest_and_the_end_leaves_a_finished_folder(
+    photos: Path, tmp_path: Path
+) -> None:
+    copies(photos, tmp_path / "out")
+    before = content(tmp_path / "out")
+    (tmp_path / "out" / JOURNAL).write_text('{"kind":"copies"}\n')
+    assert copies(photos, tmp_path / "out") == []
+    assert content(tmp_path / "out") == before
+
+
+def test_too_little_memory_is_the_surroundings_fault_and_keeps_what_is_done(
+    photos: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(EnvironmentFailedError, match=r"p2.png: there is too little memory"):
+        copies(photos, tmp_path / "out", stop_at("p2", MemoryError()))
+    assert copies(photos, tmp_path / "out") == ["p2", "p3", "p4", "p5"]
+
+
+# --- a folder that is there already
+
+
+def test_a_second_run_makes_nothing(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert copies(photos, out) == [f"p{number}" for number in range(6)]
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    assert copies(photos, out) == []
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+
+
+def test_a_finished_folder_of_other_settings_is_refused_unless_forced(photos: Path, tmp_path: Path) -> None:
+    out, sources = tmp_path / "out", folder_sources(photos)
+    build(sources, Perturb("crop", "a"), out, kind="perturb", settings={"perturbation": "crop", "seed": 1})
+    before = content(out)
+    work, settings = Perturb("jpeg", "a"), {"perturbation": "jpeg", "seed": 1}
+    with pytest.raises(UserError, match="perturbation 'crop' instead of 'jpeg'"):
+        build(sources, work, out, kind="perturb", settings=settings)
+    assert content(out) == before
+    build(sources, work, out, kind="perturb", settings=settings, force=True)
+    build(sources, work, tmp_path / "new", kind="perturb", settings=settings)
+    assert content(out) == content(tmp_path / "new")
+
+
+def test_an_interrupted_build_of_other_settings_is_refused_unless_forced(
+    photos: Path, tmp_path: Path
+) -> None:
+    out, sources = tmp_path / "out", folder_sources(photos)
+    with pytest.raises(KeyboardInterrupt):
+        copies(photos, out, stop_at("p4", KeyboardInterrupt()))
+    with pytest.raises(UserError, match="seed 0 instead of 1"):
+        build(sources, Copies([]), out, kind="copies", settings={"seed": 1})
+    build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
+    build(sources, Copies([]), tmp_path / "new", kind="copies", settings={"seed": 1})
+    assert content(out) == content(tmp_path / "new")
+
+
+def test_a_forced_build_that_is_interrupted_goes_on(photos: Path, tmp_path: Path) -> None:
+    out, sources, called = tmp_path / "out", folder_sources(photos), Called()
+    copies(photos, out)
+    with pytest.raises(KeyboardInterrupt):
+        build(
+            sources,
+            Copies([], stop_at("p4", KeyboardInterrupt())),
+            out,
+            kind="copies",
+            settings={"seed": 1},
+            force=True,
+        )
+    build(sources, Copies(called), out, kind="copies", settings={"seed": 1}, force=True)
+    assert called == ["p4", "p5"]
+
+
+def test_a_forced_build_that_is_killed_before_it_made_anything_goes_on(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, sources = tmp_path / "out", folder_sources(photos)
+    copies(photos, out)
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sightline.builders.folder.sweep", kill)
+        with pytest.raises(KeyboardInterrupt):
+            build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
+    build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
+    build(sources, Copies([]), tmp_path / "new", kind="copies", settings={"seed": 1})
+    assert content(out) == content(tmp_path / "new")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_that_holds_anything_else_is_never_touched(
+    photos: Path, tmp_path: Path, force: bool
+) -> None:
+    (tmp_path / "out" / "images").mkdir(parents=True)
+    (tmp_path / "out" / "images" / "mine.png").write_text("mine")
+    with pytest.raises(UserError, match="holds something else"):
+        build(folder_sources(photos), Copies([]), tmp_path / "out", kind="copies", settings={}, force=force)
+    assert list(content(tmp_path / "out")) == ["images/mine.png"]
+
+
+def test_a_finished_folder_with_a_changed_file_is_told_of(photos: Path, tmp_path: Path) -> None:
+    copies(photos, tmp_path / "out")
+    (tmp_path / "out" / "images" / "p1_copy.png").write_bytes(b"")
+    (tmp_path / "out" / "images" / "p2_copy.png").unlink()
+    with pytest.raises(UserError, match=r"2 of the files .* gone or changed, first images/p1_copy.png"):
+        copies(photos, tmp_path / "out")
+
+
+def test_a_file_is_no_folder(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(UserError, match="is no folder"):
+        copies(photos, tmp_path / "out")
+
+
+# --- drops
+
+
+def test_a_bad_image_is_dropped_with_its_reason(photos: Path, tmp_path: Path) -> None:
+    (photos / "p1.png").write_bytes((photos / "p1.png").read_bytes()[:-200])
+    (photos / "p4.png").write_bytes(b"")
+    copies(photos, tmp_path / "out")
+    manifest = read_manifest(tmp_path / "out")
+    assert list(manifest.dropped) == ["p1", "p4"]
+    assert manifest.dropped["p1"].startswith("cannot be decoded")
+    assert manifest.dropped["p4"] == "the file is empty"
+    assert list(manifest.sources) == ["p0", "p2", "p3", "p5"]
+    assert manifest.groups == 4
+
+
+def test_a_image_that_is_not_there_is_dropped(photos: Path, tmp_path: Path) -> None:
+    sources = [*folder_sources(photos), Source("gone", str(photos / "gone.png"))]
+    manifest = build(sources, Copies([]), tmp_path / "out", kind="copies", settings={})
+    assert manifest.dropped == {"gone": "no such image"}
+
+
+def test_where_all_are_dropped_the_reasons_are_told_and_nothing_is_left(photos: Path, tmp_path: Path) -> None:
+    trouble = stop_at("p0", BadImage("too dark"))
+    with pytest.raises(UserError, match=r"all 1 sources are dropped \(p0: too dark\)"):
+        build(folder_sources(photos)[:1], Copies([], trouble), tmp_path / "out", kind="copies", settings={})
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there are no sources to work on"):
+        build([], Copies([]), tmp_path / "out", kind="copies", settings={})
+
+
+def test_two_sources_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None:
+    sources = folder_sources(photos)
+    with pytest.raises(UserError, match="record p0: two sources have this id"):
+        build([*sources, sources[0]], Copies([]), tmp_path / "out", kind="copies", settings={})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_image_that_leads_out_of_its_folder_by_a_link_is_dropped(photos: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    (photos / "p1.png").rename(secret)
+    (photos / "p1.png").symlink_to(secret)
+    (photos / "p7.png").symlink_to("p2.png")
+    copies(photos, tmp_path / "out")
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.dropped == {"p1": "leads out of the data folder"}
+    assert manifest.sources["p7"] == manifest.sources["p2"]
+    assert hashlib.sha256(secret.read_bytes()).hexdigest() not in content(tmp_path / "out").values()
+
+
+# --- train and test apart
+
+
+def test_sources_whose_image_another_folder_used_are_dropped_whatever_they_are_called(
+    photos: Path, tmp_path: Path
+) -> None:
+    for name in ("p1", "p4"):
+        target = tmp_path / "train" / f"other-{name}.png"
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes((photos / f"{name}.png").read_bytes())
+    draw(tmp_path / "train" / "own.png", 77)
+    copies(tmp_path / "train", tmp_path / "train-built")
+    manifest = build(
+        folder_sources(photos),
+        Copies([]),
+        tmp_path / "test-built",
+        kind="copies",
+        settings={},
+        apart_from=[tmp_path / "train-built"],
+    )
+    reason = "its image is in train-built"
+    assert manifest.dropped == {"p1": reason, "p4": reason}
+    (apart,) = manifest.apart_from
+    assert (apart.folder, apart.images) == ("train-built", 3)
+    train = read_manifest(tmp_path / "train-built")
+    assert not set(train.sources.values()) & set(manifest.sources.values())
+
+
+def test_a_folder_to_keep_apart_from_must_be_finished(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        copies(photos, tmp_path / "begun", stop_at("p4", KeyboardInterrupt()))
+    for folder, message in (("begun", "is not finished"), ("photos", "is no folder of `sightline build`")):
+        with pytest.raises(UserError, match=message):
+            build(
+                folder_sources(photos),
+                Copies([]),
+                tmp_path / "out",
+                kind="copies",
+                settings={},
+                apart_from=[tmp_path / folder],
+            )
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,61 @@
+"""From rows and answers to groups: what makes one group, and whose verdicts are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from sightline.benchmarks.groups.benchmark import groups
+from sightline.judging.groups import judged, unjudged
+from sightline.plan.plan import Row, grouped, held_against
+from sightline.types import Answer, Failure, Probe, Verdict, user
+
+
+class Answers:
+    """Every key has its own answer."""
+
+    def known(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+        return {key: Answer(f"about {key}") for key in keys}
+
+
+def row(variant: str, draw: int, *, pooled: bool) -> Row:
+    return Row("a", variant, draw, f"{variant}-{draw}", "c", "?", pooled=pooled)
+
+
+def made(rows: list[Row]) -> list[list[tuple[str, int]]]:
+    return [[(one.variant, one.draw) for one in group] for group in unjudged(rows, Answers())]
+
+
+def test_a_draw_of_all_variants_is_a_group() -> None:
+    rows = [row(variant, draw, pooled=False) for draw in range(2) for variant in ("m0", "m1")]
+    assert made(rows) == [[("m0", 0), ("m1", 0)], [("m0", 1), ("m1", 1)]]
+
+
+def test_all_draws_of_a_variant_that_is_asked_unchanged_are_a_group() -> None:
+    rows = [row(variant, draw, pooled=True) for variant in ("m0", "m1") for draw in range(2)]
+    assert made(rows) == [[("m0", 0), ("m0", 1)], [("m1", 0), ("m1", 1)]]
+
+
+def test_probes_are_planned_in_the_order_in_which_they_are_grouped() -> None:
+    probes = [Probe("a", variant, (user("?"),), "?") for variant in ("m0", "m1")]
+    pooled = [replace(probe, draws=4) for probe in probes]
+
+    def names(members: list[list[tuple[Probe, int]]]) -> list[list[tuple[str, int]]]:
+        return [[(probe.variant, draw) for probe, draw in group] for group in members]
+
+    assert names(grouped(probes, range(2))) == [[("m0", 0), ("m1", 0)], [("m0", 1), ("m1", 1)]]
+    assert names(grouped(pooled, range(2))) == [[("m0", 0), ("m0", 1)], [("m1", 0), ("m1", 1)]]
+    assert [draw for _, draw in held_against(pooled[:1], 0)] == [0, 1, 2, 3]
+    assert [draw for _, draw in held_against(probes[:1], 2)] == [2]
+
+
+def test_what_was_measured_of_a_partner_is_no_verdict_on_the_group() -> None:
+    (group,) = unjudged([row(variant, 0, pooled=False) for variant in ("m0", "m1")], Answers())
+    own, other = (
+        Verdict(keys, "similar", "s", "e", "model", "right") for keys in (("m0-0", "m1-0"), ("x", "y"))
+    )
+    measured = replace(group, judgements=(own, other))
+    (one,) = judged([measured], groups(), [], "first", Answers(), ())
+    assert one.verdicts == [own]
+    assert one.group.judgements == (own, other)

@@ -1,0 +1,206 @@
+"""Which verdict counts, and who may judge what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from sightline.benchmarks.contextual.benchmark import Contextual
+from sightline.benchmarks.iibench.benchmark import IIBench
+from sightline.engine.runner import Keyed
+from sightline.errors import UserError
+from sightline.images import ImageLimits
+from sightline.judging.groups import judge_requests, judged, second_chances
+from sightline.judging.judges import BLIND, HumanJudge, Judge, ModelJudge, decided, judge_kind, refuse_unfit
+from sightline.plan.spec import Spec, effective
+from sightline.types import Answer, Case, Failure, Group, ImageFile, Outcome, Usage, Verdict, VerdictName
+
+CASE = Case(("k",), "correct", "Up or down?", ("Up.",), ("Up.",))
+
+
+def verdict(name: VerdictName, judge: str = "rules", targets: tuple[str, ...] = ("k",)) -> Verdict:
+    return Verdict(targets, "correct", "s", judge, "rules", name)
+
+
+def test_the_first_judge_who_decides_counts() -> None:
+    opinions = [[verdict("undecided", "rules")], [verdict("wrong", "gpt")], [verdict("right", "ann")]]
+    assert decided(CASE, opinions, "first").verdict == "wrong"
+    assert decided(CASE, opinions, "first").judge == "gpt"
+
+
+def test_where_nobody_decides_the_verdict_is_undecided() -> None:
+    assert decided(CASE, [[verdict("undecided")], []], "first").verdict == "undecided"
+    assert decided(CASE, [], "first").verdict == "undecided"
+
+
+def test_a_majority_counts_every_verdict_and_a_tie_is_undecided() -> None:
+    three = [[verdict("right", "a"), verdict("right", "b")], [verdict("wrong", "c")]]
+    assert decided(CASE, three, "majority").verdict == "right"
+    assert (
+        decided(CASE, [[verdict("right", "a")], [verdict("wrong", "b")]], "majority").verdict == "undecided"
+    )
+
+
+def test_undecided_verdicts_have_no_vote() -> None:
+    votes = [[verdict("right", "a")], [verdict("undecided", "b")], [verdict("undecided", "c")]]
+    assert decided(CASE, votes, "majority").verdict == "right"
+
+
+def test_several_humans_of_one_file_decide_by_their_majority() -> None:
+    humans = HumanJudge(
+        "human:f", [verdict("wrong", "ann"), verdict("wrong", "bob"), verdict("right", "cid")]
+    )
+    assert decided(CASE, [humans.decide(CASE, {})], "first").verdict == "wrong"
+
+
+def test_humans_may_have_compared_two_answers_in_either_order() -> None:
+    humans = HumanJudge("human:f", [Verdict(("b", "a"), "same_meaning", "s", "ann", "human", "right")])
+    case = Case(("a", "b"), "same_meaning", "?", ("x", "y"))
+    assert [verdict.verdict for verdict in humans.decide(case, {})] == ["right"]
+
+
+def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
+    (tmp_path / "v.jsonl").write_text(
+        '{"targets": ["k"], "question": "correct", "verdict": "right", "judge": "ann"}\n'
+    )
+    assert HumanJudge.from_file(str(tmp_path / "v.jsonl")).decide(CASE, {})[0].kind == "human"
+
+
+def test_a_benchmark_read_by_rules_takes_no_model_judge() -> None:
+    with pytest.raises(UserError, match="iibench is not judged by 'openai/gpt-4o'"):
+        refuse_unfit(IIBench(), ["openai/gpt-4o"])
+    assert [judge_kind(j) for j in ("rules", "human:x", "openai/x")] == ["rules", "human", "model"]
+
+
+SHOWN = ImageFile("/data/x.jpg", "d1", "JPEG", 4000, 30, (1, 1))
+INSTANCE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",), place=0, images=(SHOWN,))
+
+
+def contextual_judge(limits: ImageLimits | None = None, **chosen: Any) -> ModelJudge:
+    """A model as the judge of ConTextual, which gives a second chance."""
+    benchmark = Contextual()
+    options = effective(benchmark, benchmark.settings["default"], Spec(task="contextual", set=chosen))
+    return ModelJudge("gpt", "identity", benchmark, options.benchmark, {"temperature": 0}, limits)
+
+
+def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> Keyed:
+    keyed = judge.request(case, draw)
+    assert keyed is not None
+    return keyed
+
+
+def replies(judge: ModelJudge, *texts: str | None) -> dict[str, Answer | Failure]:
+    """What the judge replied in draw 0, 1 ...; None for a call that failed."""
+    return {
+        asked(judge, draw=draw).request.key: Failure("permanent", "no") if text is None else Answer(text)
+        for draw, text in enumerate(texts)
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected", "draw"),
+    [
+        (("Judgement: Yes", "Judgement: No"), "right", 0),
+        (("Let me think.", "Judgement: No"), "wrong", 1),
+        (("Let me think.", "Still thinking."), "undecided", 1),
+        (("Let me think.", None), "undecided", 0),
+        (("Let me think.",), "undecided", 0),
+        ((None, "Judgement: No"), "error", 0),
+        ((), "error", 0),
+    ],
+)
+def test_a_reply_without_a_verdict_has_a_second_chance_and_no_third(
+    texts: tuple[str | None, ...], expected: str, draw: int
+) -> None:
+    judge = contextual_judge()
+    (verdict,) = judge.decide(INSTANCE, replies(judge, *texts))
+    assert (verdict.verdict, verdict.draw) == (expected, draw)
+    assert judge.request(INSTANCE, 2) is None
+
+
+def test_the_second_chance_is_the_same_request_as_another_draw() -> None:
+    first, second = (asked(contextual_judge(), draw=draw).request for draw in (0, 1))
+    assert (first.messages, first.sampling) == (second.messages, second.sampling)
+    assert (first.draw, second.draw) == (0, 1)
+    assert first.key != second.key
+
+
+class Known:
+    """Replies by key."""
+
+    def __init__(self, found: Mapping[str, Answer | Failure]) -> None:
+        self._found = found
+
+    def known(self, keys: Any) -> Mapping[str, Answer | Failure]:
+        return {key: self._found[key] for key in keys if key in self._found}
+
+
+def group(references: tuple[str, ...] = ("16",)) -> Group:
+    outcome = Outcome(
+        sample="s",
+        variant="0-shot",
+        draw=0,
+        group="s",
+        key="k",
+        labels={},
+        response="It is 16.",
+        status="ok",
+        finish_reason="stop",
+        usage=Usage(),
+        verdict="unscored",
+        references=references,
+        question="Which number?",
+    )
+    return Group("s", 0, "c", (outcome,), evidence={"k": (SHOWN,)})
+
+
+def test_only_what_got_no_verdict_is_asked_once_more() -> None:
+    judge, benchmark = contextual_judge(), Contextual()
+    assert [keyed.request.draw for keyed in judge_requests([group()], benchmark, [judge], ())] == [0]
+    for texts, draws in ((("Judgement: No",), []), (("Hm.",), [1]), ((None,), []), ((), [])):
+        known = Known(replies(judge, *texts))
+        again = second_chances([group()], benchmark, [judge], (), known, 1)
+        assert [keyed.request.draw for keyed in again] == draws, texts
+
+
+def test_the_verdict_of_the_second_chance_counts() -> None:
+    judge = contextual_judge()
+    known = Known(replies(judge, "Hm.", "Judgement: Yes"))
+    (one,) = judged([group()], Contextual(), [judge], "first", known, ())
+    assert one.group.outcomes[0].verdict == "right"
+    assert [(verdict.draw, verdict.verdict) for verdict in one.verdicts] == [(1, "right")]
+
+
+def test_an_answer_without_a_reference_is_asked_of_nobody_and_unscored_unless_humans_decide() -> None:
+    judge = contextual_judge()
+    bare = group(references=())
+    assert not list(judge_requests([bare], Contextual(), [judge], ()))
+    humans = HumanJudge("human:f", [verdict("right", "ann")])
+    cases: list[tuple[list[Judge], str]] = [
+        ([judge], "unscored"),
+        ([judge, humans], "right"),
+        ([humans], "right"),
+    ]
+    for judges, expected in cases:
+        (one,) = judged([bare], Contextual(), judges, "first", Known({}), ())
+        assert one.group.outcomes[0].verdict == expected
+
+
+def test_a_judge_who_sees_is_asked_about_the_image_as_it_takes_it() -> None:
+    request = asked(contextual_judge(ImageLimits(max_side=1000), judge_image=True)).request
+    assert request.images == {SHOWN.path: replace(SHOWN, transform="jpeg-q95-side1000")}
+    other = replace(INSTANCE, images=(replace(SHOWN, digest="d2"),))
+    assert asked(contextual_judge(judge_image=True), other).request.key != request.key
+    assert asked(contextual_judge()).request.images == {}
+
+
+def test_a_judge_who_is_to_see_a_image_that_cannot_be_read_is_an_error() -> None:
+    judge = contextual_judge(judge_image=True)
+    blind = replace(INSTANCE, images=())
+    assert judge.request(blind) is None
+    (error,) = judge.decide(blind, {})
+    assert (error.verdict, error.raw) == ("error", BLIND)

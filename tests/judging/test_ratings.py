@@ -1,0 +1,64 @@
+"""Ratings: whose answers people accept, and when an answer has an error that people name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sightline.judging.judge_data import Item
+from sightline.judging.ratings import accepted, errors
+from sightline.types import MetricValue, Verdict
+
+
+def item(key: str, *responders: str) -> Item:
+    return Item(key, "v", f"image {key}", responders)
+
+
+def said(key: str, judge: str, *labels: str, variant: str = "v") -> Verdict:
+    return Verdict((key,), "correct", "human", judge, "human", "wrong", variant=variant, labels=labels)
+
+
+def shares(found: list[MetricValue]) -> dict[tuple[str, str], tuple[float | None, float]]:
+    return {(one.subset, one.metric): (one.value, one.n) for one in found}
+
+
+def test_the_share_that_is_accepted_is_each_responder_s_own() -> None:
+    items = [item("1", "a"), item("2", "a", "b"), item("3", "b")]
+    found = accepted(items, np.array([1.0, 0.0, 0.0]))
+    assert shares(found) == {
+        ("responder=a", "accepted"): (50, 2),
+        ("responder=b", "accepted"): (0, 2),
+    }
+    assert all(one.interval == "wilson" and one.high is not None for one in found)
+
+
+def test_an_answer_has_an_error_that_more_than_half_of_those_name_who_name_any() -> None:
+    items = [item(key, "a") for key in "1234"]
+    verdicts = [
+        *(said("1", "ann", "x"), said("1", "ben", "x", "y"), said("1", "cleo", "z"), said("1", "dan")),
+        *(said("2", "ann", "x"), said("2", "ben", "y")),
+        said("3", "ann", "y", variant=""),
+        said("4", "ann"),
+        said("5", "ann", "w"),
+    ]
+    found = errors(items, verdicts)
+    assert [one.metric for one in found] == ["x", "y"]
+    third = 100 / 3
+    assert {name: round(value or 0, 9) for (_, name), (value, _) in shares(found).items()} == {
+        "x": round(third, 9),
+        "y": round(third, 9),
+    }
+    assert {one.n for one in found} == {3}
+
+
+def test_who_leaves_the_variant_out_counts_beside_who_names_it() -> None:
+    verdicts = [
+        said("1", "ann", "x"),
+        said("1", "ben", "y", variant=""),
+        said("1", "cleo", "y", variant=""),
+        said("1", "ann", "z", variant=""),
+    ]
+    assert [one.metric for one in errors([item("1", "a")], verdicts)] == ["y"]
+
+
+def test_where_nobody_names_an_error_there_is_no_row() -> None:
+    assert errors([item("1", "a")], [said("1", "ann")]) == []

@@ -1,0 +1,100 @@
+"""The words of --fail-if on the numbers of a result, and what is found of each."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import UserError
+from sightline.results.fail_if_value import check_metrics, conditions, failed
+from sightline.types import MetricValue
+
+METRICS = [
+    MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "bootstrap"),
+    MetricValue("acc_p", "category=Location and Orientation", 20.0, 5, 1),
+    MetricValue("acc_p", "words=a<b [c]", 50.0, 2, 2, 10.0, 90.0, "wilson"),
+    MetricValue("leakage", "all", None, 0, 0, reason="needs the answers of setting 'no-image'"),
+    MetricValue("s_gt", "all", 1 / 3, 3, 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("acc_p<30", None),
+        ("acc_p<70", None),
+        ("acc_p<=70", "acc_p<=70: it is 70"),
+        (" acc_p > 69.999 ", "acc_p > 69.999: it is 70.000"),
+        ("acc_p<7e1", None),
+        ("acc_p.low<60", "acc_p.low<60: it is 55.50"),
+        ("acc_p.high<60", None),
+        (
+            "acc_p[category=Location and Orientation]<=20.5",
+            "acc_p[category=Location and Orientation]<=20.5: it is 20.00",
+        ),
+        ("acc_p[words=a<b [c]].low>5", "acc_p[words=a<b [c]].low>5: it is 10.00"),
+        ("s_gt<0.333334", "s_gt<0.333334: it is 0.333333"),
+    ],
+)
+def test_a_condition_holds_or_does_not(text: str, found: str | None) -> None:
+    assert failed(conditions([text]), METRICS) == (() if found is None else (found,))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("leakage<1", "there is no number to hold against it (needs the answers of setting 'no-image')"),
+        ("leakage>1", "there is no number to hold against it (needs the answers of setting 'no-image')"),
+        (
+            "acc_p[category=Location and Orientation].low<3",
+            "there is no number to hold against it (no interval: fewer than two clusters, or all agree)",
+        ),
+        (
+            "acc_p[category=Nowhere]<1",
+            "there is no such number, only for all, category=Location and Orientation, words=a<b [c]",
+        ),
+        ("con<1", "there is no such number"),
+    ],
+)
+def test_what_has_no_number_does_not_pass(text: str, why: str) -> None:
+    assert failed(conditions([text]), METRICS) == (f"{text}: {why}",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("acc_p", "no condition on a number; expected METRIC<NUMBER"),
+        ("acc_p: worse", "no condition on a number"),
+        ("<30", "no condition on a number"),
+        ("acc_p=30", "no condition on a number"),
+        ("acc_p<", "has no number (found '')"),
+        ("acc_p<many", "has no number (found 'many')"),
+        ("acc_p<nan", "has no number (found 'nan')"),
+        ("acc_p<inf", "has no number (found 'inf')"),
+        ("acc_p<30%", "has no number (found '30%')"),
+        ("acc_p<<30", "has no number (found '<30')"),
+        ("acc_p.mean<3", "no metric has .mean; expected .low, .high, or neither"),
+    ],
+)
+def test_other_words_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        conditions([text])
+    assert message in str(refused.value)
+    assert repr(text) in str(refused.value)
+
+
+def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="unknown metric in --fail-if 'ac_p', did you mean 'acc_p'"):
+        check_metrics(conditions(["acc_p<3", "ac_p<3"]), {"acc_p", "con"})
+
+
+@given(st.floats(0, 100), st.sampled_from(["<", "<=", ">", ">="]), st.floats(0, 100))
+def test_a_condition_holds_as_in_python_and_its_words_show_why(
+    value: float, sign: str, number: float
+) -> None:
+    holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](value, number)
+    (wanted,) = conditions([f"m{sign}{number!r}"])
+    assert bool(wanted.found([MetricValue("m", "all", value, 1, 1)])) == holds

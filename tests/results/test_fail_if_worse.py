@@ -1,0 +1,82 @@
+"""The words of --fail-if on a comparison, and what is found of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from sightline.errors import UserError
+from sightline.metrics.significance import Significance
+from sightline.results.fail_if_worse import losses
+from sightline.types import MetricValue
+
+
+def _row(metric: str, subset: str, value: float | None) -> MetricValue:
+    return MetricValue(metric, subset, value, 40, 30, unit="points", reason="no group counts in both runs")
+
+
+ROWS = [
+    _row("acc_p", "all", -30.0),
+    _row("acc_p", "category=Attributes", -12.5),
+    _row("acc_q", "all", 8.0),
+    _row("miss", "all", 4.0),
+]
+SURE = Significance(p=0.001, t=None, mcnemar=None, detectable=None, holm=0.004)
+UNSURE = Significance(p=0.04, t=0.001, mcnemar=0.001, detectable=None, holm=0.08, benjamini_hochberg=0.04)
+TESTED = {
+    ("acc_p", "all"): SURE,
+    ("acc_p", "category=Attributes"): UNSURE,
+    ("acc_q", "all"): SURE,
+    ("miss", "all"): SURE,
+}
+LEADING = ("acc_p", "acc_q")
+
+
+def _found(text: str, rows: list[MetricValue] = ROWS) -> list[str]:
+    (loss,) = losses([text], rows, LEADING)
+    return loss.found(rows, TESTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("acc_p: worse", ["acc_p: worse: acc_p differs by -30 (p 0.004, Holm)"]),
+        ("acc_p:lower", ["acc_p:lower: acc_p differs by -30 (p 0.004, Holm)"]),
+        ("acc_p: higher", []),
+        ("acc_q: worse", []),
+        ("acc_q: higher", ["acc_q: higher: acc_q differs by +8 (p 0.004, Holm)"]),
+        ("miss: higher", ["miss: higher: miss differs by +4 (p 0.004, Holm)"]),
+        ("acc_p[category=Attributes]: worse", []),  # t and McNemar find it; they do not decide
+    ],
+)
+def test_only_a_significant_difference_in_that_direction_fails(text: str, found: list[str]) -> None:
+    assert _found(text) == found
+
+
+def test_worse_is_any_leading_metric_of_the_table() -> None:
+    leading = [row for row in ROWS if row.metric in LEADING]
+    assert _found("worse", leading) == ["worse: acc_p differs by -30 (p 0.004, Holm)"]
+
+
+def test_a_row_without_a_difference_does_not_pass() -> None:
+    rows = [_row("acc_p", "all", None)]
+    (loss,) = losses(["worse"], rows, LEADING)
+    assert loss.found(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("acc_x: worse", "the metric is not in this table (found 'acc_p, acc_q, miss'); expected --metric"),
+        ("acc_p[category=Else]: worse", "has no such row in this table (found 'all, category=Attributes')"),
+        ("miss: worse", "whether more of miss is better is not known; expected 'miss: lower' or"),
+        ("worse", "whether more of miss is better is not known"),
+        ("lower", "names no metric; expected 'METRIC: lower'"),
+        ("acc_p<30", "no condition on two runs; expected worse, 'METRIC: worse'"),
+        ("acc_p: bad", "no condition on two runs"),
+        ("", "no condition on two runs"),
+    ],
+)
+def test_other_words_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        losses([text], ROWS, LEADING)
+    assert message in str(refused.value)

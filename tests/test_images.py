@@ -1,0 +1,258 @@
+"""Images: looked at before they are trusted, sent as they are, re-encoded only where they must be."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import random
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from PIL import Image
+
+from sightline.images import MAX_BYTES, BadImage, ImageLimits, look, read_bytes, transform_for
+from sightline.types import ImageFile, ImageRef
+
+
+def _noise(size: tuple[int, int]) -> Image.Image:
+    return Image.frombytes("RGB", size, random.Random(1).randbytes(3 * size[0] * size[1]))
+
+
+def _encoded(kind: str) -> bytes:
+    buffer = io.BytesIO()
+    _noise((9, 9)).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def _save(path: Path, size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _noise(size).convert(mode).save(path, **options)  # type: ignore[arg-type]
+    return path
+
+
+def _look(path: Path | str, root: Path | str = "") -> ImageFile:
+    return look(ImageRef(str(path), str(root)), {})
+
+
+def _png_header(width: int, height: int) -> bytes:
+    """A PNG that says its size and holds nothing."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.jpg", "JPEG"),
+        ("a.png", "PNG"),
+        ("a.webp", "WEBP"),
+        ("a.gif", "GIF"),
+        ("a.bmp", "BMP"),
+        ("a.tif", "TIFF"),
+    ],
+)
+def test_a_image_is_known_by_its_content_whatever_its_name(tmp_path: Path, name: str, kind: str) -> None:
+    path = _save(tmp_path / name).rename(tmp_path / "image.xyz")
+    file = _look(path, tmp_path)
+    assert (file.format, file.width, file.height) == (kind, 40, 30)
+    assert file.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert file.stamp == (path.stat().st_size, path.stat().st_mtime_ns)
+
+
+def test_what_phones_write_is_a_jpeg(tmp_path: Path) -> None:
+    image, path = _noise((40, 30)), tmp_path / "a.jpg"
+    image.save(path, "MPO", save_all=True, append_images=[image])
+    with Image.open(path) as opened:
+        assert opened.format == "MPO"
+    file = _look(path)
+    assert transform_for(file, ImageLimits()) == ""
+    assert read_bytes(file) == ("image/jpeg", path.read_bytes())
+
+
+def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
+    path = _save(tmp_path / "a.jpg")
+    seen = replace(_look(path), digest="as it was seen before")
+    assert look(ImageRef(str(path)), {str(path): seen}) is seen
+    _save(path, (50, 50))
+    assert look(ImageRef(str(path)), {str(path): seen}).width == 50
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.jpg", None, "no such image"),
+        ("null\0byte.jpg", None, "no such image"),
+        ("x" * 300 + ".jpg", None, "no such image"),
+        ("empty.jpg", b"", "the file is empty"),
+        ("text.jpg", b"these are words", "not an image in a format that is known"),
+        ("page.jpg", b"%PDF-1.4\n%%EOF", "not an image in a format that is known"),
+        ("wide.png", _png_header(60_000, 10), r"60000 x 10 pixels, more than 30,000 a side"),
+        ("many.png", _png_header(12_000, 12_000), r"12000 x 12000 pixels, more than .* 120,000,000 in all"),
+        ("bomb.png", _png_header(29_000, 29_000), "more than 120,000,000 pixels"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_with_its_name_and_the_reason(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadImage, match=message) as error:
+        _look(tmp_path / name, tmp_path)
+    assert name in str(error.value)
+
+
+def test_a_folder_a_pipe_and_a_huge_file_are_no_images(tmp_path: Path) -> None:
+    (tmp_path / "folder.jpg").mkdir()
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with (tmp_path / "huge.jpg").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    for name in ("folder.jpg", "pipe.jpg", "huge.jpg"):
+        with pytest.raises(BadImage, match=name):
+            _look(tmp_path / name)
+
+
+def test_a_image_stays_inside_its_folder(tmp_path: Path) -> None:
+    data, outside = tmp_path / "data", _save(tmp_path / "outside.jpg")
+    inside = _save(data / "images" / "a.jpg")
+    (data / "link.jpg").symlink_to(outside)
+    (data / "folder").symlink_to(tmp_path)
+    (data / "within.jpg").symlink_to(inside)
+    (tmp_path / "data-too").mkdir()
+    near = _save(tmp_path / "data-too" / "a.jpg")
+    for path in (
+        data / ".." / "outside.jpg",
+        data / "images" / ".." / ".." / "outside.jpg",
+        data / "link.jpg",
+        data / "folder" / "outside.jpg",
+        outside,
+        near,
+        data,
+        data / "images" / "..",
+    ):
+        with pytest.raises(BadImage, match="leads out of the data folder"):
+            _look(path, data)
+    for path in (inside, data / "within.jpg", data / "images" / ".." / "images" / "a.jpg"):
+        assert _look(path, data).width == 40
+
+
+def test_the_folder_may_itself_be_a_link_or_relative_or_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _save(tmp_path / "real" / "images" / "a.jpg")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert _look(tmp_path / "link" / "images" / "a.jpg", tmp_path / "link").width == 40
+    assert _look(path, "/").width == 40
+    for name, width in (("one", 41), ("two", 42)):
+        _save(tmp_path / name / "images" / "a.jpg", (width, 30))
+        monkeypatch.chdir(tmp_path / name)
+        assert _look("images/a.jpg", ".").width == width
+        assert _look("images/a.jpg", "images").width == width
+
+
+WHOLE = [_encoded(kind) for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")]
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@given(
+    st.sampled_from(WHOLE),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4),
+    st.integers(1),
+)
+def test_damaged_images_are_images_or_refused_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, whole: bytes, damage: list[tuple[int, int]], length: int
+) -> None:
+    content = bytearray(whole)
+    for place, value in damage:
+        content[place % len(content)] = value
+    path = tmp_path_factory.mktemp("damaged") / "a"
+    path.write_bytes(content[:length])
+    with contextlib.suppress(BadImage):
+        read_bytes(replace(_look(path), transform="jpeg-q95-side9"))
+
+
+# What is sent
+
+
+def test_what_the_model_takes_is_sent_byte_for_byte(tmp_path: Path) -> None:
+    for name, media in (("a.jpg", "image/jpeg"), ("a.png", "image/png"), ("a.webp", "image/webp")):
+        file = _look(_save(tmp_path / name))
+        assert transform_for(file, ImageLimits()) == ""
+        assert read_bytes(file) == (media, (tmp_path / name).read_bytes())
+
+
+def _shown(path: Path, **limits: int) -> tuple[Image.Image, bytes]:
+    file = _look(path)
+    transform = transform_for(file, ImageLimits(**limits))  # type: ignore[arg-type]
+    assert transform
+    media, data = read_bytes(replace(file, transform=transform))
+    assert media == "image/jpeg"
+    return Image.open(io.BytesIO(data)), data
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("a.bmp", "RGB"), ("a.bmp", "1"), ("a.tif", "CMYK"), ("a.tif", "L"), ("a.tif", "RGBA"), ("a.tif", "F")],
+)
+def test_other_formats_become_a_jpeg_of_the_same_size(tmp_path: Path, name: str, mode: str) -> None:
+    image, _ = _shown(_save(tmp_path / name, mode=mode))
+    assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (40, 30))
+
+
+def test_a_image_that_is_too_large_is_made_as_large_as_the_model_takes(tmp_path: Path) -> None:
+    path = _save(tmp_path / "a.png", (400, 300))
+    assert _shown(path, max_side=100)[0].size == (100, 75)
+    image, data = _shown(path, max_bytes=20_000)
+    assert len(data) <= 20_000
+    assert image.width / image.height == pytest.approx(4 / 3, abs=0.05)
+    assert len(data) > 10_000
+
+
+def test_what_is_done_to_a_image_is_part_of_its_name(tmp_path: Path) -> None:
+    file = _look(_save(tmp_path / "a.png", (400, 300)))
+    every = [ImageLimits(), ImageLimits(max_side=100), ImageLimits(max_side=200)]
+    every += [
+        ImageLimits(max_bytes=9_000),
+        ImageLimits(max_bytes=8_000),
+        ImageLimits(formats=("JPEG",)),
+    ]
+    assert len({transform_for(file, limits) for limits in every}) == len(every)
+
+
+def test_a_transparent_image_is_shown_on_white_and_a_turned_one_upright(tmp_path: Path) -> None:
+    Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    image, _ = _shown(tmp_path / "clear.png", max_side=4)
+    assert min(image.getpixel((2, 2))) > 250  # type: ignore[arg-type]
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (40, 20)).save(tmp_path / "turned.jpg", exif=exif)
+    assert _shown(tmp_path / "turned.jpg", max_side=30)[0].size == (15, 30)
+
+
+def test_a_file_that_changes_after_it_was_looked_at_is_not_sent(tmp_path: Path) -> None:
+    path = _save(tmp_path / "a.jpg")
+    file = _look(path)
+    _save(path, (50, 50))
+    with pytest.raises(BadImage, match="changed on disk"):
+        read_bytes(file)
+    path.unlink()
+    with pytest.raises(BadImage, match="No such file"):
+        read_bytes(file)
+
+
+def test_a_image_that_breaks_off_is_refused_where_it_must_be_decoded(tmp_path: Path) -> None:
+    path = _save(tmp_path / "a.bmp", (100, 100))
+    path.write_bytes(path.read_bytes()[:500])
+    file = _look(path)
+    with pytest.raises(BadImage, match="cannot be decoded"):
+        read_bytes(replace(file, transform=transform_for(file, ImageLimits())))
