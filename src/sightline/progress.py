@@ -1,67 +1,188 @@
-"""Progress of long work on standard error: a bar on a terminal, else a line at times."""
+"""Progress of long work on standard error: a bar on a terminal, otherwise a line every 30 seconds."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Literal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 LINE_SECONDS = 30.0
+REFRESH_SECONDS = 0.25
 
+Unit = Literal["bytes", "images", "texts", "examples", "steps"]
 Advance = Callable[[int], None]
-"""Says that so much more is done."""
+"""Reports how many more units are done."""
+
+
+class RequestCounts(Protocol):
+    """The counts of requests to a model, which the engine changes while progress displays them."""
+
+    total: int
+    known: int
+    answered: int
+    failed: int
+    retried: int
+    refused: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    last_error: str
+    opening: str
+
+    @property
+    def done(self) -> int:
+        """Requests that need no more work."""
 
 
 @contextmanager
 def progress(
-    title: str,
-    total: int | None,
-    unit: Literal["bytes", "images", "texts", "examples", "steps"],
-    *,
-    done: int = 0,
-    shown: bool,
+    title: str, total: int | None, unit: Unit, *, done: int = 0, show_progress: bool
 ) -> Iterator[Advance]:
-    """Show how far a piece of work is, beginning at `done`; nothing where not `shown`."""
-    if not shown:
+    """Display the progress of a loop that reports each step.
+
+    Args:
+        title: The name of the work.
+        total: How many units there are; None if unknown.
+        unit: What is counted.
+        done: How many units are done at the start.
+        show_progress: False displays nothing.
+
+    Yields:
+        The function that the loop calls with the number of units that it has finished.
+    """
+    if not show_progress:
         yield lambda _: None
     elif sys.stderr.isatty():
-        with _bar(title, total, unit, done) as advance:
-            yield advance
+        with _unit_bar(unit) as bar:
+            task = bar.add_task(title, total=total, completed=done)
+            yield lambda more: bar.advance(task, more)
     else:
-        yield _lines(title, total, unit, done)
+        yield _line_printer(title, total, unit, done)
 
 
-@contextmanager
-def _bar(title: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-    from rich.console import Console
+@asynccontextmanager
+async def request_progress(title: str, counts: RequestCounts, *, show_progress: bool) -> AsyncIterator[None]:
+    """Display counts of requests while other tasks of the event loop change them.
+
+    Args:
+        title: The name of the work.
+        counts: The counts, which are read again at each refresh.
+        show_progress: False displays nothing.
+    """
+    if not show_progress:
+        yield
+        return
+    display = _display_bar if sys.stderr.isatty() else _display_lines
+    task = asyncio.create_task(display(title, counts))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _unit_bar(unit: Unit) -> Progress:
     from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,
-        Progress,
-        TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
 
     counted = (DownloadColumn(), TransferSpeedColumn()) if unit == "bytes" else (MofNCompleteColumn(),)
-    columns = (TextColumn("{task.description}"), BarColumn(), *counted, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=total, completed=done)
-        yield lambda more: bar.advance(task, more)
+    return _bar(BarColumn(), *counted, TimeRemainingColumn())
 
 
-def _lines(title: str, total: int | None, unit: str, done: int) -> Advance:
-    spoke = time.monotonic()
+def _bar(*columns: ProgressColumn) -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    return Progress(TextColumn("{task.description}"), *columns, console=Console(stderr=True))
+
+
+def _line_printer(title: str, total: int | None, unit: Unit, done: int) -> Advance:
+    printed = time.monotonic()
 
     def advance(more: int) -> None:
-        nonlocal done, spoke
+        nonlocal done, printed
         done += more
-        if time.monotonic() - spoke >= LINE_SECONDS:
-            spoke = time.monotonic()
+        if time.monotonic() - printed >= LINE_SECONDS:
+            printed = time.monotonic()
             of = f" of {total:,}" if total else ""
-            print(f"{title}: {done:,}{of} {unit}", file=sys.stderr, flush=True)
+            _print_line(f"{title}: {done:,}{of} {unit}")
 
     return advance
+
+
+async def _display_bar(title: str, counts: RequestCounts) -> None:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+    began = time.monotonic()
+    with _bar(BarColumn(bar_width=16), MofNCompleteColumn(), TextColumn("{task.fields[status]}")) as bar:
+        task = bar.add_task(title, total=counts.total or None, status="")
+        try:
+            while True:
+                bar.update(task, completed=counts.done, status=_status(counts, began))
+                await asyncio.sleep(REFRESH_SECONDS)
+        finally:
+            bar.update(task, completed=counts.done, total=counts.done, status=_status(counts, began))
+
+
+async def _display_lines(title: str, counts: RequestCounts) -> None:
+    began = time.monotonic()
+    while True:
+        await asyncio.sleep(LINE_SECONDS)
+        total = f"/{counts.total}" if counts.total else ""
+        _print_line(f"{title}: {counts.done}{total} {_status(counts, began)}")
+
+
+def _print_line(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _status(counts: RequestCounts, began: float) -> str:
+    """Rate, time left, cache hits, failures and tokens: short, because a terminal has 80 columns."""
+    if counts.opening:
+        return f"loading {counts.opening}"
+    seconds = max(time.monotonic() - began, 1e-3)
+    rate = (counts.answered + counts.failed) / seconds
+    left = counts.total - counts.done
+    parts = [f"{rate:.0f}/s"]
+    if rate and left > 0:
+        parts.append(f"{_clock(left / rate)} left")
+    numbers = (
+        (counts.known, "cached"),
+        (counts.failed, "failed"),
+        (counts.refused, "refused"),
+        (counts.retried - counts.refused, "retries"),
+    )
+    parts += [f"{number:,} {word}" for number, word in numbers if number > 0]
+    if tokens := counts.prompt_tokens + counts.completion_tokens:
+        parts.append(f"{_short(tokens)} tokens")
+    if not counts.answered and counts.last_error:
+        parts.append(f"last error: {counts.last_error[:60]}")
+    if counts.cost:
+        parts.append(f"cost {counts.cost:.2f}")
+    return ", ".join(parts)
+
+
+def _short(number: int) -> str:
+    """A number in thousands (k) or millions (M) if it is large."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= 10 * size:
+            return f"{number / size:.0f}{letter}"
+    return str(number)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

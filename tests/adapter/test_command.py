@@ -33,8 +33,8 @@ def test_training_is_said_to_begin_once_the_data_are_checked(
     told: list[tuple[str, int]] = []
 
     @contextmanager
-    def progress(title: str, total: int, unit: str, *, done: int = 0, shown: bool) -> Iterator[Any]:
-        assert shown
+    def progress(title: str, total: int, unit: str, *, done: int = 0, show_progress: bool) -> Iterator[Any]:
+        assert show_progress
         told.append((title, done))
 
         def advance(more: int) -> None:
@@ -45,13 +45,13 @@ def test_training_is_said_to_begin_once_the_data_are_checked(
     monkeypatch.setattr("sightline.adapter.run.progress", progress)
     training = small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix())
     with pytest.raises(UserError, match="--max-target"):
-        train_adapter(replace(training, longest=1), progress_shown=True)
+        train_adapter(replace(training, longest=1), show_progress=True)
     assert told == [("checking", 0)]
     stop = Event()
     with pytest.raises(KeyboardInterrupt):
-        train_adapter(training, lambda *_: stop.set(), stop=stop, progress_shown=True)
+        train_adapter(training, lambda *_: stop.set(), stop=stop, show_progress=True)
     assert told[1:] == [("checking", 24), ("training", 1)]
-    train_adapter(training, progress_shown=True)
+    train_adapter(training, show_progress=True)
     assert told[3:] == [("checking", 24), ("training", 6)]
 
 

@@ -186,7 +186,7 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
         assert len(Opened.told) == ASKS + 2
         # Of what is kept open nothing is left: an ask of its own opens and closes.
         more = [asker.keyed(request(sources[0]), ASKS)]
-        asyncio.run(asker.ask(store, more, "", shown=False))
+        asyncio.run(asker.ask(store, more, "", show_progress=False))
     assert Opened.told[ASKS + 2 :] == ["opened", "asked", "closed"]
 
 

@@ -1,4 +1,4 @@
-"""What progress says while a model is got ready, which may take minutes."""
+"""Progress names the model that is being loaded, which may take minutes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from sightline.engine import progress
-from sightline.engine.progress import Progress
+from sightline import progress
 from sightline.engine.runner import Counts
 from sightline.engine.store import Store
+from sightline.progress import request_progress
 
 
-@pytest.mark.parametrize("shown", [True, False])
-def test_a_model_that_is_got_ready_is_named_where_progress_is_shown(
+@pytest.mark.parametrize("show_progress", [True, False])
+def test_a_model_that_is_loading_is_named_if_progress_is_shown(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     store: Store,
     scripted: Any,
     asking: Any,
     runner_of: Any,
-    shown: bool,
+    show_progress: bool,
 ) -> None:
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.02)
     counts = Counts(total=4)
@@ -32,12 +32,12 @@ def test_a_model_that_is_got_ready_is_named_where_progress_is_shown(
             return await super().__aenter__()
 
     async def run() -> None:
-        async with Progress("codis:default", shown=shown).of(counts):
+        async with request_progress("codis:default", counts, show_progress=show_progress):
             await runner_of(store, Slow(host="slow", seconds=0.1), counts=counts).ask(asking(*range(4)))
 
     asyncio.run(run())
     lines = capsys.readouterr().err.splitlines()
-    assert ("codis:default: 0/4 getting slow ready" in lines) == shown
-    assert bool(lines) == shown
-    assert not shown or "ready" not in lines[-1]
+    assert ("codis:default: 0/4 loading slow" in lines) == show_progress
+    assert bool(lines) == show_progress
+    assert not show_progress or "loading" not in lines[-1]
     assert counts.opening == ""

@@ -73,7 +73,7 @@ def train_adapter(
     tell: Tell = lambda *_: None,
     *,
     stop: Event | None = None,
-    progress_shown: bool = False,
+    show_progress: bool = False,
 ) -> Trained:
     """Train an adapter, going on where the same training was stopped.
 
@@ -97,7 +97,7 @@ def train_adapter(
     look = _validation(training, held, model.args.batch, stop)
     loaded = load(model.checkpoint, model.args)
     maker = _maker(training, model, loaded, ahead=getattr(training.adapter, "prefix", 0))
-    _check(maker, groups, progress_shown, stop)
+    _check(maker, groups, show_progress, stop)
     if state is None:
         checkpoint.begin()
         checkpoint.validated(look(Attached(loaded, {}), _maker(training, model, loaded)))
@@ -115,7 +115,7 @@ def train_adapter(
             checkpoint.validated(look(attached, maker))
     versions = _versions(attached)
     steps = training.recipe.steps
-    with progress("training", steps, "steps", done=trainer.done, shown=progress_shown) as advance:
+    with progress("training", steps, "steps", done=trainer.done, show_progress=show_progress) as advance:
         for step in trainer.steps():
             last = step.number == steps
             ends = last or step.number % training.every == 0
@@ -199,9 +199,9 @@ def _maker(training: Training, model: LocalModel, loaded: Loaded, *, ahead: int 
     return Maker(loaded, model.args.template, room=training.room, longest=training.longest, ahead=ahead)
 
 
-def _check(maker: Maker, groups: Examples, shown: bool, stop: Event) -> None:
+def _check(maker: Maker, groups: Examples, show_progress: bool, stop: Event) -> None:
     """Raise UserError for an example that cannot be learned, before any is."""
-    with progress("checking", sum(map(len, groups)), "examples", shown=shown) as advance:
+    with progress("checking", sum(map(len, groups)), "examples", show_progress=show_progress) as advance:
         for group in groups:
             for one in group:
                 maker.check(one)

@@ -79,7 +79,7 @@ def curate(
     reader: Reader | None = None,
     marks: Mapping[str, Sequence[Mark]] | None = None,
     processes: int = 1,
-    shown: bool = False,
+    show_progress: bool = False,
 ) -> Funnel:
     """Take the images through all steps; what is computed and read of them is remembered in the store.
 
@@ -95,11 +95,11 @@ def curate(
     }
     funnel = funnel_of(gallery, settings)
     funnel = funnel.after("copy", _exact(funnel))
-    hashed = hashes(funnel.kept.values(), store, processes=processes, shown=shown)
+    hashed = hashes(funnel.kept.values(), store, processes=processes, show_progress=show_progress)
     funnel = funnel.after("undecoded", _undecoded(funnel, hashed))
     funnel = funnel.after("alike", _alike(funnel, hashed, how.distance))
     if reader is not None:
-        funnel = _read(funnel, reader, store, processes, shown)
+        funnel = _read(funnel, reader, store, processes, show_progress)
     if how.max_text is not None:
         funnel = funnel.after("text", _too_much_text(funnel, how.max_text))
     if how.top is not None:
@@ -205,10 +205,10 @@ def _alike(funnel: Funnel, hashed: Mapping[str, bytes | BadImage], distance: int
         yield name, Fate(why=why, like=copy.of, distance=copy.distance)
 
 
-def _read(funnel: Funnel, reader: Reader, store: Store, processes: int, shown: bool) -> Funnel:
+def _read(funnel: Funnel, reader: Reader, store: Store, processes: int, show_progress: bool) -> Funnel:
     """The funnel with what was read in each image, without those that cannot be read."""
     left = Gallery(funnel.kept, {})
-    read = read_all(left, reader, store, processes=processes, shown=shown)
+    read = read_all(left, reader, store, processes=processes, show_progress=show_progress)
 
     def known(name: str, fate: Fate) -> Fate:
         words, file = read[name], left.files[name]

@@ -177,7 +177,13 @@ def by_humans(pairs: Sequence[Pair], file: Path, *, kind: str = "", seed: int = 
 
 
 async def by_judge(
-    pairs: Sequence[Pair], asker: Asker, store: Store, judge: str, *, seed: int = 0, shown: bool = False
+    pairs: Sequence[Pair],
+    asker: Asker,
+    store: Store,
+    judge: str,
+    *,
+    seed: int = 0,
+    show_progress: bool = False,
 ) -> Measure:
     """The share of pairs of questions that a chat model calls the same; images are not put to it.
 
@@ -190,7 +196,7 @@ async def by_judge(
     scorer = same_or_different(load("sightline")["equivalent"]["text"])
     cases = [Case(pair.targets, QUESTION, "", (pair.first, pair.second)) for pair in texts]
     requests = [asker.keyed(scorer.ask(case)) for case in cases]
-    await asker.ask(store, requests, f"judge {judge}", shown=shown)
+    await asker.ask(store, requests, f"judge {judge}", show_progress=show_progress)
     known = store.known(list({keyed.request.key for keyed in requests}))
     replies = [known.get(keyed.request.key) for keyed in requests]
     verdicts = [scorer.read(one.text).verdict if isinstance(one, Answer) else "error" for one in replies]
@@ -208,7 +214,9 @@ async def by_judge(
     return Measure([metric], notes, _different(decided), failed)
 
 
-def by_similarity(pairs: Sequence[Pair], model: Embedder, *, seed: int = 0, shown: bool = False) -> Measure:
+def by_similarity(
+    pairs: Sequence[Pair], model: Embedder, *, seed: int = 0, show_progress: bool = False
+) -> Measure:
     """The mean sentence similarity of originals and rephrasings, and the share of pairs above THRESHOLD.
 
     In percent, as the paper prints similarities. Images have no sentence similarity.
@@ -218,7 +226,7 @@ def by_similarity(pairs: Sequence[Pair], model: Embedder, *, seed: int = 0, show
         reason = "sentence similarity compares texts; these pairs differ in their images"
         return Measure([_null(SIMILARITY, reason), _null(SHARE, reason)])
     cosines: list[float] = []
-    with progress(f"embedding ({model.name})", len(texts), "texts", shown=shown) as advance:
+    with progress(f"embedding ({model.name})", len(texts), "texts", show_progress=show_progress) as advance:
         for first in range(0, len(texts), WINDOW):
             window = texts[first : first + WINDOW]
             vectors = model.embed([text for pair in window for text in (pair.first, pair.second)])

@@ -55,13 +55,13 @@ def images_in(data: Path) -> dict[str, ImageRef]:
     return _by_path(ImageRef(source.image, source.root) for source in folder_sources(data))
 
 
-def look_at(images: Mapping[str, ImageRef], *, shown: bool = False) -> Gallery:
-    """Look at every image; `shown` is whether progress is."""
+def look_at(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> Gallery:
+    """Look at every image; `show_progress` displays progress."""
     files: dict[str, ImageFile] = {}
     broken: dict[str, str] = {}
     with (
         ThreadPoolExecutor(READERS) as pool,
-        progress("looking at images", len(images), "images", shown=shown) as advance,
+        progress("looking at images", len(images), "images", show_progress=show_progress) as advance,
     ):
         for name, found in zip(images, pool.map(_look, images.values()), strict=True):
             if isinstance(found, BadImage):

@@ -62,7 +62,7 @@ class Copy(Struct, frozen=True):
 
 
 def hashes(
-    files: Iterable[ImageFile], store: Store, *, processes: int = 1, shown: bool = False
+    files: Iterable[ImageFile], store: Store, *, processes: int = 1, show_progress: bool = False
 ) -> dict[str, bytes | BadImage]:
     """Two hashes of each image, of 32 bytes each, one behind the other, by its digest; or why it has none.
 
@@ -75,7 +75,9 @@ def hashes(
     known = store.vectors(list(keys.values()))
     found: dict[str, bytes | BadImage] = {d: known[key] for d, key in keys.items() if key in known}
     new = [file for digest, file in distinct.items() if digest not in found]
-    with progress("comparing images", len(distinct), "images", done=len(found), shown=shown) as advance:
+    with progress(
+        "comparing images", len(distinct), "images", done=len(found), show_progress=show_progress
+    ) as advance:
         for digest, one in spread(_hashed, new, processes):
             found[digest] = one
             if not isinstance(one, BadImage):

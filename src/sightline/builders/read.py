@@ -57,7 +57,7 @@ def images_at(paths: Sequence[Path]) -> dict[str, ImageRef]:
 
 
 def read_all(
-    gallery: Gallery, reader: Reader, store: Store, *, processes: int = 1, shown: bool = False
+    gallery: Gallery, reader: Reader, store: Store, *, processes: int = 1, show_progress: bool = False
 ) -> dict[str, Reading]:
     """The words in every image that can be shown, by name, in the gallery's order; or why one is not read.
 
@@ -68,7 +68,7 @@ def read_all(
     found: dict[str, Reading] = {}
     over = partial(spread, processes=processes)
     distinct = len({file.digest for file in gallery.files.values()})
-    with progress("reading images", distinct, "images", shown=shown) as advance:
+    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
         for (digest, _), words in readings(gallery.files.values(), reader, store, over):
             found[digest] = words
             advance(1)

@@ -141,13 +141,15 @@ def request(source: Source) -> tuple[Message, ...]:
     return (user(words),)
 
 
-async def rephrase(job: Job, asker: Asker, store: Store, *, shown: bool = False) -> dict[str, Rephrased]:
+async def rephrase(
+    job: Job, asker: Asker, store: Store, *, show_progress: bool = False
+) -> dict[str, Rephrased]:
     """Ask about every question what the store does not hold, up to ASKS times; what became of each, by id.
 
     Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
     Cancelled, it keeps everything answered so far.
     """
-    found = await obtain(_wanted(job, asker), asker, store, "rephrasing", shown=shown)
+    found = await obtain(_wanted(job, asker), asker, store, "rephrasing", show_progress=show_progress)
     return {
         name: Rephrased(one.found or (), one.draw, one.key, one.dropped, one.unanswered)
         for name, one in found.items()

@@ -48,7 +48,7 @@ class ToAsk(NamedTuple):
 
 
 async def obtain(
-    wanted: Wanted[T], asker: Asker, store: Store, title: str, *, shown: bool = False
+    wanted: Wanted[T], asker: Asker, store: Store, title: str, *, show_progress: bool = False
 ) -> dict[str, Obtained[T]]:
     """Ask what the store does not hold, up to ASKS times; what became of each, by name.
 
@@ -61,7 +61,7 @@ async def obtain(
         for draw in range(ASKS):
             requests = _requests(wanted, pending, draw)
             again = f" again ({draw})" if draw else ""
-            await asker.ask(store, list(requests.values()), f"{title}{again}", shown=shown)
+            await asker.ask(store, list(requests.values()), f"{title}{again}", show_progress=show_progress)
             found |= _obtained(wanted, requests, store, draw, asker.counts.stopped)
             pending = [name for name in pending if _wants_another(found[name], draw)]
             if not pending or asker.counts.stopped:

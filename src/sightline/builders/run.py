@@ -113,7 +113,7 @@ def build(
     settings: Mapping[str, Any],
     processes: int = 1,
     apart_from: Sequence[Path] = (),
-    shown: bool = False,
+    show_progress: bool = False,
     force: bool = False,
     each: int = 0,
     passed_over: Mapping[str, int] | None = None,
@@ -125,14 +125,14 @@ def build(
     seed) are all that decides what `work` makes; a folder built with others, or from other sources, is
     refused unless `force`. Sources whose image leads out of their folder, or was used by a folder of
     `apart_from` (compared by content), are dropped. `each` is how many images a source gives, for the
-    estimate that is printed where `shown`. `passed_over` goes into the manifest as it is.
+    estimate that is printed with `show_progress`. `passed_over` goes into the manifest as it is.
 
     Raises UserError where the call is wrong (before anything is written) or every source was dropped;
     EnvironmentFailedError where the disk refuses or a process dies: the same call then goes on.
     """
     refuse_twins(sources)
     apart, used = held_against(apart_from)
-    digests, dropped = _look_at_sources(sources, used, shown)
+    digests, dropped = _look_at_sources(sources, used, show_progress)
     plan = _Plan(
         kind=kind,
         settings=msgspec.json.decode(msgspec.json.encode(settings)),
@@ -150,12 +150,14 @@ def build(
             return _finished(out, journal)
         begin(out, plan.build, journal)
         tasks, done = _outstanding(plan, work, out, journal)
-        if shown:
+        if show_progress:
             _estimate(plan, len(done), each)
         with (
             nothing_half_written(out),
             contextlib.closing(spread(_do, tasks, processes)) as entries,
-            progress("building", len(plan.sources), "images", done=len(done), shown=shown) as advance,
+            progress(
+                "building", len(plan.sources), "images", done=len(done), show_progress=show_progress
+            ) as advance,
         ):
             for entry in entries:
                 journal.add([entry])
@@ -169,14 +171,14 @@ def image_name(source: Source, variant: str, form: str) -> str:
 
 
 def _look_at_sources(
-    sources: Sequence[Source], used: Mapping[str, str], shown: bool
+    sources: Sequence[Source], used: Mapping[str, str], show_progress: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The digest of each source's image, and the sources that are dropped before any work, with why."""
     digests: dict[str, str] = {}
     dropped: dict[str, str] = {}
     with (
         ThreadPoolExecutor(READERS) as pool,
-        progress("looking at images", len(sources), "images", shown=shown) as advance,
+        progress("looking at images", len(sources), "images", show_progress=show_progress) as advance,
     ):
         for source, found in zip(sources, pool.map(_look_at, sources), strict=True):
             if isinstance(found, BadImage):

@@ -134,14 +134,16 @@ def request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
 
 
 async def synthesize(
-    job: Job, asker: Asker, store: Store, *, shown: bool = False
+    job: Job, asker: Asker, store: Store, *, show_progress: bool = False
 ) -> dict[str, Obtained[Pair]]:
     """Ask about every image what the store does not hold, up to ASKS times; what became of each, by id.
 
     An instruction that was written for an earlier image too is dropped. Raises UserError where the model
     cannot be used at all, EnvironmentFailedError where the store fails. Cancelled, it keeps everything answered.
     """
-    found = await obtain(_wanted(job, asker), asker, store, "writing instructions", shown=shown)
+    found = await obtain(
+        _wanted(job, asker), asker, store, "writing instructions", show_progress=show_progress
+    )
     first: dict[tuple[str, ...], str] = {}
     for name in job.images:
         pair = found[name].found

@@ -142,7 +142,7 @@ def execute(options: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        more: dict[str, Any] = {} if options.quiet else {"tell": _tell, "progress_shown": True}
+        more: dict[str, Any] = {} if options.quiet else {"tell": _tell, "show_progress": True}
         trained = train_adapter(training, stop=stop, **more)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(Path(options.out))) from None

@@ -66,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     asker = Asker(asking, SAMPLING)
     captioner = Captioner(asker, options.prompt, again=options.retry_errors)
     images = limited(list(images_in(Path(options.data)).items()), options)
-    gallery = look_at(dict(images), shown=not options.quiet)
+    gallery = look_at(dict(images), show_progress=not options.quiet)
     if not gallery.files:
         raise nothing_left(gallery.broken, "images")
     with asker.store(only_read=True) as store:
@@ -95,7 +95,9 @@ def _ask(gallery: Gallery, captioner: Captioner, asker: Asker, options: argparse
 
     out, counts = Path(options.out), asker.counts
     with asker.store() as store:
-        found = asyncio.run(captioner.describe(gallery.files.values(), store, shown=not options.quiet))
+        found = asyncio.run(
+            captioner.describe(gallery.files.values(), store, show_progress=not options.quiet)
+        )
     print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
     captions = gallery.named(found)
     written = sum(bool(one.text) for one in captions.values())

@@ -101,7 +101,7 @@ def execute(options: argparse.Namespace) -> int:
     reader = _reader(how, threads)
     marks = read_marks(lists, KEEP) if lists else None
     images = limited(list(images_at(data).items()), options)
-    gallery = look_at(dict(images), shown=not options.quiet)
+    gallery = look_at(dict(images), show_progress=not options.quiet)
     store = Store.open(options.store)
     try:
         funnel = curate(
@@ -111,7 +111,7 @@ def execute(options: argparse.Namespace) -> int:
             reader=reader,
             marks=marks,
             processes=processes,
-            shown=not options.quiet,
+            show_progress=not options.quiet,
         )
     finally:
         store.close()

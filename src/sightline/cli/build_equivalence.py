@@ -151,10 +151,14 @@ def _measured(
         SIMILARITY: not_asked(SIMILARITY, "--similarity"),
     }
     if embedder is not None:
-        measures[SIMILARITY] = by_similarity(drawn, embedder, seed=options.seed, shown=not options.quiet)
+        measures[SIMILARITY] = by_similarity(
+            drawn, embedder, seed=options.seed, show_progress=not options.quiet
+        )
     if asker is not None:
         with asker.store() as store:
-            judging = by_judge(drawn, asker, store, options.judge, seed=options.seed, shown=not options.quiet)
+            judging = by_judge(
+                drawn, asker, store, options.judge, seed=options.seed, show_progress=not options.quiet
+            )
             measures[JUDGE] = asyncio.run(judging)
     identity = embedder.identity if embedder is not None else None
     return report(Path(options.folder), every, len(drawn), measures, identity)

@@ -152,7 +152,7 @@ def make(
         settings={**settings, "seed": options.seed, "format": options.format},
         processes=processes,
         apart_from=[Path(folder) for folder in options.apart_from],
-        shown=not options.quiet,
+        show_progress=not options.quiet,
         force=options.force,
         each=each,
         passed_over=passed_over,

@@ -75,12 +75,12 @@ def execute(options: argparse.Namespace) -> int:
     processes, threads = shared_out(options)
     reader = RapidOcr(threads)
     images = limited(list(images_at(data).items()), options)
-    gallery = look_at(dict(images), shown=not options.quiet)
+    gallery = look_at(dict(images), show_progress=not options.quiet)
     if not gallery.files:
         raise nothing_left(gallery.broken, "images")
     store = Store.open(options.store)
     try:
-        read = read_all(gallery, reader, store, processes=processes, shown=not options.quiet)
+        read = read_all(gallery, reader, store, processes=processes, show_progress=not options.quiet)
     finally:
         store.close()
     if out is not None:

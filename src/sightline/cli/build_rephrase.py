@@ -106,7 +106,7 @@ def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | No
     if not options.quiet:
         print(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped", file=sys.stderr)
     with asker.store() as store:
-        found = asyncio.run(rephrase(job, asker, store, shown=not options.quiet))
+        found = asyncio.run(rephrase(job, asker, store, show_progress=not options.quiet))
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
     print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
     if any(one.rephrasings for one in found.values()) or not unanswered:

@@ -78,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
     folder, out = Path(options.images), Path(options.out)
     refuse_out_among(out, [folder, *(Path(example.path) for example in examples)])
     images = limited(list(images_in(folder).items()), options)
-    gallery = look_at(dict(images), shown=not options.quiet)
+    gallery = look_at(dict(images), show_progress=not options.quiet)
     category = CATEGORY if options.category is None else options.category
     job = prepare(gallery, examples, asker, category=category)
     refuse_other_contents(out, job.build, force=options.force)
@@ -103,7 +103,7 @@ def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | No
 
     out, counts = Path(options.out), asker.counts
     with asker.store() as store:
-        found = asyncio.run(synthesize(job, asker, store, shown=not options.quiet))
+        found = asyncio.run(synthesize(job, asker, store, show_progress=not options.quiet))
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
     print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
     lines = lines_of(job, found)

@@ -83,7 +83,7 @@ def _pull(source: Source, options: argparse.Namespace) -> int:
         Path(options.to or "data"),
         options.origin,
         private=options.allow_private,
-        shown=not options.quiet,
+        show_progress=not options.quiet,
     )
     print_pulled(pulled, as_json=options.json)
     return 1 if pulled.images and pulled.images.missing else 0
@@ -93,7 +93,7 @@ def _check(source: Source, options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_json, print_tables
     from sightline.data.check import check
 
-    found = check(source, _folder(source, options), options.split, shown=not options.quiet)
+    found = check(source, _folder(source, options), options.split, show_progress=not options.quiet)
     if options.json:
         print_json(found)
     else:
@@ -106,7 +106,7 @@ def _describe(source: Source, options: argparse.Namespace) -> int:
     from sightline.cli.data_describe import print_description
     from sightline.data.describe import describe
 
-    found = describe(source, _folder(source, options), options.split, shown=not options.quiet)
+    found = describe(source, _folder(source, options), options.split, show_progress=not options.quiet)
     print_description(found, as_json=options.json)
     return 0
 

@@ -88,7 +88,9 @@ def _testimony(options: argparse.Namespace) -> JudgeData:
         return read_judge_data(options.verdicts, options.human, spec, partly=options.partly)
     store = Store.open(options.store)
     try:
-        texts = TextMeasures(identities_of(metrics), metrics.__getitem__, store, shown=not options.quiet)
+        texts = TextMeasures(
+            identities_of(metrics), metrics.__getitem__, store, show_progress=not options.quiet
+        )
         return read_judge_data(options.verdicts, options.human, spec, partly=options.partly, texts=texts)
     finally:
         store.close()

@@ -79,7 +79,9 @@ class _Seen(Struct, frozen=True):
     problem: str = ""
 
 
-def check(source: Source, folder: Path | None, split: str | None = None, *, shown: bool = False) -> Check:
+def check(
+    source: Source, folder: Path | None, split: str | None = None, *, show_progress: bool = False
+) -> Check:
     """Look through the splits that a data folder holds, or through one of them.
 
     Unreferenced files are looked for where the images of these splits lie. Raises UserError where there
@@ -89,7 +91,7 @@ def check(source: Source, folder: Path | None, split: str | None = None, *, show
     place = data_folder(folder, source.name, found[0].name)
     samples = {records.split: load(source, place, records.split) for records in found}
     images = {image.path: image for each in samples.values() for one in each for image in one.images}
-    seen = _look_at_all(images, shown)
+    seen = _look_at_all(images, show_progress)
     return Check(
         benchmark=source.name,
         folder=str(place),
@@ -113,11 +115,11 @@ def records_of(source: Source, folder: Path | None, split: str | None) -> list[R
     return there or list(source.splits[:1])
 
 
-def _look_at_all(images: Mapping[str, ImageRef], shown: bool) -> dict[str, _Seen]:
+def _look_at_all(images: Mapping[str, ImageRef], show_progress: bool) -> dict[str, _Seen]:
     seen = {}
     with (
         warnings.catch_warnings(),
-        progress("images", len(images), "images", shown=shown) as advance,
+        progress("images", len(images), "images", show_progress=show_progress) as advance,
         ThreadPoolExecutor(THREADS) as pool,
     ):
         # Pillow warns of images that are large and still within our limits.

@@ -45,7 +45,7 @@ def collect(
     beside: Path | None = None,
     private: bool = False,
     limits: Limits | None = None,
-    shown: bool = False,
+    show_progress: bool = False,
 ) -> Collection:
     """Put the image of each url where `wanted` says, a path in `folder`; a dead link ends nothing.
 
@@ -62,7 +62,9 @@ def collect(
         # Pillow warns of images that are large and still within our limits.
         warnings.simplefilter("ignore")
         work = _Work(wanted, folder, beside, journal, decoder)
-        with progress("images", len(wanted), "images", done=work.settled, shown=shown) as advance:
+        with progress(
+            "images", len(wanted), "images", done=work.settled, show_progress=show_progress
+        ) as advance:
             asyncio.run(work.run(limits or Limits(), private, advance))
         return work.finish()
 

@@ -59,7 +59,7 @@ class Description(Struct, frozen=True):
 
 
 def describe(
-    source: Source, folder: Path | None, split: str | None = None, *, shown: bool = False
+    source: Source, folder: Path | None, split: str | None = None, *, show_progress: bool = False
 ) -> Description:
     """Count the splits that a data folder holds, or one of them (II-Bench, Table 1; ConTextual, Table 2).
 
@@ -69,7 +69,7 @@ def describe(
     place = data_folder(folder, source.name, found[0].name)
     by_split = {records.split: load(source, place, records.split) for records in found}
     samples = _together(by_split.values())
-    images = _images(samples, shown)
+    images = _images(samples, show_progress)
     texts = _texts(samples)
     known = facts(source.name)
     if known.texts is not None:
@@ -105,10 +105,10 @@ def _together(splits: Iterable[Sequence[Sample]]) -> list[Sample]:
     return list(found.values())
 
 
-def _images(samples: Sequence[Sample], shown: bool) -> list[str]:
+def _images(samples: Sequence[Sample], show_progress: bool) -> list[str]:
     """What tells the image of each sample from all others: its content, else its name."""
     names = []
-    with progress("images", len(samples), "images", shown=shown) as advance:
+    with progress("images", len(samples), "images", show_progress=show_progress) as advance:
         for sample in samples:
             names.append(cluster_of(sample, look_at(sample)))
             advance(1)

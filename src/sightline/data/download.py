@@ -30,7 +30,7 @@ def download(
     *,
     limit: int = MAX_BYTES,
     timeout: float = TIMEOUT_SECONDS,
-    shown: bool = False,
+    show_progress: bool = False,
 ) -> None:
     """Fetch `url` into `path`; what `path` holds already is not fetched again where the server allows that.
 
@@ -44,7 +44,7 @@ def download(
         if response is None:
             return
         with response:
-            _receive(response, url, path, done, limit, shown)
+            _receive(response, url, path, done, limit, show_progress)
     except HTTPError as error:
         raise Refused(f"the server answers {error.code} {error.reason}") from None
     except URLError as error:
@@ -73,7 +73,9 @@ def _ask(url: str, done: int, timeout: float) -> HTTPResponse | None:
     return _ask(url, 0, timeout)
 
 
-def _receive(response: HTTPResponse, url: str, path: Path, done: int, limit: int, shown: bool) -> None:
+def _receive(
+    response: HTTPResponse, url: str, path: Path, done: int, limit: int, show_progress: bool
+) -> None:
     start = _start(response)
     if response.status == 206 and start != done:
         path.unlink()
@@ -84,7 +86,10 @@ def _receive(response: HTTPResponse, url: str, path: Path, done: int, limit: int
     total = start + int(length) if length and length.isdecimal() else None
     if (total or 0) > limit:
         raise Refused(f"it has {total:,} bytes, more than {limit:,}")
-    with _open(path, start) as file, progress("archive", total, "bytes", done=start, shown=shown) as advance:
+    with (
+        _open(path, start) as file,
+        progress("archive", total, "bytes", done=start, show_progress=show_progress) as advance,
+    ):
         size = start
         while piece := response.read(PIECE):
             size += len(piece)

@@ -43,15 +43,17 @@ class Pulled(Struct, frozen=True):
     images: Collection | None
 
 
-def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, shown: bool) -> Pulled:
+def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, show_progress: bool) -> Pulled:
     """Put the data set into `to`, its images too; errors as `pull` and `data.collect.collect`."""
-    folder, fetched = pull(source, to, origin=origin, shown=shown)
+    folder, fetched = pull(source, to, origin=origin, show_progress=show_progress)
     images = None
     if source.links:
         from sightline.data.collect import collect
 
         beside = Path(origin) if origin is not None and Path(origin).is_dir() else None
-        images = collect(links(source, folder), folder, beside=beside, private=private, shown=shown)
+        images = collect(
+            links(source, folder), folder, beside=beside, private=private, show_progress=show_progress
+        )
     return Pulled(
         folder=str(folder),
         repository=source.repository,
@@ -63,7 +65,9 @@ def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, s
     )
 
 
-def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = False) -> tuple[Path, bool]:
+def pull(
+    source: Source, to: Path, *, origin: str | None = None, show_progress: bool = False
+) -> tuple[Path, bool]:
     """Put the data set into `to`/NAME; returns that folder, and whether anything had to be fetched for it.
 
     `origin` is another place of the archive: a file, or an http(s) address; of a data set without images in
@@ -82,7 +86,7 @@ def pull(source: Source, to: Path, *, origin: str | None = None, shown: bool = F
                 _copy(source, Path(origin), fresh)
                 _finish(source, fresh, target)
         else:
-            with _archive(source, to, origin, shown) as archive, _beside(target) as fresh:
+            with _archive(source, to, origin, show_progress) as archive, _beside(target) as fresh:
                 unpack(archive, source, fresh)
                 _finish(source, fresh, target)
     except Refused as reason:
@@ -173,7 +177,7 @@ def _look_at_images(source: Source, folder: Path, split: str) -> None:
 
 
 @contextlib.contextmanager
-def _archive(source: Source, to: Path, origin: str | None, shown: bool) -> Iterator[Path]:
+def _archive(source: Source, to: Path, origin: str | None, show_progress: bool) -> Iterator[Path]:
     """The archive as a file: the user's own, or a download, which is kept only where it broke off."""
     if origin is not None and not origin.startswith(("https://", "http://")):
         if not Path(origin).is_file():
@@ -183,7 +187,7 @@ def _archive(source: Source, to: Path, origin: str | None, shown: bool) -> Itera
     url = origin or source.url
     part = to / f".{source.name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.part"
     try:
-        download(url, part, shown=shown)
+        download(url, part, show_progress=show_progress)
         yield part
     except Refused:
         part.unlink(missing_ok=True)

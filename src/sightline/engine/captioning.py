@@ -62,7 +62,7 @@ class Captioner:
         self._again = again
 
     async def describe(
-        self, files: Iterable[ImageFile], store: Store, *, shown: bool = False
+        self, files: Iterable[ImageFile], store: Store, *, show_progress: bool = False
     ) -> dict[str, Caption]:
         """A caption of each image, or why it has none, by the image's digest; what is known is not asked.
 
@@ -70,7 +70,7 @@ class Captioner:
         Cancelled, it keeps everything answered so far.
         """
         distinct = {file.digest: file for file in files}
-        await self._asker.ask(store, self._wanted(distinct, store), "captioning", shown=shown)
+        await self._asker.ask(store, self._wanted(distinct, store), "captioning", show_progress=show_progress)
         return self.known(distinct.values(), store, stopped=self._asker.counts.stopped)
 
     def known(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:

@@ -15,7 +15,6 @@ from sightline.config import load_config
 from sightline.engine.budget import Budget
 from sightline.engine.keys import canonical, key_of
 from sightline.engine.limiter import Limiter
-from sightline.engine.progress import Progress
 from sightline.engine.runner import Counts, Keyed, Runner, is_settled
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -23,6 +22,7 @@ from sightline.images import transform_for
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.models.sampling import refuse_protocol
+from sightline.progress import request_progress
 from sightline.types import ImageFile, Message, Request
 
 
@@ -107,7 +107,7 @@ class Asker:
             finally:
                 self._models = models
 
-    async def ask(self, store: Store, requests: Sequence[Keyed], title: str, *, shown: bool) -> None:
+    async def ask(self, store: Store, requests: Sequence[Keyed], title: str, *, show_progress: bool) -> None:
         """Ask all that is not known, within what is left of the budget (`counts.stopped` tells its end).
 
         Raises EnvironmentFailedError where the store fails. Cancelled, it keeps everything answered so far.
@@ -122,7 +122,7 @@ class Asker:
             counts=self.counts,
             retry_errors=self._asking.retry_errors,
         )
-        async with Progress(title, shown=shown).of(self.counts):
+        async with request_progress(title, self.counts, show_progress=show_progress):
             await runner.ask(requests)
 
     def settled(self, store: Store, requests: Sequence[Keyed]) -> set[str]:

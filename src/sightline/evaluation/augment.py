@@ -163,7 +163,7 @@ def refuse_nothing_to_tell(augment: Augment, model: Model, images: Mapping[str, 
 
 
 async def in_words(
-    augment: Augment, images: Mapping[str, ImageRef], store: Store, *, shown: bool
+    augment: Augment, images: Mapping[str, ImageRef], store: Store, *, show_progress: bool
 ) -> Augmented:
     """The images in words: each is read, and a caption asked for, where that is not known.
 
@@ -172,10 +172,10 @@ async def in_words(
     """
     files = looked_at(images, store, records=True)
     good = [file for file in files.values() if isinstance(file, ImageFile)]
-    read = await _read(good, augment.reader, store, shown=shown)
+    read = await _read(good, augment.reader, store, show_progress=show_progress)
     said: dict[str, str | BadImage] = {}
     if isinstance(augment.captions, Captioning):
-        found = await augment.captions.captioner.describe(good, store, shown=shown)
+        found = await augment.captions.captioner.describe(good, store, show_progress=show_progress)
         said = {
             digest: one.text or BadImage(f"has no caption: {one.missing}") for digest, one in found.items()
         }
@@ -205,13 +205,13 @@ def known_in_words(
 
 
 async def _read(
-    files: Sequence[ImageFile], reader: Reader, store: Store, *, shown: bool
+    files: Sequence[ImageFile], reader: Reader, store: Store, *, show_progress: bool
 ) -> dict[str, Reading | None]:
     """What stands in each image by its digest, read in a thread: Ctrl-C waits for one image at most."""
     found: dict[str, Reading | None] = {}
     steps = readings(files, reader, store)
     distinct = len({file.digest for file in files})
-    with progress("reading images", distinct, "images", shown=shown) as advance:
+    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
         while (step := await asyncio.to_thread(lambda: next(steps, None))) is not None:
             (digest, _), words = step
             found[digest] = words

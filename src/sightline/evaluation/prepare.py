@@ -136,21 +136,28 @@ def _refuse_drawn_likelihood(options: Options, spec: Spec) -> None:
         )
 
 
-def similarity_of(ready: Prepared, store: Store, shown: bool) -> Similarity | None:
+def similarity_of(ready: Prepared, store: Store, show_progress: bool) -> Similarity | None:
     """The similarity of answers, where the benchmark measures any."""
     made = ready.embedder
     if made is None:
         return None
     return similarity(
-        ready.benchmark, ready.options.benchmark, made.identity, lambda: made, store, shown=shown
+        ready.benchmark,
+        ready.options.benchmark,
+        made.identity,
+        lambda: made,
+        store,
+        show_progress=show_progress,
     )
 
 
-def text_measures_of(ready: Prepared, store: Store, shown: bool) -> TextMeasures | None:
+def text_measures_of(ready: Prepared, store: Store, show_progress: bool) -> TextMeasures | None:
     """The text metrics of answers, where any are asked for."""
     if not ready.texts:
         return None
-    return TextMeasures(identities_of(ready.texts), ready.texts.__getitem__, store, shown=shown)
+    return TextMeasures(
+        identities_of(ready.texts), ready.texts.__getitem__, store, show_progress=show_progress
+    )
 
 
 def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from sightline.engine.budget import Budget
 from sightline.engine.limiter import Limiter
-from sightline.engine.progress import Progress
 from sightline.engine.runner import Counts, Keyed, Runner
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -34,6 +33,7 @@ from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.plan.plan import Part, Plan, Row, place
 from sightline.plan.spec import Spec, effective
+from sightline.progress import request_progress
 from sightline.published import attach
 from sightline.results.aggregate import Description, conclude
 from sightline.results.fail_if_value import failed
@@ -144,7 +144,7 @@ async def _evaluate(
     spec, benchmark = ready.spec, ready.benchmark
     augmented, captioning = None, Counts()
     if ready.augment is not None:
-        augmented = await in_words(ready.augment, all_images(ready), store, shown=show_progress)
+        augmented = await in_words(ready.augment, all_images(ready), store, show_progress=show_progress)
         captioning = ready.augment.counts
     plan = plan_of(ready, store, augmented)
     limiters = {
@@ -153,10 +153,9 @@ async def _evaluate(
         for model in models
     }
     counts = Counts()
-    progress = Progress(f"{benchmark.name}:{ready.setting}", shown=show_progress)
     per_sample = sum(1 for _ in benchmark.probes(ready.samples[0], ready.options.benchmark))
     counts.total = len(ready.samples) * per_sample * spec.repeats
-    async with progress.of(counts):
+    async with request_progress(f"{benchmark.name}:{ready.setting}", counts, show_progress=show_progress):
         requests = _requests(plan, store, run)
         await ask(ready, store, ready.models, limiters, spec.model, counts, requests, captioning)
     # Where asking ended early, the rest of the plan still belongs to the run: it counts as unanswered.
@@ -170,7 +169,9 @@ async def _evaluate(
         return unjudged(rows_of(store, run), store)
 
     spent = captioning.plus(counts)
-    judge_counts = await ask_judges(ready, store, judges, groups, limiters, spent, shown=show_progress)
+    judge_counts = await ask_judges(
+        ready, store, judges, groups, limiters, spent, show_progress=show_progress
+    )
     with Folder(spec.out) as folder:
         result, summary = conclude(
             description,
@@ -226,7 +227,7 @@ async def ask_judges(
     limiters: Mapping[str, Limiter],
     spent: Counts,
     *,
-    shown: bool,
+    show_progress: bool,
 ) -> Counts:
     """Ask the models among the judges all that they need, then once more what got no verdict, within what
     `spent` leaves of the budget. Where one ends early the others go on."""
@@ -240,7 +241,7 @@ async def ask_judges(
         if models is None:
             continue
         own, before = Counts(), spent.plus(total)
-        async with Progress(f"judge {judge.name}", shown=shown).of(own):
+        async with request_progress(f"judge {judge.name}", own, show_progress=show_progress):
             requests = judge_requests(groups(), benchmark, [judge], graded)
             await ask(ready, store, models, limiters, judge.name, own, requests, before)
             for draw in range(1, 1 if own.stopped else chances):

@@ -125,7 +125,9 @@ async def ascore(
 
             hosts = [model.host for models in ready.judge_models.values() for model in models]
             limiters = {host: Limiter(host, spec.concurrency) for host in hosts}
-            counts = await ask_judges(ready, store, judges, groups, limiters, Counts(), shown=show_progress)
+            counts = await ask_judges(
+                ready, store, judges, groups, limiters, Counts(), show_progress=show_progress
+            )
         with Folder(spec.out) as folder:
             result, summary = conclude(
                 description,

@@ -41,14 +41,14 @@ def similarity(
     load: Callable[[], Embedder],
     store: Store,
     *,
-    shown: bool = False,
+    show_progress: bool = False,
 ) -> Similarity | None:
     """The similarity of answers under these options, None where the benchmark measures none.
 
-    For the others see Similarity; `shown` is whether progress is.
+    For the others see Similarity; `show_progress` displays progress.
     """
     scorer = vector_scorer(benchmark, options)
-    return None if scorer is None else Similarity(scorer, identity, load, store, shown=shown)
+    return None if scorer is None else Similarity(scorer, identity, load, store, show_progress=show_progress)
 
 
 class Similarity:
@@ -64,13 +64,13 @@ class Similarity:
         load: Callable[[], Embedder],
         store: Store,
         *,
-        shown: bool = False,
+        show_progress: bool = False,
     ) -> None:
         self.identity = identity
         self._scorer = scorer
         self._load = load
         self._store = store
-        self._shown = shown
+        self._show_progress = show_progress
 
     def embed(self, groups: Iterable[Group]) -> None:
         """Embed every text of these groups that is not known, and remember it.
@@ -88,7 +88,9 @@ class Similarity:
                 found=model.identity,
                 expected=self.identity,
             )
-        with progress(f"embedding ({model.name})", None, "texts", shown=self._shown) as advance:
+        with progress(
+            f"embedding ({model.name})", None, "texts", show_progress=self._show_progress
+        ) as advance:
             while window:
                 vectors = model.embed([text for _, text in window])
                 rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))

@@ -56,12 +56,12 @@ class TextMeasures:
         load: Callable[[str], TextMetric],
         store: Store,
         *,
-        shown: bool = False,
+        show_progress: bool = False,
     ) -> None:
         self.identities = identities
         self._load = load
         self._store = store
-        self._shown = shown
+        self._show_progress = show_progress
         self._loaded: dict[str, TextMetric] = {}
 
     def prepare(self, groups: Iterable[Group]) -> None:
@@ -70,7 +70,7 @@ class TextMeasures:
         Raises UserError where a model cannot be loaded or is another by now, EnvironmentFailedError where it gives
         no finite number, or the store fails.
         """
-        with progress("text metrics", None, "texts", shown=self._shown) as advance:
+        with progress("text metrics", None, "texts", show_progress=self._show_progress) as advance:
             for chunk in _chunks(groups):
                 pairs = _pairs(chunk)
                 for name in self.identities:
