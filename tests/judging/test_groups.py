@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.groups.benchmark import groups
 from sightline.judging.groups import judged, unjudged
-from sightline.plan.plan import Row, grouped, held_against
+from sightline.plan.plan import grouped, partner_draws
+from sightline.plan.stored_probe import StoredProbe
 from sightline.types import Answer, Failure, Probe, Verdict, user
 
 
@@ -19,11 +20,11 @@ class Answers:
         return {key: Answer(f"about {key}") for key in keys}
 
 
-def row(variant: str, draw: int, *, pooled: bool) -> Row:
-    return Row("a", variant, draw, f"{variant}-{draw}", "c", "?", pooled=pooled)
+def row(variant: str, draw: int, *, pooled: bool) -> StoredProbe:
+    return StoredProbe("a", variant, draw, f"{variant}-{draw}", "c", "?", pooled=pooled)
 
 
-def made(rows: list[Row]) -> list[list[tuple[str, int]]]:
+def made(rows: list[StoredProbe]) -> list[list[tuple[str, int]]]:
     return [[(one.variant, one.draw) for one in group] for group in unjudged(rows, Answers())]
 
 
@@ -46,8 +47,8 @@ def test_probes_are_planned_in_the_order_in_which_they_are_grouped() -> None:
 
     assert names(grouped(probes, range(2))) == [[("m0", 0), ("m1", 0)], [("m0", 1), ("m1", 1)]]
     assert names(grouped(pooled, range(2))) == [[("m0", 0), ("m0", 1)], [("m1", 0), ("m1", 1)]]
-    assert [draw for _, draw in held_against(pooled[:1], 0)] == [0, 1, 2, 3]
-    assert [draw for _, draw in held_against(probes[:1], 2)] == [2]
+    assert [draw for _, draw in partner_draws(pooled[:1], 0)] == [0, 1, 2, 3]
+    assert [draw for _, draw in partner_draws(probes[:1], 2)] == [2]
 
 
 def test_what_was_measured_of_a_partner_is_no_verdict_on_the_group() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.plan.plan import choose, place, sample_at
+from sightline.plan.plan import choose
+from sightline.plan.stored_probe import probe_position, sample_index
 from sightline.types import Sample
 
 SAMPLES = [Sample(f"s{n}", "?") for n in range(50)]
@@ -25,6 +26,6 @@ def test_a_shuffled_limit_is_seeded_and_a_plain_one_takes_the_first() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 100), st.integers(0, 100))
-def test_places_order_by_sample_then_by_probe(a: int, b: int, m: int, n: int) -> None:
-    assert (place(a, m) < place(b, n)) == ((a, m) < (b, n))
-    assert sample_at(place(a, m)) == a
+def test_positions_order_by_sample_then_by_probe(a: int, b: int, m: int, n: int) -> None:
+    assert (probe_position(a, m) < probe_position(b, n)) == ((a, m) < (b, n))
+    assert sample_index(probe_position(a, m)) == a

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.run import rows_of
+from sightline.plan.stored_probe import read_stored_probes
 from sightline.types import Answer
 
 CHUNK = 1000
@@ -56,7 +56,7 @@ def seconds(store: Store, runs: Iterable[int]) -> float | None:
 
 
 def _answers(store: Store, run: int) -> Iterator[Answer]:
-    rows = rows_of(store, run)
+    rows = read_stored_probes(store, run)
     while keys := list(dict.fromkeys(row.key for row in islice(rows, CHUNK))):
         known = store.known(keys)
         yield from (answer for answer in known.values() if isinstance(answer, Answer))

@@ -8,13 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from sightline.engine.store import Store
-from sightline.evaluation.run import rows_of
 from sightline.images import ImageLimits
 from sightline.judging.groups import Judged
 from sightline.judging.judges import HumanJudge, Judge, ModelJudge, Rules, judge_kind
 from sightline.judging.similarity import similarity
 from sightline.judging.text_metrics import TextMeasures, loading
 from sightline.models.embedder import embedder
+from sightline.plan.stored_probe import read_stored_probes
 from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import Description, Sink, conclude
@@ -52,7 +52,7 @@ def rebuild(
     result, _ = conclude(
         description,
         benchmark,
-        lambda: rows_of(store, number),
+        lambda: read_stored_probes(store, number),
         store,
         judges,
         store,

@@ -31,8 +31,9 @@ from sightline.judging.judges import Judge
 from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
-from sightline.plan.plan import Part, Plan, Row, place
+from sightline.plan.plan import Part, Plan
 from sightline.plan.spec import Spec, effective
+from sightline.plan.stored_probe import probe_position, read_stored_probes
 from sightline.progress import request_progress
 from sightline.published import attach
 from sightline.results.aggregate import Description, conclude
@@ -166,7 +167,7 @@ async def _evaluate(
         store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in humans.verdicts])
 
     def groups() -> Iterator[Group]:
-        return unjudged(rows_of(store, run), store)
+        return unjudged(read_stored_probes(store, run), store)
 
     spent = captioning.plus(counts)
     judge_counts = await ask_judges(
@@ -176,7 +177,7 @@ async def _evaluate(
         result, summary = conclude(
             description,
             benchmark,
-            lambda: rows_of(store, run),
+            lambda: read_stored_probes(store, run),
             store,
             judges,
             store,
@@ -199,19 +200,13 @@ async def _evaluate(
     )
 
 
-def rows_of(store: Store, run: int) -> Iterator[Row]:
-    """The rows of a run, in the order of the samples."""
-    decoder = msgspec.json.Decoder(Row)
-    return map(decoder.decode, store.probes(run))
-
-
 def _requests(plan: Plan, store: Store, run: int) -> Iterator[Keyed]:
     """What the plan wants asked; on the way its rows are put into the store."""
     pending: list[tuple[int, bytes]] = []
     for chunk in plan.chunks():
         for sample, made in chunk:
             for number, (row, _) in enumerate(made):
-                pending.append((place(sample, number), msgspec.json.encode(row)))
+                pending.append((probe_position(sample, number), msgspec.json.encode(row)))
         if len(pending) >= STORE_ROWS:
             store.add_probes(run, pending)
             pending = []

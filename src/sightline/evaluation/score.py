@@ -31,8 +31,9 @@ from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.images import BadImage
 from sightline.judging.groups import unjudged
-from sightline.plan.plan import Row, evidence_of, grouped, held_against, row_of
+from sightline.plan.plan import grouped, partner_draws
 from sightline.plan.spec import Spec, setting_of
+from sightline.plan.stored_probe import StoredProbe, judge_images, stored_probe
 from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import conclude
@@ -198,7 +199,9 @@ class _Setting(NamedTuple):
     predictions: Matched
 
 
-def _rows(ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers: Read) -> Iterator[Row]:
+def _rows(
+    ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers: Read
+) -> Iterator[StoredProbe]:
     benchmark, draws = ready.benchmark, sorted({draw for _, _, draw in own.predictions}) or [0]
     for sample in ready.samples:
         probes = list(benchmark.probes(sample, own.options))
@@ -209,7 +212,7 @@ def _rows(ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers:
             others = {
                 partner.name: tuple(
                     _row(ready, partner, *member, cluster, answers, seen)
-                    for member in held_against(benchmark.probes(sample, partner.options), first.draw)
+                    for member in partner_draws(benchmark.probes(sample, partner.options), first.draw)
                 )
                 for partner in partners
             }
@@ -225,10 +228,10 @@ def _row(
     cluster: str,
     answers: Read,
     seen: Mapping[str, ImageFile | BadImage],
-) -> Row:
+) -> StoredProbe:
     prediction = setting.predictions.get((probe.sample, probe.variant, draw))
     if prediction is None:
         key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
-        return row_of(probe, draw, key, cluster, "the file holds no answer to this probe")
+        return stored_probe(probe, draw, key, cluster, error="the file holds no answer to this probe")
     key = answers.put(ready.benchmark.name, setting.name, prediction)
-    return row_of(probe, draw, key, cluster, evidence=evidence_of(probe, seen))
+    return stored_probe(probe, draw, key, cluster, evidence=judge_images(probe, seen))

@@ -41,7 +41,7 @@ from sightline.judging.similarity import Similarity, similarity, vector_scorer
 from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.models.embedder import embedder
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
-from sightline.plan.plan import Row, sample_at
+from sightline.plan.stored_probe import StoredProbe, sample_index
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import Description, conclude
 from sightline.results.folder import Folder
@@ -74,9 +74,9 @@ class Member(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     evidence: tuple[ImageFile, ...] = ()
 
-    def row(self, draw: int, key: str) -> Row:
+    def row(self, draw: int, key: str) -> StoredProbe:
         """The row of one of its answers."""
-        return Row(
+        return StoredProbe(
             self.group,
             self.variant,
             draw,
@@ -222,7 +222,7 @@ def _score(outcome: Outcome, recorded: Recorded) -> Score:
     )
 
 
-def _rows(about: Description, scores: Iterable[SampleScore], read: Read) -> list[Row]:
+def _rows(about: Description, scores: Iterable[SampleScore], read: Read) -> list[StoredProbe]:
     """The rows of all groups that were asked in full, in the order of the plan."""
     found = []
     for one in scores:
@@ -237,11 +237,11 @@ def _rows(about: Description, scores: Iterable[SampleScore], read: Read) -> list
     return [row for member, row in found if asked[row.sample, row.draw] == member.members]
 
 
-def _order(found: tuple[Member, Row]) -> tuple[int, int, int]:
+def _order(found: tuple[Member, StoredProbe]) -> tuple[int, int, int]:
     """By sample; then draw by draw, or, where all draws of a probe are one group, probe by probe."""
     member, row = found
     inner = (member.place, row.draw) if row.pooled else (row.draw, member.place)
-    return sample_at(member.place), *inner
+    return sample_index(member.place), *inner
 
 
 def _compared(

@@ -26,8 +26,9 @@ from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, look,
 from sightline.interop.inspect_scores import Member, over_groups, verdict
 from sightline.judging.judges import judge_kind, refuse_unfit
 from sightline.models.inspect import chat_messages, generate_config
-from sightline.plan.plan import digest_of, evidence_of, place
+from sightline.plan.plan import digest_of
 from sightline.plan.spec import Spec
+from sightline.plan.stored_probe import judge_images, probe_position
 from sightline.results.aggregate import Description
 from sightline.types import ImageFile, ImageRef, Probe
 
@@ -158,7 +159,9 @@ def _samples(ready: Prepared) -> Iterator[Sample]:
         seen = look_at(item, probes)
         cluster = cluster_of(item, seen)
         for position, probe in enumerate(probes):
-            yield _sample(probe, cluster, place(number, position), len(probes), evidence_of(probe, seen))
+            yield _sample(
+                probe, cluster, probe_position(number, position), len(probes), judge_images(probe, seen)
+            )
 
 
 def _sample(probe: Probe, cluster: str, where: int, members: int, evidence: tuple[ImageFile, ...]) -> Sample:

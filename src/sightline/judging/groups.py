@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.runner import Keyed
 from sightline.judging.judges import Judge, Results, decided
-from sightline.plan.plan import Row
 from sightline.plan.spec import Decide
+from sightline.plan.stored_probe import StoredProbe
 from sightline.types import Answer, Case, Failure, Group, Metric, Outcome, Usage, Verdict
 
 NOT_ASKED = "not asked"
@@ -36,7 +36,7 @@ class Judged(NamedTuple):
     verdicts: list[Verdict]
 
 
-def unjudged(rows: Iterable[Row], answers: Known) -> Iterator[Group]:
+def unjudged(rows: Iterable[StoredProbe], answers: Known) -> Iterator[Group]:
     """The groups of a run in its order: the rows of a sample and draw (pooled: and variant), answered."""
     for chunk in _whole_samples(rows):
         partners = [row for first in chunk for rows in first.partners.values() for row in rows]
@@ -99,7 +99,7 @@ def graded_partners(metrics: Iterable[Metric]) -> set[str]:
     return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
 
 
-def _group_of(row: Row) -> tuple[str, int | str]:
+def _group_of(row: StoredProbe) -> tuple[str, int | str]:
     return row.sample, row.variant if row.pooled else row.draw
 
 
@@ -179,7 +179,7 @@ def _with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
     )
 
 
-def _group(rows: Sequence[Row], results: Results) -> Group:
+def _group(rows: Sequence[StoredProbe], results: Results) -> Group:
     first = rows[0]
     partners = {
         setting: tuple(_outcome(row, results.get(row.key)) for row in others)
@@ -191,7 +191,7 @@ def _group(rows: Sequence[Row], results: Results) -> Group:
     return Group(first.sample, first.draw, first.cluster, outcomes, partners=partners, evidence=evidence)
 
 
-def _outcome(row: Row, result: Answer | Failure | None) -> Outcome:
+def _outcome(row: StoredProbe, result: Answer | Failure | None) -> Outcome:
     """A probe with what came of it, before anybody judged it: empty is wrong, failed is an error."""
     shared: dict[str, Any] = {
         "sample": row.sample,
@@ -228,9 +228,9 @@ def _outcome(row: Row, result: Answer | Failure | None) -> Outcome:
     )
 
 
-def _whole_samples(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _whole_samples(rows: Iterable[StoredProbe]) -> Iterator[list[StoredProbe]]:
     """Rows in chunks that never split a sample."""
-    chunk: list[Row] = []
+    chunk: list[StoredProbe] = []
     for row in rows:
         if len(chunk) >= CHUNK and row.sample != chunk[-1].sample:
             yield chunk

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
@@ -21,36 +21,11 @@ from sightline.engine.store import Store
 from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
-from sightline.types import ImageFile, ImageRef, Labels, Message, Origin, Probe, Request, Sample, user
+from sightline.plan.stored_probe import StoredProbe, judge_images, stored_probe
+from sightline.types import ImageFile, ImageRef, Message, Origin, Probe, Request, Sample, user
 
 CHUNK = 64
 """Samples planned together."""
-
-_NUMBER_BITS = 20
-
-
-class Row(Struct, frozen=True, omit_defaults=True):
-    """A probe as the store keeps it: all that judging and counting need beside the answer.
-
-    The first row of a group holds its `partners`: per other setting that a metric needs, that setting's
-    rows for the same sample. `error` says why the probe could not be asked; its key is then that of
-    nothing in the store. Where rows are `pooled`, all draws of a probe are one group. `evidence` are the
-    images that a judge of the answer is shown, untransformed.
-    """
-
-    sample: str
-    variant: str
-    draw: int
-    key: str
-    cluster: str
-    question: str
-    labels: Labels = field(default_factory=dict)
-    references: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    partners: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
-    error: str | None = None
-    pooled: bool = False
-    evidence: tuple[ImageFile, ...] = ()
 
 
 class Part(Struct, frozen=True):
@@ -92,7 +67,7 @@ class Plan:
         self._records = records
         self._files: dict[str, ImageFile | BadImage] = {}
 
-    def chunks(self) -> Iterator[list[tuple[int, list[tuple[Row, Keyed | None]]]]]:
+    def chunks(self) -> Iterator[list[tuple[int, list[tuple[StoredProbe, Keyed | None]]]]]:
         """Samples in chunks: the index of each, with its rows and, where it can be asked, its requests.
 
         Samples that show the same image are neighbours, so that a server can reuse what it has read.
@@ -120,14 +95,16 @@ class Plan:
             for part in (self._part, *self._partners)
         }
 
-    def _sample(self, sample: Sample, asked: Mapping[str, list[Probe]]) -> list[tuple[Row, Keyed | None]]:
+    def _sample(
+        self, sample: Sample, asked: Mapping[str, list[Probe]]
+    ) -> list[tuple[StoredProbe, Keyed | None]]:
         cluster = cluster_of(sample, self._files)
-        made: list[tuple[Row, Keyed | None]] = []
+        made: list[tuple[StoredProbe, Keyed | None]] = []
         for members in grouped(asked[self._part.setting], range(self._repeats)):
             partners = {
                 part.setting: tuple(
                     self._row(probe, draw, part, cluster)[0]
-                    for probe, draw in held_against(asked[part.setting], members[0][1])
+                    for probe, draw in partner_draws(asked[part.setting], members[0][1])
                 )
                 for part in self._partners
             }
@@ -136,12 +113,12 @@ class Plan:
             made.extend(own[1:])
         return made
 
-    def _row(self, probe: Probe, draw: int, part: Part, cluster: str) -> tuple[Row, Keyed | None]:
+    def _row(self, probe: Probe, draw: int, part: Part, cluster: str) -> tuple[StoredProbe, Keyed | None]:
         keyed = self._keyed(probe, draw, part)
         if isinstance(keyed, BadImage):
-            return row_of(probe, draw, _unaskable(probe, draw), cluster, str(keyed)), None
-        shown = evidence_of(probe, self._files)
-        return row_of(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
+            return stored_probe(probe, draw, _unaskable(probe, draw), cluster, error=str(keyed)), None
+        shown = judge_images(probe, self._files)
+        return stored_probe(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
 
     def _keyed(self, probe: Probe, draw: int, part: Part) -> Keyed | BadImage:
         origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
@@ -193,7 +170,7 @@ def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Pr
     return [[(probe, draw) for probe in probes] for draw in draws]
 
 
-def held_against(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
+def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
     """What of another setting a group of that draw is held against: the same draw, or all that it pools."""
     for probe in probes:
         yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
@@ -209,37 +186,6 @@ def choose(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: in
     return [samples[index] for index in drawn]
 
 
-def row_of(
-    probe: Probe,
-    draw: int,
-    key: str,
-    cluster: str,
-    error: str | None = None,
-    evidence: tuple[ImageFile, ...] = (),
-) -> Row:
-    """The row of a probe."""
-    return Row(
-        sample=probe.sample,
-        variant=probe.variant,
-        draw=draw,
-        key=key,
-        cluster=cluster,
-        question=probe.question,
-        labels=probe.labels,
-        references=probe.references,
-        options=probe.options,
-        error=error,
-        pooled=probe.draws > 0,
-        evidence=evidence,
-    )
-
-
-def evidence_of(probe: Probe, seen: Mapping[str, ImageFile | BadImage]) -> tuple[ImageFile, ...]:
-    """What a judge of an answer to this probe is shown, as the files are; none that cannot be read."""
-    files = (seen.get(image.path) for image in probe.evidence)
-    return tuple(replace(file, transform="") for file in files if isinstance(file, ImageFile))
-
-
 def digest_of(samples: Sequence[Sample]) -> str:
     """The digest of what is asked about: questions, options, references, labels and released records."""
     digest = hashlib.sha256()
@@ -248,16 +194,6 @@ def digest_of(samples: Sequence[Sample]) -> str:
         body = [sample.id, sample.question, names, sample.references, sample.options, sample.labels]
         digest.update(msgspec.json.encode([*body, sample.record], order="sorted"))
     return digest.hexdigest()
-
-
-def place(sample: int, number: int) -> int:
-    """Where a probe stands in its run: by sample, then by its number within it, which is below 2**20."""
-    return (sample << _NUMBER_BITS) + number
-
-
-def sample_at(at: int) -> int:
-    """The sample whose probe stands there: the inverse of `place`."""
-    return at >> _NUMBER_BITS
 
 
 def _neighbours(samples: Sequence[Sample]) -> list[int]:

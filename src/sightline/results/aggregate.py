@@ -18,8 +18,8 @@ from sightline.judging.judges import HumanJudge, Judge, judge_kind
 from sightline.judging.similarity import Similarity
 from sightline.judging.text_metrics import TextMeasures
 from sightline.metrics.tally import tally
-from sightline.plan.plan import Row
 from sightline.plan.spec import Decide
+from sightline.plan.stored_probe import StoredProbe
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, MetricValue, Result, Verdict
 
@@ -115,7 +115,7 @@ class Summary(Struct):
 def conclude(
     description: Description,
     benchmark: Benchmark,
-    rows: Callable[[], Iterable[Row]],
+    rows: Callable[[], Iterable[StoredProbe]],
     answers: Known,
     judges: Sequence[Judge],
     replies: Known,

@@ -1,0 +1,130 @@
+"""The record of a probe that the store keeps for each run, and its position in the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sightline.engine.store import Store
+from sightline.images import BadImage
+from sightline.types import ImageFile, Labels, Probe
+
+_NUMBER_BITS = 20
+
+
+class StoredProbe(Struct, frozen=True, omit_defaults=True):
+    """A probe as a run stores it: what judging and counting need, without the answer.
+
+    `key` is the answer's key in the store. The first probe of a group holds the group's `partners`: for each
+    other setting that a metric reads, the stored probes of that setting for the same sample. `error` says why
+    the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
+    form one group. `evidence` lists the images, untransformed, that a judge of the answer sees.
+    """
+
+    sample: str
+    variant: str
+    draw: int
+    key: str
+    cluster: str
+    question: str
+    labels: Labels = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    partners: Mapping[str, tuple[StoredProbe, ...]] = field(default_factory=dict)
+    error: str | None = None
+    pooled: bool = False
+    evidence: tuple[ImageFile, ...] = ()
+
+
+def stored_probe(
+    probe: Probe,
+    draw: int,
+    key: str,
+    cluster: str,
+    *,
+    error: str | None = None,
+    evidence: tuple[ImageFile, ...] = (),
+) -> StoredProbe:
+    """The stored record of one draw of a probe.
+
+    Args:
+        probe: The probe.
+        draw: The number of the repeat, from 0.
+        key: The key of its answer.
+        cluster: The cluster of its sample, which confidence intervals resample.
+        error: Why the probe cannot be asked; None if it can.
+        evidence: The images that a judge of its answer sees.
+
+    Returns:
+        The record, without partners.
+    """
+    return StoredProbe(
+        sample=probe.sample,
+        variant=probe.variant,
+        draw=draw,
+        key=key,
+        cluster=cluster,
+        question=probe.question,
+        labels=probe.labels,
+        references=probe.references,
+        options=probe.options,
+        error=error,
+        pooled=probe.draws > 0,
+        evidence=evidence,
+    )
+
+
+def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tuple[ImageFile, ...]:
+    """The images that a judge of an answer to this probe sees.
+
+    Args:
+        probe: The probe.
+        files: Image path -> the inspected file, or the error that it raised.
+
+    Returns:
+        The readable images, untransformed.
+    """
+    images = (files.get(image.path) for image in probe.evidence)
+    return tuple(replace(file, transform="") for file in images if isinstance(file, ImageFile))
+
+
+def read_stored_probes(store: Store, run: int) -> Iterator[StoredProbe]:
+    """The probes of a run, in the order of its samples.
+
+    Args:
+        store: The store that holds the run.
+        run: The number of the run.
+
+    Yields:
+        One record per probe and draw.
+    """
+    decoder = msgspec.json.Decoder(StoredProbe)
+    return map(decoder.decode, store.probes(run))
+
+
+def probe_position(sample: int, number: int) -> int:
+    """The position of a probe in its run, which orders probes by sample.
+
+    Args:
+        sample: The index of the sample, from 0.
+        number: The number of the probe within the sample, 0 to 2**20 - 1.
+
+    Returns:
+        The position.
+    """
+    return (sample << _NUMBER_BITS) + number
+
+
+def sample_index(position: int) -> int:
+    """The index of the sample at a position: the inverse of `probe_position`.
+
+    Args:
+        position: A value of `probe_position`.
+
+    Returns:
+        The index of the sample, from 0.
+    """
+    return position >> _NUMBER_BITS
