@@ -93,7 +93,7 @@ def test_a_model_is_shown_figure_22_with_its_two_images_and_the_candidate_in_the
     request = writer.asked[0]
     assert shown(request) == [*(f"contextual/{name}" for name in EXAMPLES), "photos/blue.png"]
     assert set(request.images) == set(shown(request))
-    told = ["{image}" if isinstance(part, ImageRef) else part.text for part in request.messages[0].parts]
+    told = ["{picture}" if isinstance(part, ImageRef) else part.text for part in request.messages[0].parts]
     assert "".join(told) == load("synthesis")["synthesis"]["text"]
     before = [
         text.text.rstrip().rsplit("\n", 1)[-1]
@@ -107,7 +107,7 @@ def test_the_prompt_is_the_papers_word_for_word(shared: Path) -> None:
     paper = (shared / "papers" / "contextual.txt").read_text()
     figure = paper[paper.index("You are InstructionResponseGPT4Vision") :]
     figure = figure[: figure.index("Good Instruction : Determine")]
-    prompt = load("synthesis")["synthesis"]["text"].replace("{image}\n", "")
+    prompt = load("synthesis")["synthesis"]["text"].replace("{picture}\n", "")
     assert prompt.split() == figure.split()
 
 

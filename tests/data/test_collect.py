@@ -40,7 +40,7 @@ def test_images_lie_under_their_names_and_are_listed_with_their_digests(
     wanted = hostile.serve({"/time/a.png": page(IMAGE), "/web/b.JPG": page(drawn(1, form="JPEG"))})
     found = settle(wanted, tmp_path)
     assert counts(found) == (0, 2, 0)
-    assert files(tmp_path) == ["images/time/a.png", "images/web/b.JPG", "images.json"]
+    assert files(tmp_path) == ["image_manifest.json", "images/time/a.png", "images/web/b.JPG"]
     assert (tmp_path / "images/time/a.png").read_bytes() == IMAGE
     noted = manifest(tmp_path)["images"]
     assert {url: entry["path"] for url, entry in noted.items()} == wanted
@@ -62,7 +62,7 @@ TRICKS = (
     "/dots.../x. ",
     "/x.png:stream",
     "/.journal.jsonl",
-    "/images.json",
+    "/image_manifest.json",
     "/ünï/🖼.png",
     "/a?b=../../c.png",
     "/%",
@@ -84,7 +84,7 @@ def test_no_trick_of_a_name_leads_out_of_the_folder_of_images(hostile: Hostile, 
     assert found.fetched + len(found.missing) == len(TRICKS)
     assert found.fetched >= len(TRICKS) - 3
     assert {name.split("/")[0] for name in files(tmp_path)} == {"data"}
-    assert {name.split("/")[0] for name in files(folder)} == {"images", "images.json"}
+    assert {name.split("/")[0] for name in files(folder)} == {"images", "image_manifest.json"}
     assert len(files(folder)) == found.fetched + 1
     assert settle({url: image_path(url) for url in urls}, folder).fetched == 0
 
@@ -117,7 +117,7 @@ def test_a_path_that_no_image_can_have_is_one_recorded_error(
     (lost,) = found.missing.values()
     assert lost.reason == "name refused"
     assert detail in lost.detail
-    assert files(tmp_path) == ["data/images/file", "data/images.json"]
+    assert files(tmp_path) == ["data/image_manifest.json", "data/images/file"]
     assert list(outside.iterdir()) == []
 
 
@@ -179,7 +179,7 @@ def test_without_the_manifest_images_are_known_by_being_whole(
 
 def test_a_manifest_that_is_none_is_wrong_input(tmp_path: Path, three: dict[str, str]) -> None:
     (tmp_path / MANIFEST).write_text('{"images": 3}')
-    with pytest.raises(UserError, match=r"images\.json: is no list of images"):
+    with pytest.raises(UserError, match=r"image_manifest\.json: is no list of images"):
         settle(three, tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_images_of_another_folder_are_taken_before_any_is_fetched(
     found = collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)
     assert counts(found) == (1, 2, 0)
     assert sorted(hostile.asked) == ["/b.png", "/c.png"]
-    assert files(fresh) == ["images/a.png", "images/b.png", "images/c.png", "images.json"]
+    assert files(fresh) == ["image_manifest.json", "images/a.png", "images/b.png", "images/c.png"]
     assert not (fresh / "images/c.png").is_symlink()
     about_b, about_c = sorted(found.unusable)
     assert about_b.startswith(f"{tmp_path}/images/b.png: not an image")
@@ -315,7 +315,7 @@ def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
     hostile.asked.clear()
     assert counts(settle(wanted, tmp_path)) == (3, 1, 0)
     assert hostile.asked == ["/d.png"]
-    assert files(tmp_path) == [*(f"images/{name}.png" for name in "abcd"), "images.json"]
+    assert files(tmp_path) == ["image_manifest.json", *(f"images/{name}.png" for name in "abcd")]
 
 
 def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
@@ -327,7 +327,7 @@ def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
     (tmp_path / "images/mine.part").write_bytes(b"mine")
     settle(three, tmp_path)
     left = set(files(tmp_path)) - {f"images/{name}.png" for name in "abc"}
-    assert left == {"images/mine.part", "images.json"}
+    assert left == {"images/mine.part", "image_manifest.json"}
 
 
 def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path: Path) -> None:

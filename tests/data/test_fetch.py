@@ -111,7 +111,7 @@ def test_what_is_no_image_is_one_recorded_error_and_leaves_nothing(
     assert detail in lost.detail
     assert (lost.reason + lost.detail).isprintable()
     assert hostile.asked.count("/x.png") == asked
-    assert files(tmp_path) == ["data/images/good.png", "data/images.json"]
+    assert files(tmp_path) == ["data/image_manifest.json", "data/images/good.png"]
     (entry,) = json.loads((tmp_path / "data" / MANIFEST).read_text())["missing"].values()
     assert entry == {"path": "images/x.png", "reason": lost.reason, "detail": lost.detail}
 
@@ -131,7 +131,7 @@ def test_a_server_that_takes_for_ever_is_not_waited_for(
     found = settle(wanted, tmp_path, **limit)
     (lost,) = found.missing.values()
     assert (lost.reason, lost.detail) == ("timed out", detail)
-    assert files(tmp_path) == ["images.json"]
+    assert files(tmp_path) == ["image_manifest.json"]
 
 
 def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None
         port = free.getsockname()[1]
     (lost,) = settle({f"http://127.0.0.1:{port}/x.png": "images/x.png"}, tmp_path).missing.values()
     assert lost.reason == "no connection"
-    assert files(tmp_path) == ["images.json"]
+    assert files(tmp_path) == ["image_manifest.json"]
 
 
 def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
@@ -159,7 +159,7 @@ def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
     # What the sockets of both sides hold comes on top of what was taken.
     assert limit < hostile.sent < limit + 16 * 1024 * 1024
     assert most < 4 * 1024 * 1024
-    assert files(tmp_path) == ["images.json"]
+    assert files(tmp_path) == ["image_manifest.json"]
 
 
 def test_what_passes_is_asked_again_and_then_fetched(hostile: Hostile, tmp_path: Path) -> None:

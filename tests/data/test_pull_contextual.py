@@ -88,7 +88,7 @@ def test_records_and_images_are_pulled_and_the_second_time_nothing_is(
     assert "licence: none is stated" in said
     assert "images: 3, of which 0 were there, 3 were fetched, 0 are missing" in said
     images = [f"images/time-images/{name}.png" for name in "abc"]
-    assert files(tmp_path / "to/contextual") == [*NAMES, *images, "images.json"]
+    assert files(tmp_path / "to/contextual") == [*NAMES, "image_manifest.json", *images]
 
     assert call("--allow-private", "--quiet") == 0
     said = capsys.readouterr().out

@@ -24,7 +24,7 @@ GOLDEN = {
         "4a4a9268be69229438fedee3c459968cf2da36d30c28c34747f98712c576b439",
     ),
     "image": (
-        '{"draw":0,"messages":[["system",["Look."]],["user",[{"image":"' + "d1" * 32 + '","transform":""},'
+        '{"draw":0,"messages":[["system",["Look."]],["user",[{"picture":"' + "d1" * 32 + '","transform":""},'
         '"Is it day?"]]],"model":"http://h/v1 m","sampling":{"max_tokens":1000,"temperature":0},"v":1}',
         "a716f0011bbeba5f804e9fedb2e398f5033f2f873edf4aba555716fd3d285d76",
     ),
@@ -141,6 +141,6 @@ def test_a_image_enters_by_what_it_shows_not_by_where_it_lies() -> None:
 
 
 def test_a_text_that_looks_like_a_image_is_still_a_text() -> None:
-    text = canonical("m", (user('{"image":"' + IMAGE.digest + '","transform":""}'),), {}, {})
+    text = canonical("m", (user('{"picture":"' + IMAGE.digest + '","transform":""}'),), {}, {})
     shown = canonical("m", (user(ImageRef(IMAGE.path)),), {IMAGE.path: IMAGE}, {})
     assert key_of(text) != key_of(shown)

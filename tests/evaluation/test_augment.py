@@ -148,7 +148,7 @@ def test_a_result_says_how_its_images_were_told(codis: Path) -> None:
     assert options == json.loads(json.dumps(done.options))
     assert (options["augment"], options["reader"]) == ("layout+caption", "signs 1")
     assert options["captioned_by"]["model"] == "sees"
-    assert options["captioned_by"]["prompt"].startswith("Describe this image")
+    assert options["captioned_by"]["prompt"].startswith("Describe this picture")
     assert done.model_identity == "blind with layout+caption by signs 1, captions by sees"
     plain = run(codis, None, "baseline/chance").result
     assert plain.options["augment"] is None

@@ -88,12 +88,12 @@ def test_examples_become_text_too_and_only_the_first_turn_opens(how: How) -> Non
 def test_several_images_of_a_turn_are_told_under_the_numbers_by_which_prompts_name_them() -> None:
     other = ImageRef("data/images/b.jpg")
     told = Augmented("layout+caption", {IMAGE.path: InWords("A", "a"), other.path: InWords("B", "b")})
-    (message,) = told.messages((user("Look at <Image 2>.", other, IMAGE),))
+    (message,) = told.messages((user("Look at <Picture 2>.", other, IMAGE),))
     (part,) = message.parts
     assert isinstance(part, Text)
     assert part.text.endswith(
-        "\nInstruction : Look at <Image 2>.\nOCR Text:\nImage 1:\nB\nImage 2:\nA\n"
-        "Image Caption: Image 1:\nb\nImage 2:\na\nAnswer:"
+        "\nInstruction : Look at <Picture 2>.\nOCR Text:\nPicture 1:\nB\nPicture 2:\nA\n"
+        "Image Caption: Picture 1:\nb\nPicture 2:\na\nAnswer:"
     )
 
 

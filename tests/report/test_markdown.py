@@ -21,7 +21,7 @@ def test_a_table_is_markdown_with_its_notes_as_a_list(codis: Make) -> None:
         "| --- | ---: | ---: | ---: | ---: |",
         "| acc_p | 32.5 28.5-36.5 | 353 | 216 | 86.2\\* (-53.8) |",
     ]
-    assert "- \\* Table 3: judged by people; 40 pairs here, 353 in the paper" in lines
+    assert "- \\* Table 3: judged by humans; 40 pairs here, 353 in the paper" in lines
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(codis: Make) -> None:

@@ -181,7 +181,7 @@ def test_context_awareness_correlates_with_acc_p_and_not_with_acc_q() -> None:
 def test_both_evaluators_of_codis_are_found_humans_first() -> None:
     values = published("codis", "default", "GPT-4V")["acc_p", "all"]
     assert [(v.value, v.table, v.note) for v in values] == [
-        (32.3, "Table 3", "judged by people"),
+        (32.3, "Table 3", "judged by humans"),
         (31.2, "Table 10", "judged by GPT-4"),
     ]
     assert all(value.comparable for value in values)

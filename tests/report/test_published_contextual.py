@@ -203,7 +203,7 @@ def test_the_columns_of_table_3_are_neither_all_of_280_nor_all_of_506() -> None:
         for one in published("contextual", "judged with the image", row).get(("accepted", "all"), []):
             seen[one.value] = is_share(one.value, 280), is_share(one.value, 506)
         for one in published("contextual", "default", row).get(("accepted", "all"), []):
-            if "judged by people" in (one.note or ""):
+            if "judged by humans" in (one.note or ""):
                 humans[one.value] = is_share(one.value, 280)
                 assert humans[one.value] != ("no count gives it" in (one.note or ""))
     assert {value for value, of in seen.items() if of == (True, False)} == {45.0, 37.1, 17.5}

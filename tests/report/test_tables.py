@@ -180,7 +180,7 @@ def test_what_must_travel_with_the_numbers_is_told(
 def test_a_metric_with_a_judge_of_its_own_says_which(codis: Make) -> None:
     plain = codis()
     metrics = [replace(m, judge="human") if m.metric == "context_awareness" else m for m in plain.metrics]
-    assert "context_awareness judged by people" in summary([replace(plain, metrics=metrics)])[0].notes
+    assert "context_awareness judged by human" in summary([replace(plain, metrics=metrics)])[0].notes
 
 
 def test_what_the_undecided_leave_open_is_told(codis: Make) -> None:
@@ -198,7 +198,7 @@ def test_what_is_not_comparable_is_starred_with_the_reason_below(codis: Make) ->
     whole = summary([attach(codis(samples=40))])[0]
     column = whole.columns[-1]
     assert parts(whole.rows[0][-1], column)[0] == "86.2*"
-    assert "* Table 3: judged by people; 40 pairs here, 353 in the paper" in whole.notes
+    assert "* Table 3: judged by humans; 40 pairs here, 353 in the paper" in whole.notes
 
 
 def test_a_note_on_some_of_the_figures_names_them(iibench: Make) -> None:

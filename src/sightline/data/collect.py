@@ -1,7 +1,7 @@
 """Fetches the images that a data set names by url: a few at a time, each once, none without a trace.
 
 An image appears under its name when it is whole and was decoded to its last pixel. While the work goes on
-the folder's journal holds what is done, a line an image; in the end `images.json` lists every image with
+the folder's journal holds what is done, a line an image; in the end `image_manifest.json` lists every image with
 its SHA-256, and every url that gave none with the reason. The same call goes on after a kill: what is there
 unchanged is not asked for again, and what was fetched in part is fetched anew.
 """

@@ -1,4 +1,4 @@
-"""What is noted of the images that a data folder has by url: `images.json`, and the journal before it."""
+"""What is noted of the images that a data folder has by url: `image_manifest.json`, and the journal before it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sightline.formats.digests import changed
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.journal import Done, Journal
 
-MANIFEST = "images.json"
+MANIFEST = "image_manifest.json"
 _HEADER = {"kind": "images by url"}
 
 
@@ -33,7 +33,7 @@ class Lost(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """What is known of the images of a data folder, by url: the whole of images.json."""
+    """What is known of the images of a data folder, by url: the whole of image_manifest.json."""
 
     images: Mapping[str, Kept] = field(default_factory=dict)
     missing: Mapping[str, Lost] = field(default_factory=dict)
@@ -79,6 +79,6 @@ def unchanged(wanted: Mapping[str, str], folder: Path, known: Mapping[str, Kept]
 
 
 def write(manifest: Manifest, folder: Path) -> None:
-    """Write images.json; EnvironmentFailedError where the disk refuses."""
+    """Write image_manifest.json; EnvironmentFailedError where the disk refuses."""
     content = msgspec.json.encode(manifest, order="sorted")
     write_atomically(folder / MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])

@@ -80,7 +80,7 @@ def _images(parts: Iterable[Part]) -> list[ImageRef]:
 
 
 def _each(texts: Sequence[str]) -> str:
-    """One text as it is; several under numbers, by which prompts speak of them (II-Bench: <Image 1>)."""
+    """One text as it is; several under numbers, by which prompts speak of them (II-Bench: <Picture 1>)."""
     if len(texts) == 1:
         return texts[0]
     return "\n".join(f"Picture {number}:\n{text}" for number, text in enumerate(texts, 1))

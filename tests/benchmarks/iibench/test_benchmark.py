@@ -174,7 +174,7 @@ def test_few_shot_prompts_show_the_examples_first_and_leave_them_out_of_scoring(
         "Answer: (A)",
         "Answer: (E)",
     ][:shots]
-    assert f"Image: <Image {shots + 1}>\n" in text
+    assert f"Picture: <Picture {shots + 1}>\n" in text
     assert text.endswith("\nAnswer:\n")
 
 
