@@ -19,6 +19,7 @@ from sightline.engine.budget import Budget
 from sightline.engine.committer import Committer
 from sightline.engine.limiter import PATIENCE, HostGone, Limiter
 from sightline.engine.store import LEASE_SECONDS, Entry, Store
+from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.types import Answer, Failure, Request
@@ -189,7 +190,8 @@ class Runner:
         """Put what is not known in the queue, never more of it than is soon asked."""
         loop = asyncio.get_running_loop()
         revisit = loop.time() + REVISIT_SECONDS
-        while chunk := list(islice(requests, CHUNK)):
+        # Planning hashes images and reads the store: in a thread, chunk by chunk.
+        while chunk := await run_in_thread(lambda: list(islice(requests, CHUNK))):
             new = {keyed.request.key: keyed for keyed in chunk if keyed.request.key not in self._planned}
             self._planned.update(new)
             if self._elsewhere and loop.time() >= revisit:
@@ -197,7 +199,6 @@ class Runner:
                 new |= self._take_elsewhere()
             if not await self._take(new):
                 break
-            await asyncio.sleep(0)
         while self._elsewhere and not self._counts.stopped:
             self._lull()
             await asyncio.sleep(REVISIT_SECONDS)
@@ -212,21 +213,21 @@ class Runner:
 
     async def _take(self, new: Mapping[str, Keyed]) -> bool:
         """Queue what nobody knows and nobody else is asking; False where the budget ends that."""
-        unknown = self._unknown(new)
+        unknown = await self._unknown(new)
         if not unknown:
             return True
         mine = await self._committer.run(self._store.claim, list(unknown))
         self._elsewhere.update((key, keyed) for key, keyed in unknown.items() if key not in mine)
         # Looked up once more: between the first look and the claim another process may have answered.
-        for keyed in self._unknown({key: unknown[key] for key in unknown if key in mine}).values():
+        for keyed in (await self._unknown({key: unknown[key] for key in unknown if key in mine})).values():
             if not await self._admit():
                 return False
             self._put(_Call(keyed))
             self._work_found.set()
         return True
 
-    def _unknown(self, wanted: Mapping[str, Keyed]) -> dict[str, Keyed]:
-        known = self._store.known(list(wanted))
+    async def _unknown(self, wanted: Mapping[str, Keyed]) -> dict[str, Keyed]:
+        known = await run_in_thread(self._store.known, list(wanted))
         unknown = {
             key: keyed for key, keyed in wanted.items() if not is_settled(known.get(key), self._retry_errors)
         }
