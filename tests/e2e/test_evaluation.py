@@ -371,4 +371,4 @@ def test_a_missing_image_leaves_its_cluster_to_its_name(codis: str, tmp_path: Pa
     (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
     scored = sightline.score("codis", Path(codis) / "output_example.json", data=tmp_path)
     assert scored.metrics[0].clusters == 216
-    assert any("could not be read" in note for note in scored.result.notes)
+    assert any("cannot be read" in note for note in scored.result.notes)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.benchmarks.groups.benchmark import groups
-from sightline.judging.groups import judged, unjudged
+from sightline.judging.groups import answered_groups
+from sightline.judging.panel import JudgePanel
 from sightline.plan.plan import grouped, partner_draws
 from sightline.plan.stored_probe import StoredProbe
 from sightline.types import Answer, Failure, Probe, Verdict, user
@@ -25,7 +26,7 @@ def row(variant: str, draw: int, *, pooled: bool) -> StoredProbe:
 
 
 def made(rows: list[StoredProbe]) -> list[list[tuple[str, int]]]:
-    return [[(one.variant, one.draw) for one in group] for group in unjudged(rows, Answers())]
+    return [[(one.variant, one.draw) for one in group] for group in answered_groups(rows, Answers())]
 
 
 def test_a_draw_of_all_variants_is_a_group() -> None:
@@ -52,11 +53,11 @@ def test_probes_are_planned_in_the_order_in_which_they_are_grouped() -> None:
 
 
 def test_what_was_measured_of_a_partner_is_no_verdict_on_the_group() -> None:
-    (group,) = unjudged([row(variant, 0, pooled=False) for variant in ("m0", "m1")], Answers())
+    (group,) = answered_groups([row(variant, 0, pooled=False) for variant in ("m0", "m1")], Answers())
     own, other = (
         Verdict(keys, "similar", "s", "e", "model", "right") for keys in (("m0-0", "m1-0"), ("x", "y"))
     )
     measured = replace(group, judgements=(own, other))
-    (one,) = judged([measured], groups(), [], "first", Answers(), ())
+    (one,) = JudgePanel(benchmark=groups(), judges=[]).judge([measured], Answers())
     assert one.verdicts == [own]
     assert one.group.judgements == (own, other)

@@ -14,8 +14,9 @@ from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.engine.runner import Keyed
 from sightline.errors import UserError
 from sightline.images import ImageLimits
-from sightline.judging.groups import judge_requests, judged, second_chances
-from sightline.judging.judges import BLIND, HumanJudge, Judge, ModelJudge, decided, judge_kind, refuse_unfit
+from sightline.judging.judges import BLIND, HumanJudge, Judge, ModelJudge, check_judge_kinds, judge_kind
+from sightline.judging.panel import JudgePanel
+from sightline.judging.verdict_selection import select_verdict
 from sightline.plan.spec import Spec, effective
 from sightline.types import Answer, Case, Failure, Group, ImageFile, Outcome, Usage, Verdict, VerdictName
 
@@ -28,33 +29,34 @@ def verdict(name: VerdictName, judge: str = "rules", targets: tuple[str, ...] = 
 
 def test_the_first_judge_who_decides_counts() -> None:
     opinions = [[verdict("undecided", "rules")], [verdict("wrong", "gpt")], [verdict("right", "ann")]]
-    assert decided(CASE, opinions, "first").verdict == "wrong"
-    assert decided(CASE, opinions, "first").judge == "gpt"
+    assert select_verdict(CASE, opinions, "first").verdict == "wrong"
+    assert select_verdict(CASE, opinions, "first").judge == "gpt"
 
 
 def test_where_nobody_decides_the_verdict_is_undecided() -> None:
-    assert decided(CASE, [[verdict("undecided")], []], "first").verdict == "undecided"
-    assert decided(CASE, [], "first").verdict == "undecided"
+    assert select_verdict(CASE, [[verdict("undecided")], []], "first").verdict == "undecided"
+    assert select_verdict(CASE, [], "first").verdict == "undecided"
 
 
 def test_a_majority_counts_every_verdict_and_a_tie_is_undecided() -> None:
     three = [[verdict("right", "a"), verdict("right", "b")], [verdict("wrong", "c")]]
-    assert decided(CASE, three, "majority").verdict == "right"
+    assert select_verdict(CASE, three, "majority").verdict == "right"
     assert (
-        decided(CASE, [[verdict("right", "a")], [verdict("wrong", "b")]], "majority").verdict == "undecided"
+        select_verdict(CASE, [[verdict("right", "a")], [verdict("wrong", "b")]], "majority").verdict
+        == "undecided"
     )
 
 
 def test_undecided_verdicts_have_no_vote() -> None:
     votes = [[verdict("right", "a")], [verdict("undecided", "b")], [verdict("undecided", "c")]]
-    assert decided(CASE, votes, "majority").verdict == "right"
+    assert select_verdict(CASE, votes, "majority").verdict == "right"
 
 
 def test_several_humans_of_one_file_decide_by_their_majority() -> None:
     humans = HumanJudge(
         "human:f", [verdict("wrong", "ann"), verdict("wrong", "bob"), verdict("right", "cid")]
     )
-    assert decided(CASE, [humans.decide(CASE, {})], "first").verdict == "wrong"
+    assert select_verdict(CASE, [humans.decide(CASE, {})], "first").verdict == "wrong"
 
 
 def test_humans_may_have_compared_two_answers_in_either_order() -> None:
@@ -72,7 +74,7 @@ def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
 
 def test_a_benchmark_read_by_rules_takes_no_model_judge() -> None:
     with pytest.raises(UserError, match="iibench is not judged by 'openai/gpt-4o'"):
-        refuse_unfit(IIBench(), ["openai/gpt-4o"])
+        check_judge_kinds(IIBench(), ["openai/gpt-4o"])
     assert [judge_kind(j) for j in ("rules", "human:x", "openai/x")] == ["rules", "human", "model"]
 
 
@@ -159,18 +161,19 @@ def group(references: tuple[str, ...] = ("16",)) -> Group:
 
 
 def test_only_what_got_no_verdict_is_asked_once_more() -> None:
-    judge, benchmark = contextual_judge(), Contextual()
-    assert [keyed.request.draw for keyed in judge_requests([group()], benchmark, [judge], ())] == [0]
+    judge = contextual_judge()
+    panel = JudgePanel(benchmark=Contextual(), judges=[judge])
+    assert [keyed.request.draw for keyed in panel.requests([group()])] == [0]
     for texts, draws in ((("Judgement: No",), []), (("Hm.",), [1]), ((None,), []), ((), [])):
         known = Known(replies(judge, *texts))
-        again = second_chances([group()], benchmark, [judge], (), known, 1)
+        again = panel.retry_requests([group()], known, 1)
         assert [keyed.request.draw for keyed in again] == draws, texts
 
 
 def test_the_verdict_of_the_second_chance_counts() -> None:
     judge = contextual_judge()
     known = Known(replies(judge, "Hm.", "Judgement: Yes"))
-    (one,) = judged([group()], Contextual(), [judge], "first", known, ())
+    (one,) = JudgePanel(benchmark=Contextual(), judges=[judge]).judge([group()], known)
     assert one.group.outcomes[0].verdict == "right"
     assert [(verdict.draw, verdict.verdict) for verdict in one.verdicts] == [(1, "right")]
 
@@ -178,7 +181,7 @@ def test_the_verdict_of_the_second_chance_counts() -> None:
 def test_an_answer_without_a_reference_is_asked_of_nobody_and_unscored_unless_humans_decide() -> None:
     judge = contextual_judge()
     bare = group(references=())
-    assert not list(judge_requests([bare], Contextual(), [judge], ()))
+    assert not list(JudgePanel(benchmark=Contextual(), judges=[judge]).requests([bare]))
     humans = HumanJudge("human:f", [verdict("right", "ann")])
     cases: list[tuple[list[Judge], str]] = [
         ([judge], "unscored"),
@@ -186,7 +189,7 @@ def test_an_answer_without_a_reference_is_asked_of_nobody_and_unscored_unless_hu
         ([humans], "right"),
     ]
     for judges, expected in cases:
-        (one,) = judged([bare], Contextual(), judges, "first", Known({}), ())
+        (one,) = JudgePanel(benchmark=Contextual(), judges=judges).judge([bare], Known({}))
         assert one.group.outcomes[0].verdict == expected
 
 

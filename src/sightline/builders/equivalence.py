@@ -7,7 +7,7 @@ equivalent to their originals. The three measures are kept apart; none stands in
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +26,7 @@ from sightline.formats.verdicts import read_verdicts
 from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge import same_or_different
+from sightline.scoring.majority import majority
 from sightline.scoring.similarity import THRESHOLD
 from sightline.types import Answer, Case, MetricValue, PublishedValue, Verdict
 
@@ -157,7 +158,7 @@ def by_humans(pairs: Sequence[Pair], file: Path, *, kind: str = "", seed: int = 
             found=f"{len(verdicts):,} lines with question '{QUESTION}'",
             expected="lines that --write wrote for it, filled in",
         )
-    judged = [(known[targets], _majority(given)) for targets, given in about.items()]
+    judged = [(known[targets], _same(given)) for targets, given in about.items()]
     decided = [(pair, same) for pair, same in judged if same is not None]
     filled = sum(_voted(given) for given in about.values())
     notes = _counted(
@@ -308,12 +309,10 @@ def _voted(verdicts: Sequence[Verdict]) -> bool:
     return any(one.verdict in ("right", "wrong") for one in verdicts)
 
 
-def _majority(verdicts: Sequence[Verdict]) -> bool | None:
-    """Whether more people said the same than different; None for a tie, or where nobody said either."""
-    votes = Counter(one.verdict for one in verdicts)
-    if votes["right"] == votes["wrong"]:
-        return None
-    return votes["right"] > votes["wrong"]
+def _same(verdicts: Sequence[Verdict]) -> bool | None:
+    """Whether most humans call the pair the same; None for a tie, or without a decision."""
+    winner = majority(one.verdict for one in verdicts if one.verdict in ("right", "wrong"))
+    return None if winner is None else winner == "right"
 
 
 def _share(name: str, decided: Sequence[tuple[Pair, bool]], seed: int, **more: Any) -> MetricValue:

@@ -21,12 +21,14 @@ from sightline.judging.judges import (
     HumanJudge,
     Judge,
     ModelJudge,
-    Rules,
-    deciding,
+    RulesJudge,
+    check_judge_kinds,
     judge_kind,
-    refuse_unfit,
+    with_deciding_rules,
 )
-from sightline.judging.similarity import Similarity, similarity, vector_scorer
+from sightline.judging.measures import AnswerMeasures
+from sightline.judging.panel import JudgePanel, judged_partners
+from sightline.judging.similarity import similarity, vector_scorer
 from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.models.base import Cautious, Model
 from sightline.models.embedder import Embedder, embedder
@@ -36,7 +38,7 @@ from sightline.plan.plan import choose, digest_of
 from sightline.plan.spec import Options, Spec, effective, setting_of, split_of
 from sightline.published import published
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import Description
+from sightline.results.aggregate import EvaluationDescription
 from sightline.results.fail_if_value import Condition, check_metrics, conditions
 from sightline.results.folder import Folder
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer
@@ -74,8 +76,8 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     options = effective(benchmark, setting, spec)
     check_metrics(wanted, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENTS])
     split = split_of(benchmark, spec)
-    refuse_unfit(benchmark, spec.judges)
-    spec = replace(spec, judges=deciding(benchmark, spec.judges, options.benchmark))
+    check_judge_kinds(benchmark, spec.judges)
+    spec = replace(spec, judges=with_deciding_rules(benchmark, spec.judges, options.benchmark))
     embedder = _embedder(benchmark, options.benchmark)
     texts = metrics_of(options.benchmark)
     config = load_config(spec.config)
@@ -136,27 +138,28 @@ def _refuse_drawn_likelihood(options: Options, spec: Spec) -> None:
         )
 
 
-def similarity_of(ready: Prepared, store: Store, show_progress: bool) -> Similarity | None:
-    """The similarity of answers, where the benchmark measures any."""
-    made = ready.embedder
-    if made is None:
-        return None
-    return similarity(
-        ready.benchmark,
-        ready.options.benchmark,
-        made.identity,
-        lambda: made,
-        store,
-        show_progress=show_progress,
-    )
+def measures_of(ready: Prepared, store: Store, show_progress: bool) -> AnswerMeasures:
+    """The similarity and the text metrics of answers that the options ask for."""
+    made, compared, texts = ready.embedder, None, None
+    if made is not None:
+        options = ready.options.benchmark
+        compared = similarity(
+            ready.benchmark, options, made.identity, lambda: made, store, show_progress=show_progress
+        )
+    if ready.texts:
+        texts = TextMeasures(
+            identities_of(ready.texts), ready.texts.__getitem__, store, show_progress=show_progress
+        )
+    return AnswerMeasures(similarity=compared, texts=texts)
 
 
-def text_measures_of(ready: Prepared, store: Store, show_progress: bool) -> TextMeasures | None:
-    """The text metrics of answers, where any are asked for."""
-    if not ready.texts:
-        return None
-    return TextMeasures(
-        identities_of(ready.texts), ready.texts.__getitem__, store, show_progress=show_progress
+def panel_of(ready: Prepared, judges: Sequence[Judge]) -> JudgePanel:
+    """These judges, with the settings that metrics need judged."""
+    return JudgePanel(
+        benchmark=ready.benchmark,
+        judges=judges,
+        decide=ready.spec.decide,
+        judged_partners=judged_partners(ready.benchmark.metrics(ready.options.benchmark)),
     )
 
 
@@ -185,7 +188,7 @@ def make_judges(ready: Prepared) -> list[Judge]:
         elif name in ready.humans:
             made.append(ready.humans[name])
         else:
-            made.append(Rules(ready.benchmark, ready.options.benchmark))
+            made.append(RulesJudge(ready.benchmark, ready.options.benchmark))
     return made
 
 
@@ -196,17 +199,17 @@ def partner_options(ready: Prepared) -> dict[str, dict[str, Any]]:
     return {setting: ready.benchmark.partner(setting, options) for setting in needs}
 
 
-def describe(ready: Prepared) -> Description:
+def describe(ready: Prepared) -> EvaluationDescription:
     """What the evaluation is, with all effective options."""
     spec = ready.spec
-    return Description(
+    return EvaluationDescription(
         benchmark=ready.benchmark.name,
         setting=ready.setting,
         model=spec.model,
         identity=_identity(ready),
         judges=spec.judges,
         decide=spec.decide,
-        chosen=ready.options.benchmark,
+        benchmark_options=ready.options.benchmark,
         options={
             **ready.options.benchmark,
             "sampling": ready.models[0].effective(ready.options.sampling) if ready.models else None,
@@ -226,7 +229,7 @@ def describe(ready: Prepared) -> Description:
             "own": differs_from_release(ready.benchmark.name, data_of(spec), ready.split) or None,
         },
         data_digest=digest_of(ready.samples),
-        planned=len(ready.samples),
+        planned_samples=len(ready.samples),
         against=spec.against,
         seed=spec.seed,
         notes=[*_cold_draws(ready), *_cautions(ready)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,12 +21,12 @@ from sightline.evaluation.prepare import (
     describe,
     judge_sampling,
     make_judges,
+    measures_of,
+    panel_of,
     partner_options,
     prepare,
-    similarity_of,
-    text_measures_of,
 )
-from sightline.judging.groups import graded_partners, judge_requests, second_chances, unjudged
+from sightline.judging.groups import CollectedAnswers
 from sightline.judging.judges import Judge
 from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
@@ -36,11 +36,12 @@ from sightline.plan.spec import Spec, effective
 from sightline.plan.stored_probe import probe_position, read_stored_probes
 from sightline.progress import request_progress
 from sightline.published import attach
-from sightline.results.aggregate import Description, conclude
+from sightline.report.markdown import report_markdown
+from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.results.fail_if_value import failed
 from sightline.results.folder import Folder
 from sightline.scoring.scorer import ModelScorer
-from sightline.types import Group, ImageRef, MetricValue, Result
+from sightline.types import ImageRef, MetricValue, Result
 
 STORE_ROWS = 256
 
@@ -140,7 +141,7 @@ def all_images(ready: Prepared) -> dict[str, ImageRef]:
 
 
 async def _evaluate(
-    ready: Prepared, description: Description, store: Store, run: int, show_progress: bool
+    ready: Prepared, description: EvaluationDescription, store: Store, run: int, show_progress: bool
 ) -> Evaluation:
     spec, benchmark = ready.spec, ready.benchmark
     augmented, captioning = None, Counts()
@@ -165,35 +166,29 @@ async def _evaluate(
     judges = make_judges(ready)
     for name, humans in ready.humans.items():
         store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in humans.verdicts])
-
-    def groups() -> Iterator[Group]:
-        return unjudged(read_stored_probes(store, run), store)
-
+    collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store)
     spent = captioning.plus(counts)
     judge_counts = await ask_judges(
-        ready, store, judges, groups, limiters, spent, show_progress=show_progress
+        ready, store, judges, collected, limiters, spent, show_progress=show_progress
     )
     with Folder(spec.out) as folder:
-        result, summary = conclude(
+        aggregated = aggregate(
             description,
-            benchmark,
-            lambda: read_stored_probes(store, run),
+            collected,
+            panel_of(ready, judges),
             store,
-            judges,
-            store,
-            folder,
-            similarity_of(ready, store, show_progress),
-            text_measures_of(ready, store, show_progress),
+            measures=measures_of(ready, store, show_progress),
+            on_group=folder.write,
         )
-        result = attach(result, spec.against)
-        folder.finish(result, benchmark.name, data_of(spec), ready.split)
+        result = attach(aggregated.result, spec.against)
+        folder.finish(result, report=report_markdown(result), data=data_of(spec), split=ready.split)
     store.finish_run(run, {**_run_body(ready, description), "counts": msgspec.to_builtins(counts)})
     return Evaluation(
         result,
         run,
         counts,
         judge_counts,
-        summary.unanswered,
+        aggregated.unanswered,
         spec.out,
         failed(ready.wanted, result.metrics),
         captioning,
@@ -218,7 +213,7 @@ async def ask_judges(
     ready: Prepared,
     store: Store,
     judges: Sequence[Judge],
-    groups: Callable[[], Iterator[Group]],
+    collected: CollectedAnswers,
     limiters: Mapping[str, Limiter],
     spent: Counts,
     *,
@@ -227,7 +222,6 @@ async def ask_judges(
     """Ask the models among the judges all that they need, then once more what got no verdict, within what
     `spent` leaves of the budget. Where one ends early the others go on."""
     benchmark = ready.benchmark
-    graded = graded_partners(benchmark.metrics(ready.options.benchmark))
     scorer = benchmark.scorer("correct", "model", ready.options.benchmark)
     chances = scorer.chances if isinstance(scorer, ModelScorer) else 1
     total = Counts()
@@ -237,10 +231,11 @@ async def ask_judges(
             continue
         own, before = Counts(), spent.plus(total)
         async with request_progress(f"judge {judge.name}", own, show_progress=show_progress):
-            requests = judge_requests(groups(), benchmark, [judge], graded)
+            panel = panel_of(ready, [judge])
+            requests = panel.requests(collected.groups())
             await ask(ready, store, models, limiters, judge.name, own, requests, before)
             for draw in range(1, 1 if own.stopped else chances):
-                requests = second_chances(groups(), benchmark, [judge], graded, store, draw)
+                requests = panel.retry_requests(collected.groups(), store, draw)
                 await ask(ready, store, models, limiters, judge.name, own, requests, before)
         total = total.plus(own)
     return total
@@ -274,7 +269,7 @@ async def ask(
     await runner.ask(requests)
 
 
-def _run_body(ready: Prepared, description: Description) -> dict[str, Any]:
+def _run_body(ready: Prepared, description: EvaluationDescription) -> dict[str, Any]:
     """All that `report` needs to make the judges and the numbers anew; no key is in it."""
     return {
         "description": msgspec.to_builtins(description),

@@ -19,10 +19,10 @@ from sightline.evaluation.prepare import (
     data_of,
     describe,
     make_judges,
+    measures_of,
+    panel_of,
     partner_options,
     prepare,
-    similarity_of,
-    text_measures_of,
 )
 from sightline.evaluation.provenance import prompts_note, refuse_other_setting
 from sightline.evaluation.run import Evaluation, ask_judges
@@ -30,16 +30,18 @@ from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.images import BadImage
-from sightline.judging.groups import unjudged
+from sightline.judging.groups import CollectedAnswers
+from sightline.judging.measures import NO_MEASURES
 from sightline.plan.plan import grouped, partner_draws
 from sightline.plan.spec import Spec, setting_of
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_probe
 from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import conclude
+from sightline.report.markdown import report_markdown
+from sightline.results.aggregate import aggregate
 from sightline.results.fail_if_value import failed
 from sightline.results.folder import Folder
-from sightline.types import Answer, Failure, Group, ImageFile, Probe
+from sightline.types import Answer, Failure, ImageFile, Probe
 
 Matched = Mapping[tuple[str, str, int], Prediction]
 
@@ -115,39 +117,33 @@ async def ascore(
     description = replace(describe(ready), notes=[note] if note else [])
     answers = Read()
     rows = list(_rows(ready, own, found, answers))
+    collected = CollectedAnswers(probes=lambda: rows, answers=answers)
     judges = make_judges(ready)
     counts = Counts()
     store = Store.open(spec.store) if ready.judge_models or ready.embedder or ready.texts else None
     try:
         if store is not None:
-
-            def groups() -> Iterator[Group]:
-                return unjudged(rows, answers)
-
             hosts = [model.host for models in ready.judge_models.values() for model in models]
             limiters = {host: Limiter(host, spec.concurrency) for host in hosts}
             counts = await ask_judges(
-                ready, store, judges, groups, limiters, Counts(), show_progress=show_progress
+                ready, store, judges, collected, limiters, Counts(), show_progress=show_progress
             )
         with Folder(spec.out) as folder:
-            result, summary = conclude(
+            aggregated = aggregate(
                 description,
-                ready.benchmark,
-                lambda: rows,
-                answers,
-                judges,
+                collected,
+                panel_of(ready, judges),
                 store or answers,
-                folder,
-                similarity_of(ready, store, show_progress) if store else None,
-                text_measures_of(ready, store, show_progress) if store else None,
+                measures=measures_of(ready, store, show_progress) if store else NO_MEASURES,
+                on_group=folder.write,
             )
-            result = attach(result, spec.against)
-            folder.finish(result, ready.benchmark.name, data_of(spec), ready.split)
+            result = attach(aggregated.result, spec.against)
+            folder.finish(result, report=report_markdown(result), data=data_of(spec), split=ready.split)
     finally:
         if store is not None:
             store.close()
     lost = failed(ready.wanted, result.metrics)
-    return Evaluation(result, None, Counts(), counts, summary.unanswered, spec.out, lost)
+    return Evaluation(result, None, Counts(), counts, aggregated.unanswered, spec.out, lost)
 
 
 def _as_shown(spec: Spec, file: str) -> Spec:

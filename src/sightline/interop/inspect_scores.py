@@ -35,16 +35,17 @@ from sightline.engine.store import Store
 from sightline.evaluation.score import Read
 from sightline.formats.prediction import Prediction
 from sightline.images import BadImage
-from sightline.judging.groups import judge_requests, judged, second_chances, unjudged
-from sightline.judging.judges import Judge, ModelJudge, Results, Rules, judge_kind
-from sightline.judging.similarity import Similarity, similarity, vector_scorer
+from sightline.judging.groups import CollectedAnswers, answered_groups
+from sightline.judging.judges import AnswersByKey, Judge, ModelJudge, RulesJudge, judge_kind
+from sightline.judging.measures import AnswerMeasures
+from sightline.judging.panel import JudgePanel, judged_partners
+from sightline.judging.similarity import similarity, vector_scorer
 from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
 from sightline.models.embedder import embedder
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
 from sightline.plan.stored_probe import StoredProbe, sample_index
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import Description, conclude
-from sightline.results.folder import Folder
+from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.types import Answer, Case, Failure, ImageFile, Labels, Outcome, Request, Result, Verdict
 
@@ -102,27 +103,28 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
 @scorer(metrics=[])
 def verdict(description: dict[str, Any]) -> Scorer:
     """Judges one answer, by the benchmark's rules or by the model that the description names."""
-    about = msgspec.convert(description, Description)
+    about = msgspec.convert(description, EvaluationDescription)
     benchmark = find_benchmark(about.benchmark)
     judge = judge_of(about, benchmark)
+    panel = JudgePanel(benchmark=benchmark, judges=[judge])
     model = get_model(judge.name) if isinstance(judge, AnswersByModel) else None
 
     async def score(state: TaskState, target: Target) -> Score:
         member, read = msgspec.convert(state.metadata, Member), Read()
         answer = _prediction(member, state.epoch - 1, _result(state, member))
         row = member.row(answer.draw, read.put(about.benchmark, about.setting, answer))
-        group = next(unjudged([row], read))
+        group = next(answered_groups([row], read))
         replies: list[Prediction] = []
         if model is not None:
-            wanted, chance = list(judge_requests([group], benchmark, [judge], ())), 0
+            wanted, draw = list(panel.requests([group])), 0
             while wanted:
                 for keyed in wanted:
                     reply = await _asked(model, keyed.request)
                     replies.append(_prediction(member, answer.draw, reply, keyed.request.key))
                     read.put(about.benchmark, about.setting, replies[-1])
-                chance += 1
-                wanted = list(second_chances([group], benchmark, [judge], (), read, chance))
-        (scored,) = judged([group], benchmark, [judge], "first", read, ())
+                draw += 1
+                wanted = list(panel.retry_requests([group], read, draw))
+        (scored,) = panel.judge([group], read)
         return _score(scored.group.outcomes[0], Recorded(answer, replies))
 
     return score
@@ -136,17 +138,18 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
     inspect's own limits take samples. `store` is where embeddings and text metrics are remembered, if there
     are any.
     """
-    about = msgspec.convert(description, Description)
+    about = msgspec.convert(description, EvaluationDescription)
     benchmark = find_benchmark(about.benchmark)
-    judge = judge_of(about, benchmark)
+    partners = judged_partners(benchmark.metrics(about.benchmark_options))
+    panel = JudgePanel(benchmark=benchmark, judges=[judge_of(about, benchmark)], judged_partners=partners)
 
     def measure(scores: list[SampleScore]) -> Value:
         read = Read()
         rows = _rows(about, scores, read)
         with ExitStack() as opened:
-            compared = _compared(about, benchmark, store, opened)
-            result, _ = conclude(about, benchmark, lambda: rows, read, [judge], read, Folder(None), *compared)
-        return _values(result)
+            measures = _measures(about, benchmark, store, opened)
+            collected = CollectedAnswers(probes=lambda: rows, answers=read)
+            return _values(aggregate(about, collected, panel, read, measures=measures).result)
 
     return measure
 
@@ -160,24 +163,24 @@ class AnswersByModel:
     def __init__(self, name: str, benchmark: Benchmark, options: Any) -> None:
         self.name = name
         self._model = ModelJudge(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
-        self._rules = Rules(benchmark, options)
+        self._rules = RulesJudge(benchmark, options)
 
     def request(self, case: Case, draw: int = 0) -> Keyed | None:
         """The judge prompt about a single answer."""
         return self._model.request(case, draw) if case.question == "correct" else None
 
-    def decide(self, case: Case, replies: Results) -> list[Verdict]:
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """What the model replied about a single answer, or what the rules say of two."""
         judge = self._model if case.question == "correct" else self._rules
         return judge.decide(case, replies)
 
 
-def judge_of(about: Description, benchmark: Benchmark) -> Judge:
+def judge_of(about: EvaluationDescription, benchmark: Benchmark) -> Judge:
     """The one judge that a description names."""
     (name,) = about.judges
     if judge_kind(name) == "rules":
-        return Rules(benchmark, about.chosen)
-    return AnswersByModel(name, benchmark, about.chosen)
+        return RulesJudge(benchmark, about.benchmark_options)
+    return AnswersByModel(name, benchmark, about.benchmark_options)
 
 
 def _result(state: TaskState, member: Member) -> Answer | Failure:
@@ -222,7 +225,7 @@ def _score(outcome: Outcome, recorded: Recorded) -> Score:
     )
 
 
-def _rows(about: Description, scores: Iterable[SampleScore], read: Read) -> list[StoredProbe]:
+def _rows(about: EvaluationDescription, scores: Iterable[SampleScore], read: Read) -> list[StoredProbe]:
     """The rows of all groups that were asked in full, in the order of the plan."""
     found = []
     for one in scores:
@@ -244,20 +247,20 @@ def _order(found: tuple[Member, StoredProbe]) -> tuple[int, int, int]:
     return sample_index(member.place), *inner
 
 
-def _compared(
-    about: Description, benchmark: Benchmark, store: str, opened: ExitStack
-) -> tuple[Similarity | None, TextMeasures | None]:
+def _measures(
+    about: EvaluationDescription, benchmark: Benchmark, store: str, opened: ExitStack
+) -> AnswerMeasures:
     """The similarity of answers and their text metrics, where there are any; only then is there a store."""
-    similar, texts, metrics = None, None, metrics_of(about.chosen)
-    if metrics or vector_scorer(benchmark, about.chosen) is not None:
+    similar, texts, metrics = None, None, metrics_of(about.benchmark_options)
+    if metrics or vector_scorer(benchmark, about.benchmark_options) is not None:
         remembered = Store.open(store)
         opened.callback(remembered.close)
-        if vector_scorer(benchmark, about.chosen) is not None:
-            made = embedder(about.chosen["embedder"])
-            similar = similarity(benchmark, about.chosen, made.identity, lambda: made, remembered)
+        if vector_scorer(benchmark, about.benchmark_options) is not None:
+            made = embedder(about.benchmark_options["embedder"])
+            similar = similarity(benchmark, about.benchmark_options, made.identity, lambda: made, remembered)
         if metrics:
             texts = TextMeasures(identities_of(metrics), metrics.__getitem__, remembered)
-    return similar, texts
+    return AnswerMeasures(similarity=similar, texts=texts)
 
 
 def _values(result: Result) -> dict[str, str | int | float | bool | None]:

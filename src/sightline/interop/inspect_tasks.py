@@ -24,12 +24,12 @@ from sightline.errors import UserError, unknown_name
 from sightline.evaluation.prepare import Prepared, prepare
 from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, look, transform_for
 from sightline.interop.inspect_scores import Member, over_groups, verdict
-from sightline.judging.judges import judge_kind, refuse_unfit
+from sightline.judging.judges import check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
 from sightline.plan.plan import digest_of
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import judge_images, probe_position
-from sightline.results.aggregate import Description
+from sightline.results.aggregate import EvaluationDescription
 from sightline.types import ImageFile, ImageRef, Probe
 
 SET = "set_"
@@ -87,21 +87,21 @@ def _task(benchmark: str, words: Mapping[str, Any]) -> Task:
 def _made(benchmark: str, words: Mapping[str, Any]) -> Task:
     judge = str(words.get("judge", "rules"))
     ready = prepare(_spec(benchmark, words), asks=False)
-    _refuse_unfit_judge(ready, judge)
+    _check_judge_kinds_judge(ready, judge)
     if ready.options.benchmark.get("answer_by") == "likelihood":
         raise UserError("inspect's models do not say how likely an answer is", expected="answers in words")
     description: dict[str, Any] = msgspec.to_builtins(
-        Description(
+        EvaluationDescription(
             benchmark=benchmark,
             setting=ready.setting,
             model="",
             identity="",
             judges=(judge,),
             decide="first",
-            chosen=ready.options.benchmark,
+            benchmark_options=ready.options.benchmark,
             options={},
             data_digest=digest_of(ready.samples),
-            planned=len(ready.samples),
+            planned_samples=len(ready.samples),
             seed=ready.spec.seed,
         )
     )
@@ -132,13 +132,13 @@ def _spec(benchmark: str, words: Mapping[str, Any]) -> Spec:
         raise UserError(f"-T: {error}") from None
 
 
-def _refuse_unfit_judge(ready: Prepared, judge: str) -> None:
+def _check_judge_kinds_judge(ready: Prepared, judge: str) -> None:
     """Raise UserError for a judge that cannot say which answers are right, or cannot be asked."""
     if judge_kind(judge) == "human":
         raise UserError(
             "people do not judge while inspect runs", expected="sightline score --judge human:FILE"
         )
-    refuse_unfit(ready.benchmark, (judge,))
+    check_judge_kinds(ready.benchmark, (judge,))
     if ready.benchmark.scorer("correct", judge_kind(judge), ready.options.benchmark) is None:
         raise UserError(
             f"{ready.benchmark.name} has no prompt for '{judge}' to judge by", expected="judge=rules"

@@ -21,7 +21,7 @@ from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.formats.run_metadata import METRICS, Ran, ran_in
 from sightline.formats.verdicts import read_verdicts, verdict_line
-from sightline.judging.judges import Rules
+from sightline.judging.judges import RulesJudge
 from sightline.judging.text_metrics import TextMeasures
 from sightline.plan.spec import Spec, effective, setting_of, variant_of
 from sightline.registry import benchmark as find_benchmark
@@ -166,7 +166,7 @@ def _read_answers(file: Path, spec: Spec, found: _Found) -> None:
     benchmark = find_benchmark(spec.task.partition(":")[0])
     found.benchmarks[benchmark.name] = None
     setting = setting_of(benchmark, spec.task)
-    rules = Rules(benchmark, effective(benchmark, setting, spec).benchmark)
+    rules = RulesJudge(benchmark, effective(benchmark, setting, spec).benchmark)
     variant = variant_of(benchmark, setting)
     predictions = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=True)
     for outcome, model, verdicts in imported(replace(spec, allow_missing=True), predictions, file):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,11 +15,10 @@ from sightline.engine.runner import Keyed
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
-from sightline.plan.spec import Decide
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer
-from sightline.types import Answer, Case, Failure, ImageFile, Request, Verdict, VerdictName
+from sightline.types import Answer, Case, Failure, ImageFile, Request, Verdict
 
-Results = Mapping[str, Answer | Failure]
+AnswersByKey = Mapping[str, Answer | Failure]
 """What is known by key."""
 
 BLIND = "the image that the judge is to be shown cannot be read"
@@ -37,11 +36,11 @@ class Judge(Protocol):
         Draw 1 is asked where the reply to draw 0 holds no verdict, and so on.
         """
 
-    def decide(self, case: Case, replies: Results) -> list[Verdict]:
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """Its verdicts on a case: none where it has no opinion, several where it is several people."""
 
 
-class Rules:
+class RulesJudge:
     """The benchmark's own rules."""
 
     name = "rules"
@@ -51,10 +50,10 @@ class Rules:
         self._options = options
 
     def request(self, case: Case, draw: int = 0) -> Keyed | None:
-        """Rules ask nobody."""
+        """RulesJudge ask nobody."""
         return None
 
-    def decide(self, case: Case, replies: Results) -> list[Verdict]:
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """The verdict of the rules, where the benchmark has any for this question."""
         scorer = self._benchmark.scorer(case.question, "rules", self._options)
         if not isinstance(scorer, RuleScorer):
@@ -94,7 +93,7 @@ class ModelJudge:
         body = canonical(self._identity, messages, images, self._sampling, draw)
         return Keyed(Request(key_of(body), messages, self._sampling, images, draw), body)
 
-    def decide(self, case: Case, replies: Results) -> list[Verdict]:
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """What the model replied: undecided where no reply holds a verdict, error where it gave none."""
         scorer = self._scorer(case)
         if scorer is None:
@@ -144,7 +143,7 @@ class HumanJudge:
         """People were asked before."""
         return None
 
-    def decide(self, case: Case, replies: Results) -> list[Verdict]:
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """Everybody's verdict on this case; two answers may have been compared in either order."""
         given = self._by_case.get((case.question, case.targets)) or self._by_case.get(
             (case.question, case.targets[::-1]), []
@@ -154,26 +153,7 @@ class HumanJudge:
         return [replace(verdict, variant=case.variant) for verdict in fitting]
 
 
-def decided(case: Case, by_judge: Sequence[list[Verdict]], how: Decide) -> Verdict:
-    """The verdict that counts.
-
-    `first`: of the first judge who decides (several people of one judge: their majority). `majority`:
-    what more of all verdicts say; a tie is undecided. An answer without a reference on which nobody decides
-    is unscored.
-    """
-    if how == "majority":
-        return _majority(case, [verdict for verdicts in by_judge for verdict in verdicts])
-    opinions = [_majority(case, verdicts) for verdicts in by_judge if verdicts]
-    for opinion in opinions:
-        if opinion.verdict not in _NO_OPINION:
-            return opinion
-    unscored = [opinion for opinion in opinions if opinion.verdict == "unscored"]
-    if unscored:
-        return unscored[0]
-    return replace(opinions[0], verdict="undecided") if opinions else _nobody(case)
-
-
-def refuse_unfit(benchmark: Benchmark, judges: Sequence[str]) -> None:
+def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
     """Raise UserError for a kind of judge that the benchmark does not take."""
     for judge in judges:
         kind = judge_kind(judge)
@@ -184,7 +164,9 @@ def refuse_unfit(benchmark: Benchmark, judges: Sequence[str]) -> None:
             )
 
 
-def deciding(benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]) -> tuple[str, ...]:
+def with_deciding_rules(
+    benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]
+) -> tuple[str, ...]:
     """The judges, behind the rules where none of them can say which answers are right."""
     kinds = [judge_kind(judge) for judge in judges]
     able = any(kind == "human" or benchmark.scorer("correct", kind, options) for kind in kinds)
@@ -194,26 +176,6 @@ def deciding(benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, 
 def judge_kind(judge: str) -> str:
     """`rules`, `people` or `model`."""
     return "rules" if judge == "rules" else "human" if judge.startswith("human:") else "model"
-
-
-_NO_OPINION = ("undecided", "error", "unscored")
-
-
-def _nobody(case: Case) -> Verdict:
-    verdict: VerdictName = "undecided" if case.references or case.question != "correct" else "unscored"
-    return Verdict(case.targets, case.question, "", "", "rules", verdict, variant=case.variant)
-
-
-def _majority(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
-    if len(verdicts) == 1:
-        return verdicts[0]
-    votes = Counter(verdict.verdict for verdict in verdicts if verdict.verdict not in _NO_OPINION)
-    most = votes.most_common(2)
-    names = ", ".join(dict.fromkeys(verdict.judge for verdict in verdicts))
-    if not most or (len(most) == 2 and most[0][1] == most[1][1]):
-        return replace(_nobody(case), scorer="majority", judge=names)
-    winner = next(verdict for verdict in verdicts if verdict.verdict == most[0][0])
-    return replace(winner, scorer="majority", judge=f"majority of {names}", raw="")
 
 
 def _verdict(

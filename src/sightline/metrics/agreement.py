@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -11,6 +11,7 @@ from sightline.errors import UserError
 from sightline.metrics.association import AGREEMENT
 from sightline.metrics.judging import measured
 from sightline.metrics.values import clustered_mean
+from sightline.scoring.majority import majority
 from sightline.types import MetricValue, Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
@@ -111,13 +112,13 @@ def human_consistency(
     items = ties = unresolved = 0
     for item in _decided_by_all(votes.values()):
         ratings = [own[item] for own in votes.values()]
-        tie = _is_tie(ratings)
-        if tie and item not in casting:
+        winner = majority(ratings)
+        if winner is None and item not in casting:
             unresolved += 1
             continue
         items += 1
-        ties += tie
-        truth = casting[item] if tie else 2 * sum(ratings) > len(ratings)
+        ties += winner is None
+        truth = casting[item] if winner is None else winner
         cluster = (clusters or {}).get(item[0], item[0])
         agreed += [(cluster, float(rating == truth)) for rating in ratings]
     value = clustered_mean(
@@ -147,7 +148,8 @@ def _tie_breaker(votes: Mapping[str, _Decisions]) -> str | None:
     found = []
     for judge, own in votes.items():
         others = [other for name, other in votes.items() if name != judge]
-        if own and all(_is_tie([other[item] for other in others if item in other]) for item in own):
+        ratings = [[other[item] for other in others if item in other] for item in own]
+        if own and all(some and majority(some) is None for some in ratings):
             found.append(judge)
     if len(found) > 1:
         raise UserError(
@@ -156,7 +158,3 @@ def _tie_breaker(votes: Mapping[str, _Decisions]) -> str | None:
             expected="the fifth rater, who decides ties, to be named",
         )
     return found[0] if found else None
-
-
-def _is_tie(ratings: Sequence[bool]) -> bool:
-    return bool(ratings) and 2 * sum(ratings) == len(ratings)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.recompute import UNFINISHED, rebuild
-from sightline.judging.groups import Judged
+from sightline.judging.panel import JudgedGroup
 from sightline.metrics.comparison import Comparison, Place
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.significance import Significance, significance
@@ -95,19 +95,12 @@ class _Run(NamedTuple):
         _, _, ended = store.run(run)
         if not ended:
             raise UserError(f"run {run} {UNFINISHED}", file=store.name, expected="runs that finished")
-        groups = _Groups()
-        return cls(rebuild(store, run, sink=groups), groups.groups)
+        groups: _Named = {}
 
+        def keep(judged: JudgedGroup) -> None:
+            groups[judged.group.id, judged.group.draw] = judged.group
 
-class _Groups:
-    """Takes judged groups, by sample and draw."""
-
-    def __init__(self) -> None:
-        self.groups: _Named = {}
-
-    def take(self, judged: Judged) -> None:
-        """Keep one."""
-        self.groups[judged.group.id, judged.group.draw] = judged.group
+        return cls(rebuild(store, run, on_group=keep), groups)
 
 
 def _paired(pair: int, base: Mapping[Name, Group], other: Mapping[Name, Group]) -> tuple[_Named, _Named]:

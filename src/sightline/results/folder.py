@@ -15,8 +15,7 @@ from sightline.formats.jsonl import answer_line, read_outcomes
 from sightline.formats.released import RELEASED, write_released
 from sightline.formats.stream import LineFile
 from sightline.formats.verdicts import verdict_line
-from sightline.judging.groups import Judged
-from sightline.report.markdown import report_markdown
+from sightline.judging.panel import JudgedGroup
 from sightline.types import Result
 
 
@@ -53,8 +52,12 @@ class Folder:
         """Give the files their names, or remove them where something went wrong."""
         self._stack.__exit__(kind, error, trace)
 
-    def take(self, judged: Judged) -> None:
-        """Add a group's lines."""
+    def write(self, judged: JudgedGroup) -> None:
+        """Add the lines of a group.
+
+        Args:
+            judged: The group.
+        """
         if self._path is None:
             return
         for outcome in judged.group:
@@ -62,17 +65,24 @@ class Folder:
         for verdict in judged.verdicts:
             self._verdicts.write(verdict_line(verdict))
 
-    def finish(self, result: Result, benchmark: str, data: Path | None, split: str) -> None:
-        """Write the rest: the numbers, the report, the released format."""
+    def finish(self, result: Result, *, report: str, data: Path | None, split: str) -> None:
+        """Write the files that need the whole result: the metrics, the report, the released format.
+
+        Args:
+            result: The result.
+            report: The text of report.md.
+            data: The data folder; None if there is none.
+            split: The split of the data.
+        """
         if self._path is None:
             return
         self._stack.close()
         with LineFile(self._path / "metrics.json") as file:
             file.write(msgspec.json.format(msgspec.json.encode(result), indent=1))
         with LineFile(self._path / "report.md") as file:
-            file.write(report_markdown(result).encode())
+            file.write(report.encode())
         outcomes = read_outcomes(self._path / "answers.jsonl")
-        written = write_released(benchmark, result.model, outcomes, self._path, data, split)
+        written = write_released(result.benchmark, result.model, outcomes, self._path, data, split)
         for name in RELEASED:
             if self._path / name not in written:
                 (self._path / name).unlink(missing_ok=True)

@@ -1,0 +1,175 @@
+"""The panel of judges: their requests to models, and groups with all verdicts and those that count."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import Benchmark
+from sightline.engine.runner import Keyed
+from sightline.judging.groups import AnswerLookup
+from sightline.judging.judges import Judge
+from sightline.judging.verdict_selection import select_verdict
+from sightline.plan.spec import Decide
+from sightline.types import Answer, Case, Failure, Group, Metric, Outcome, Verdict
+
+
+class JudgedGroup(NamedTuple):
+    """A group whose outcomes carry the verdict that counts, and every verdict of every judge on it."""
+
+    group: Group
+    verdicts: list[Verdict]
+
+
+class JudgePanel(Struct, frozen=True, kw_only=True):
+    """The judges of an evaluation, and the rule by which one verdict per case counts.
+
+    `decide` is `first` (the first judge who decides) or `majority`. `judged_partners` names the partner
+    settings whose answers are judged too (see the function of that name).
+    """
+
+    benchmark: Benchmark
+    judges: Sequence[Judge]
+    decide: Decide = "first"
+    judged_partners: Collection[str] = ()
+
+    def requests(self, groups: Iterable[Group]) -> Iterator[Keyed]:
+        """The first requests that the judges send to models.
+
+        Args:
+            groups: The answered groups.
+
+        Yields:
+            One request per case and model judge.
+        """
+        for group in groups:
+            for case in self._all_cases(group):
+                for judge in self.judges:
+                    keyed = judge.request(case)
+                    if keyed is not None:
+                        yield keyed
+
+    def retry_requests(self, groups: Iterable[Group], replies: AnswerLookup, draw: int) -> Iterator[Keyed]:
+        """The requests of another draw, for the cases whose replies so far hold no verdict.
+
+        Args:
+            groups: The answered groups.
+            replies: The replies of the judges so far.
+            draw: The number of the draw, from 1.
+
+        Yields:
+            One request per undecided case and judge, while the judge has draws left.
+        """
+        for group in groups:
+            cases = list(self._all_cases(group))
+            by_key = self._replies(cases, replies)
+            for case in cases:
+                for judge in self.judges:
+                    keyed = judge.request(case, draw)
+                    if keyed and any(v.verdict == "undecided" for v in judge.decide(case, by_key)):
+                        yield keyed
+
+    def judge(self, groups: Iterable[Group], replies: AnswerLookup) -> Iterator[JudgedGroup]:
+        """Judge groups.
+
+        Args:
+            groups: The answered groups.
+            replies: The replies of the model judges.
+
+        Yields:
+            Each group with its verdicts, in the same order.
+        """
+        for group in groups:
+            by_key = self._replies(self._all_cases(group), replies)
+            partners = dict(group.partners)
+            for name, partner in self._partner_groups(group):
+                judged = self._judge_cases(partner, self._single_cases(partner), by_key)
+                partners[name] = judged.group.outcomes
+            complete = replace(group, partners=partners)
+            yield self._judge_cases(complete, list(self._answered_cases(complete)), by_key)
+
+    def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
+        """The replies of the judges on these cases, in every draw."""
+        keys = [keyed.request.key for case in cases for judge in self.judges for keyed in _draws(judge, case)]
+        return replies.known(keys) if keys else {}
+
+    def _all_cases(self, group: Group) -> Iterator[Case]:
+        yield from self._answered_cases(group)
+        for _, partner in self._partner_groups(group):
+            yield from self._single_cases(partner)
+
+    def _partner_groups(self, group: Group) -> Iterator[tuple[str, Group]]:
+        for name, outcomes in group.partners.items():
+            if name in self.judged_partners:
+                yield name, replace(group, outcomes=outcomes, partners={})
+
+    def _single_cases(self, group: Group) -> list[Case]:
+        """The cases about one answer each."""
+        return [case for case in self._answered_cases(group) if len(case.targets) == 1]
+
+    def _answered_cases(self, group: Group) -> Iterator[Case]:
+        """The cases whose answers all exist.
+
+        An empty answer is wrong without a judge, but it can be compared with another answer.
+        """
+        outcomes = [*group, *(outcome for partners in group.partners.values() for outcome in partners)]
+        answered = {outcome.key for outcome in outcomes if outcome.answered}
+        with_text = {outcome.key for outcome in outcomes if outcome.status == "ok"}
+        for case in self.benchmark.cases(group):
+            if set(case.targets) <= (with_text if len(case.targets) == 1 else answered):
+                yield case
+
+    def _judge_cases(
+        self, group: Group, cases: Sequence[Case], replies: Mapping[str, Answer | Failure]
+    ) -> JudgedGroup:
+        keys = {outcome.key for outcome in group}
+        verdicts = [verdict for verdict in group.judgements if keys.issuperset(verdict.targets)]
+        outcomes = list(group.outcomes)
+        judgements = list(group.judgements)
+        for case in cases:
+            by_judge = [judge.decide(case, replies) for judge in self.judges]
+            verdicts += [verdict for opinions in by_judge for verdict in opinions]
+            if case.question != "correct" and not any(by_judge):
+                continue
+            selected = select_verdict(case, by_judge, self.decide)
+            # Two probes may share one request (CODIS without context): use the position, not the key.
+            if case.place is not None and case.question == "correct":
+                outcomes[case.place] = _with_verdict(outcomes[case.place], selected)
+            else:
+                judgements.append(selected)
+        return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)
+
+
+def judged_partners(metrics: Iterable[Metric]) -> set[str]:
+    """The partner settings whose answers some metric needs judged, not only compared.
+
+    Args:
+        metrics: The metrics of the benchmark.
+
+    Returns:
+        The names of the settings.
+    """
+    return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
+
+
+def _draws(judge: Judge, case: Case) -> Iterator[Keyed]:
+    """All requests that a judge may send about a case: its first draw, then the further ones."""
+    for draw in count():
+        keyed = judge.request(case, draw)
+        if keyed is None:
+            return
+        yield keyed
+
+
+def _with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
+    return replace(
+        outcome,
+        verdict=verdict.verdict,
+        extracted=verdict.extracted,
+        judge=verdict.judge,
+        scores={**outcome.scores, **verdict.scores},
+    )

@@ -1,0 +1,174 @@
+"""Counts over all judged groups, and the notes of a result that follow from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from sightline.judging.groups import NOT_ASKED
+from sightline.judging.panel import JudgedGroup
+from sightline.types import Outcome, Verdict
+
+MAX_UNANSWERED = 10
+"""The number of probes without an answer that a summary lists."""
+
+MAX_EXAMPLES = 5
+"""The number of examples that a note lists."""
+
+MANY_UNDECIDED = 0.2
+"""The share of undecided verdicts above which a note recommends another judge."""
+
+LONG_RESPONSE = 200
+"""The number of words above which an embedding model may cut off the end of a response."""
+
+
+class AnswerCounts(Struct):
+    """The numbers of judged answers, by kind.
+
+    `undecided_replies` counts replies of judge models that hold no verdict, `judge_errors` verdicts that a
+    judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file.
+    """
+
+    samples: int = 0
+    probes: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    truncated: int = 0
+    refused: int = 0
+    not_asked: int = 0
+    long_responses: int = 0
+    by_file_name: int = 0
+    undecided_replies: int = 0
+    judge_errors: int = 0
+
+
+class Examples(Struct):
+    """The first examples of what notes and error lists name.
+
+    `unanswered` holds sample, variant and error.
+    """
+
+    undecided_replies: list[str] = field(default_factory=list)
+    without_reference: list[str] = field(default_factory=list)
+    unanswered: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+class Summary:
+    """Counts, examples and reported versions over judged groups, added up in the order of the samples."""
+
+    def __init__(self) -> None:
+        self.counts = AnswerCounts()
+        self.examples = Examples()
+        self.model_versions: set[str] = set()
+        self.judge_versions: set[str] = set()
+        self._last_sample = ""
+
+    def add(self, judged: JudgedGroup) -> None:
+        """Count one group.
+
+        Args:
+            judged: The group; the groups of one sample follow each other.
+        """
+        group = judged.group
+        if group.id != self._last_sample:
+            self._last_sample = group.id
+            self.counts.samples += 1
+            self.counts.by_file_name += group.cluster.startswith("file ")
+        for verdict in judged.verdicts:
+            self._add_verdict(verdict)
+        for outcome in group:
+            self._add_outcome(outcome)
+
+    def _add_verdict(self, verdict: Verdict) -> None:
+        self.counts.judge_errors += verdict.verdict == "error"
+        if verdict.version:
+            self.judge_versions.add(f"{verdict.judge}: {verdict.version}")
+        if verdict.kind == "model" and verdict.verdict == "undecided":
+            self.counts.undecided_replies += 1
+            if len(self.examples.undecided_replies) < MAX_EXAMPLES:
+                self.examples.undecided_replies.append(verdict.raw)
+
+    def _add_outcome(self, outcome: Outcome) -> None:
+        counts, examples = self.counts, self.examples
+        counts.probes += 1
+        counts.statuses[outcome.status] += 1
+        counts.verdicts[outcome.verdict] += 1
+        counts.truncated += outcome.truncated
+        counts.not_asked += outcome.error == NOT_ASKED
+        # A response has fewer words than characters: most responses need no split.
+        counts.long_responses += (
+            len(outcome.response) > LONG_RESPONSE and len(outcome.response.split()) > LONG_RESPONSE
+        )
+        counts.refused += bool(outcome.scores.get("refused"))
+        if outcome.version:
+            self.model_versions.add(outcome.version)
+        if outcome.verdict == "unscored" and len(examples.without_reference) < MAX_EXAMPLES:
+            examples.without_reference.append(outcome.sample)
+        if not outcome.answered and len(examples.unanswered) < MAX_UNANSWERED:
+            examples.unanswered.append((outcome.sample, outcome.variant, outcome.error or ""))
+
+
+def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
+    """The notes that a reader of the result needs.
+
+    Args:
+        summary: The counts over all groups.
+        planned_samples: The number of samples that were planned.
+
+    Returns:
+        One sentence per note; empty if the result is complete and decided.
+    """
+    counts, examples, notes = summary.counts, summary.examples, []
+    if counts.samples < planned_samples:
+        notes.append(f"incomplete: {counts.samples} of {planned_samples} samples")
+    if counts.not_asked:
+        notes.append(
+            f"incomplete: {counts.not_asked:,} of {counts.probes:,} probes were not asked; they count as "
+            "not right. Run the same command again to ask them"
+        )
+    if counts.verdicts["undecided"] > MANY_UNDECIDED * counts.probes:
+        notes.append(
+            f"{counts.verdicts['undecided']:,} of {counts.probes:,} verdicts are undecided and count as "
+            "not right. Use another --judge (a model or human:FILE) to decide them"
+        )
+    if counts.judge_errors:
+        notes.append(
+            f"{counts.judge_errors:,} judgements are missing: the judge failed, or the budget was spent"
+        )
+    unscored = counts.verdicts["unscored"]
+    if 0 < unscored < counts.probes:
+        names = _listed(examples.without_reference, unscored)
+        notes.append(f"{unscored} answers have no reference and are not scored: {names}")
+    if examples.undecided_replies:
+        replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
+        notes.append(f"judge replies that hold no verdict: {_listed(replies, counts.undecided_replies)}")
+    if counts.by_file_name:
+        notes.append(
+            f"the images of {counts.by_file_name} samples cannot be read: their clusters are named after "
+            "the files"
+        )
+    return notes
+
+
+def long_response_notes(summary: Summary) -> list[str]:
+    """The note on responses that are longer than embedding models read.
+
+    Args:
+        summary: The counts over all groups.
+
+    Returns:
+        One sentence; empty if there is no such response.
+    """
+    if not summary.counts.long_responses:
+        return []
+    return [
+        f"{summary.counts.long_responses:,} answers have more than {LONG_RESPONSE} words: embedding models "
+        "read about 250 tokens and ignore the rest"
+    ]
+
+
+def _listed(names: Sequence[str], total: int) -> str:
+    rest = total - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
