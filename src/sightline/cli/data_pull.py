@@ -54,5 +54,7 @@ def _missing(images: Collection, folder: str) -> Table:
     )
     ordered = sorted(by_reason(named).items(), key=lambda item: -len(item[1]))
     rows = tuple((reason, len(urls), urls[0]) for reason, urls in ordered)
-    notes = (f"every one of them is listed in {folder}/image_manifest.json; the same command asks for them again",)
+    notes = (
+        f"every one of them is listed in {folder}/image_manifest.json; the same command asks for them again",
+    )
     return Table("missing images", columns, rows, notes)
