@@ -11,10 +11,26 @@ import sightline
 
 ROOT = Path(sightline.__file__).parent
 
-ORDER = (
-    "cli interop evaluation report results judging plan adapter builders data engine models benchmarks metrics "
-    "formats scoring prompts published"
-).split()
+ORDER = [
+    "cli",
+    "interop",
+    "evaluation",
+    "report",
+    "results",
+    "judging",
+    "plan",
+    "adapter",
+    "builders",
+    "data",
+    "engine",
+    "models",
+    "benchmarks",
+    "metrics",
+    "formats",
+    "scoring",
+    "prompts",
+    "published",
+]
 """Packages from the top to the ground: a package imports only packages to its right."""
 
 

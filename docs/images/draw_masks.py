@@ -11,10 +11,10 @@ from typing import get_args
 
 from PIL import Image, ImageDraw, ImageFont
 
-from sightline.builders.mask import COLOURS, Lines, Masking, Pixels, Shape, hidden_pixels, paint
+from sightline.builders.mask import COLOURS, Lines, Masking, PixelBox, Shape, hidden_pixels, paint
 
 WIDTH, HEIGHT = 240, 180
-BOX = Pixels(70, 40, 180, 150)
+BOX = PixelBox(70, 40, 180, 150)
 MARGIN, CAPTION = 12, 22
 
 

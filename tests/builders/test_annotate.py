@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from sightline.benchmarks.iibench.data import LABELS, VALUES
-from sightline.builders.annotate import Annotated, agreement, annotated, places, records
-from sightline.builders.annotation_form import Line, cells_in, faults, read_forms, write_form
+from sightline.builders.annotate import AnnotatedImage, agreement, annotated, places, records
+from sightline.builders.annotation_form import FormLine, cells_in, faults, read_forms, write_form
 from sightline.builders.synthetic import draw_iibench
 from sightline.cli.main import main
 
@@ -302,7 +302,8 @@ def test_agreement_is_the_share_of_pairs_alike_and_alpha_that_of_the_library() -
     krippendorff = pytest.importorskip("krippendorff", reason="needs the extra 'dev'")
     said = [["Life", "Life", "Art"], ["Art", "Art"], ["Life", "Society"], ["Others"]]
     found = [
-        Annotated(str(n), {str(by): (line(one),) for by, one in enumerate(own)}) for n, own in enumerate(said)
+        AnnotatedImage(str(n), {str(by): (line(one),) for by, one in enumerate(own)})
+        for n, own in enumerate(said)
     ]
     values = {one.metric: one for one in agreement(found) if one.subset == "label=domain"}
     assert values["agreement"].value == pytest.approx(100 * 2 / 5)
@@ -317,8 +318,8 @@ def test_agreement_is_the_share_of_pairs_alike_and_alpha_that_of_the_library() -
     assert {(one.value, one.reason) for one in alone} == {(None, "no image has two annotators")}
 
 
-def line(domain: str) -> Line:
-    return Line("p", "", {**FILLED, "domain": domain}, Path("f"), "line 2")
+def line(domain: str) -> FormLine:
+    return FormLine("p", "", {**FILLED, "domain": domain}, Path("f"), "line 2")
 
 
 def test_what_reviewers_accept_becomes_the_data_folder(form: str, capsys: Capture) -> None:

@@ -15,7 +15,7 @@ from PIL import Image
 
 from sightline.benchmarks.captions import read_captions
 from sightline.builders.caption import refuse_other_captions, write
-from sightline.builders.image_index import Gallery, images_in, look_at
+from sightline.builders.image_index import CheckedImages, check_images, images_in
 from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
 from sightline.engine.client import Asker, Asking
 from sightline.engine.store import Store
@@ -71,7 +71,7 @@ def captioner(tmp_path: Path, *, again: bool = False, prompt: str | None = None,
     )
 
 
-def described(tmp_path: Path, gallery: Gallery, **how: Any) -> dict[str, Caption]:
+def described(tmp_path: Path, gallery: CheckedImages, **how: Any) -> dict[str, Caption]:
     store = Store.open(str(tmp_path / "s.db"))
     try:
         files = gallery.files.values()
@@ -86,7 +86,7 @@ def described(tmp_path: Path, gallery: Gallery, **how: Any) -> dict[str, Caption
 def test_a_model_is_shown_the_image_and_then_asked_for_a_description(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
-    gallery = look_at(images_in(photos))
+    gallery = check_images(images_in(photos))
     described(tmp_path, gallery)
     described(tmp_path, gallery, prompt="What is it?")
     for words in (load("sightline")["caption"]["text"], "What is it?"):
@@ -105,21 +105,21 @@ def test_a_image_under_two_names_is_asked_about_once_and_captioned_under_both(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
     painter.replies = {"red": ["red"], "twin": ["red"], "blue": ["blue"]}
-    captions = described(tmp_path, look_at(images_in(photos)))
+    captions = described(tmp_path, check_images(images_in(photos)))
     assert {name: one.text for name, one in captions.items()} == {
         "blue.png": "blue",
         "more/twin.png": "red",
         "red.png": "red",
     }
     assert len(painter.asked) == 2
-    described(tmp_path, look_at(images_in(photos)))
+    described(tmp_path, check_images(images_in(photos)))
     assert len(painter.asked) == 2
 
 
 def test_what_a_model_cannot_take_is_made_smaller_and_is_another_request(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
-    gallery = look_at(images_in(photos))
+    gallery = check_images(images_in(photos))
     described(tmp_path, gallery)
     painter.capabilities = Capabilities(limits=ImageLimits(max_side=5))
     described(tmp_path, gallery)
@@ -145,13 +145,13 @@ def test_a_model_of_texts_is_refused(tmp_path: Path, painter: Painter) -> None:
 def test_a_caption_is_one_line_without_the_reasoning(tmp_path: Path, photos: Path, painter: Painter) -> None:
     said = Answer("  A red wall.\n\n- no door\tin it \n", reasoning="Let me see.", finish_reason="length")
     painter.replies = {"red": [said], "twin": [said]}
-    caption = described(tmp_path, look_at(images_in(photos)))["red.png"]
+    caption = described(tmp_path, check_images(images_in(photos)))["red.png"]
     assert (caption.text, caption.cut, caption.missing) == ("A red wall. - no door in it", True, "")
 
 
 def test_a_call_that_failed_costs_no_other_caption(tmp_path: Path, photos: Path, painter: Painter) -> None:
     painter.replies = {"blue": [Failure("permanent", "it will not say")]}
-    captions = described(tmp_path, look_at(images_in(photos)))
+    captions = described(tmp_path, check_images(images_in(photos)))
     assert (captions["blue.png"].text, captions["blue.png"].missing) == ("", "it will not say")
     assert captions["red.png"].text == captions["more/twin.png"].text == "an image"
 
@@ -160,7 +160,7 @@ def test_an_empty_reply_is_no_caption_and_has_another_chance_only_when_that_is_w
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
     painter.replies = {"blue": [" \n", "", "blue at last", "never asked"]}
-    gallery = look_at(images_in(photos))
+    gallery = check_images(images_in(photos))
     for again, text, draws in (
         (False, "", [0]),
         (False, "", [0]),
@@ -179,7 +179,7 @@ def test_an_empty_reply_is_no_caption_and_has_another_chance_only_when_that_is_w
 def test_an_estimate_counts_what_describing_would_send(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
-    gallery = look_at(images_in(photos))
+    gallery = check_images(images_in(photos))
     files = gallery.files.values()
     store = Store.open(str(tmp_path / "s.db"))
     found = captioner(tmp_path).estimate(files, store)
@@ -201,7 +201,7 @@ def test_codis_images_are_named_by_their_image_ids(shared: Path) -> None:
     records = json.loads((shared / "data" / "codis" / "data.json").read_text())
     images = images_in(shared / "data" / "codis")
     assert set(images) == {record["image_id"] for record in records}
-    assert set(look_at(images).files) == set(images)
+    assert set(check_images(images).files) == set(images)
 
 
 def test_the_images_of_all_splits_of_iibench_are_named_by_their_local_paths(shared: Path) -> None:
@@ -212,7 +212,7 @@ def test_the_images_of_all_splits_of_iibench_are_named_by_their_local_paths(shar
     images = images_in(folder)
     assert list(images) == list(dict.fromkeys(record["local_path"] for record in records))
     contents = {hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in images}
-    assert {file.digest for file in look_at(images).files.values()} == contents
+    assert {file.digest for file in check_images(images).files.values()} == contents
 
 
 def test_the_images_of_a_groups_file_are_named_as_in_it(tmp_path: Path, photos: Path) -> None:
@@ -233,7 +233,7 @@ def test_images_that_cannot_be_shown_are_told_with_the_reason(tmp_path: Path, ph
     (photos / "empty.png").touch()
     (photos / "text.png").write_text("no image")
     (photos / "away.png").symlink_to(tmp_path / "elsewhere.png")
-    gallery = look_at(images_in(photos))
+    gallery = check_images(images_in(photos))
     assert sorted(gallery.files) == ["blue.png", "more/twin.png", "red.png"]
     assert gallery.broken["empty.png"] == "the file is empty"
     assert gallery.broken["text.png"].startswith("not an image")

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sightline.builders.curate import Curation, count_words, curate, text_share, writing
-from sightline.builders.funnel import Fate, Funnel, alike_lines, funnel_of
-from sightline.builders.image_index import Gallery, images_in, look_at
+from sightline.builders.curate import CurationOptions, count_words, curate, text_share, writing
+from sightline.builders.curation_funnel import Funnel, ImageStatus, alike_lines, funnel_of
+from sightline.builders.image_index import CheckedImages, check_images, images_in
 from sightline.builders.manifest import read_manifest
-from sightline.builders.mark_lists import Mark
 from sightline.builders.near_duplicates import DISTANCE
+from sightline.builders.review_lists import Mark
 from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.images import BadImage
@@ -79,16 +79,16 @@ def raw(tmp_path: Path) -> Path:
     return folder
 
 
-def run(raw: Path, how: Curation, **more: Any) -> Funnel:
+def run(raw: Path, how: CurationOptions, **more: Any) -> Funnel:
     store = Store.open("s.db")
     try:
-        return curate(look_at(images_in(raw)), how, store, **more)
+        return curate(check_images(images_in(raw)), how, store, **more)
     finally:
         store.close()
 
 
 def fallen(funnel: Funnel) -> dict[str, str]:
-    return {name: fate.step for name, fate in funnel.fates.items() if fate.step}
+    return {name: fate.step for name, fate in funnel.statuses.items() if fate.step}
 
 
 def command(*words: object) -> int:
@@ -99,10 +99,10 @@ def command(*words: object) -> int:
 
 
 def test_the_first_of_equal_files_and_the_largest_of_like_images_is_kept(raw: Path) -> None:
-    funnel = run(raw, Curation())
+    funnel = run(raw, CurationOptions())
     assert fallen(funnel) == {"broken.png": "broken", "wide.png": "copy", "more/wide.png": "alike"}
-    assert funnel.fates["wide.png"].like == "more/wide.png"
-    alike = funnel.fates["more/wide.png"]
+    assert funnel.statuses["wide.png"].like == "more/wide.png"
+    alike = funnel.statuses["more/wide.png"]
     assert alike.like == "more/wide-large.jpg"
     assert alike.distance is not None
     assert alike.distance <= DISTANCE
@@ -118,7 +118,7 @@ def test_the_first_of_equal_files_and_the_largest_of_like_images_is_kept(raw: Pa
 
 
 def test_every_step_counts_what_came_and_what_fell(raw: Path) -> None:
-    funnel = run(raw, Curation(max_text=0.5, top=2), reader=Signs())
+    funnel = run(raw, CurationOptions(max_text=0.5, top=2), reader=Signs())
     assert [(step.step, step.came, step.dropped) for step in funnel.steps] == [
         ("broken", 9, 1),
         ("copy", 8, 1),
@@ -130,18 +130,18 @@ def test_every_step_counts_what_came_and_what_fell(raw: Path) -> None:
     ]
     assert [step.left for step in funnel.steps] == [8, 7, 7, 6, 5, 4, 2]
     assert list(funnel.kept) == ["more/wide-large.jpg", "sign-2.png"]
-    menu = funnel.fates["menu.png"]
+    menu = funnel.statuses["menu.png"]
     assert (menu.step, menu.words) == ("text", 9)
     assert menu.text == pytest.approx(0.6)
     assert menu.why == "text covers 60.0 % of it, more than 50 %"
-    assert funnel.fates["sign.png"].why == "number 3 by words, with 2"
-    assert funnel.fates["odd.png"].why == "the reader stumbles"
+    assert funnel.statuses["sign.png"].why == "number 3 by words, with 2"
+    assert funnel.statuses["odd.png"].why == "the reader stumbles"
 
 
 def test_text_that_covers_just_the_share_is_not_too_much(raw: Path) -> None:
-    wide = run(raw, Curation(max_text=0.2), reader=Signs())
+    wide = run(raw, CurationOptions(max_text=0.2), reader=Signs())
     assert "more/wide-large.jpg" in wide.kept
-    assert fallen(run(raw, Curation(max_text=0.19), reader=Signs()))["more/wide-large.jpg"] == "text"
+    assert fallen(run(raw, CurationOptions(max_text=0.19), reader=Signs()))["more/wide-large.jpg"] == "text"
 
 
 def test_what_humans_drop_and_what_they_have_not_decided_falls_with_their_remarks(raw: Path) -> None:
@@ -153,11 +153,11 @@ def test_what_humans_drop_and_what_they_have_not_decided_falls_with_their_remark
         digests["sign.png"]: [yes, no],
         digests["odd.png"]: [yes, yes, no],
     }
-    funnel = run(raw, Curation(), marks=marks)
+    funnel = run(raw, CurationOptions(), marks=marks)
     assert list(funnel.kept) == ["menu.png", "odd.png"]
-    assert funnel.fates["photo.png"].why == "people drop it: no meaning"
-    assert funnel.fates["sign.png"].why == "as many keep it as drop it"
-    assert funnel.fates["sign-2.png"].why == "nobody has marked it"
+    assert funnel.statuses["photo.png"].why == "people drop it: no meaning"
+    assert funnel.statuses["sign.png"].why == "as many keep it as drop it"
+    assert funnel.statuses["sign-2.png"].why == "nobody has marked it"
 
 
 @given(st.lists(st.tuples(*[st.integers(-3, 23)] * 4), max_size=8), st.integers(1, 20), st.integers(1, 20))
@@ -196,8 +196,8 @@ def test_a_shape_taken_for_a_letter_counts_neither_as_text_nor_as_a_word(
         return (Word("S", (0, 0, image.width, image.height), 0.7),)
 
     monkeypatch.setattr(Signs, "read", read)
-    funnel = run(raw, Curation(max_text=0.3), reader=Signs())
-    assert {(fate.words, fate.text) for fate in funnel.fates.values() if not fate.step} == {(0, 0.0)}
+    funnel = run(raw, CurationOptions(max_text=0.3), reader=Signs())
+    assert {(fate.words, fate.text) for fate in funnel.statuses.values() if not fate.step} == {(0, 0.0)}
     assert "text" not in fallen(funnel).values()
 
 
@@ -286,10 +286,10 @@ def test_doubtful_images_come_first_from_above_and_from_the_left(tmp_path: Path)
         name: ImageFile(str(tmp_path / name), digest, "PNG", 9, 9, (1, 1))
         for name in [*names, "kept", "other"]
     }
-    funnel = funnel_of(Gallery(files, {}), {})
+    funnel = funnel_of(CheckedImages(files, {}), {})
     like = {name: "other" if name == "alone" else "kept" for name in names}
     funnel = funnel.after(
-        "alike", [(name, Fate(like=like[name], distance=apart)) for name, apart in names.items()]
+        "alike", [(name, ImageStatus(like=like[name], distance=apart)) for name, apart in names.items()]
     )
     lines = [(line.group, line.variant) for line in alike_lines(funnel, 8)]
     assert lines == [

@@ -177,10 +177,10 @@ def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path
 @pytest.mark.slow
 def test_similarity_by_the_default_embedder_is_the_papers() -> None:
     pytest.importorskip("sentence_transformers")
-    from sightline.builders.equivalence import Pair
+    from sightline.builders.equivalence import VariantPair
     from sightline.models.embedder import embedder
 
-    pair = Pair(("a", "b"), "g", "r1", "text", "stainless steel", "copper", "c")
+    pair = VariantPair(("a", "b"), "g", "r1", "text", "stainless steel", "copper", "c")
     assert by_similarity([pair], embedder()).metrics[0].value == pytest.approx(50.87, abs=0.01)
 
 

@@ -11,18 +11,18 @@ from sightline.builders.instruction_replies import (
     DECLINED,
     GIVEN_AWAY,
     NO_PAIR,
-    Pair,
+    InstructionPair,
     read,
 )
 
-STOP = Pair(
+STOP = InstructionPair(
     "Determine the message conveyed by the combination of the STOP sign and the movement implied by the "
     "blurred background.",
     "The image conveys the message of a railroad crossing where vehicles are required to stop for passing "
     "trains, indicated by the combination of a STOP sign and the motion blur of a train in the background.",
 )
 """What GPT-4V wrote in Figure 22."""
-NUMBER = Pair("State the number on the jersey of the running player.", "23")
+NUMBER = InstructionPair("State the number on the jersey of the running player.", "23")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ NUMBER = Pair("State the number on the jersey of the running player.", "23")
         ),
     ],
 )
-def test_a_pair_is_found_in_whatever_shape_it_is_written(reply: str, pair: Pair) -> None:
+def test_a_pair_is_found_in_whatever_shape_it_is_written(reply: str, pair: InstructionPair) -> None:
     assert read(reply) == (pair, "")
 
 

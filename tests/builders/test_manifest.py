@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.builders.manifest import (
-    Manifest,
+    BuildManifest,
     difference,
     fingerprint,
     held_against,
@@ -17,7 +17,7 @@ from sightline.builders.manifest import (
 from sightline.errors import UserError
 from sightline.formats.digests import digest_of
 
-MANIFEST = Manifest(
+MANIFEST = BuildManifest(
     kind="mask",
     settings={"seed": 1},
     versions={"sightline": "1"},

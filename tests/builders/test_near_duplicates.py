@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from sightline.builders.image_index import look_at
+from sightline.builders.image_index import check_images
 from sightline.builders.image_io import open_upright
-from sightline.builders.near_duplicates import BITS, DISTANCE, Copy, copies, hash_of, hashes
+from sightline.builders.near_duplicates import BITS, DISTANCE, NearDuplicate, copies, hash_of, hashes
 from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.images import BadImage
@@ -50,7 +50,7 @@ def test_images_without_borders_are_as_far_apart_as_imagehash_says() -> None:
         for other in images[:n]:
             found = copies({"one": hash_of(one), "other": hash_of(other)}, BITS)
             theirs = imagehash.phash(one, hash_size=16) - imagehash.phash(other, hash_size=16)
-            assert found == {"other": Copy("one", theirs)}
+            assert found == {"other": NearDuplicate("one", theirs)}
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 900), (900, 1), (2, 2), (300, 2)])
@@ -130,10 +130,10 @@ def bits_of(number: int) -> bytes:
 def test_a_chain_of_images_loses_none_that_is_unlike_what_is_kept() -> None:
     # b is within 48 of a and of c, which are 80 apart: b goes, c stays.
     chain = {"a": bits_of(0), "b": bits_of(40), "c": bits_of(80)}
-    assert copies(chain) == {"b": Copy("a", 40)}
+    assert copies(chain) == {"b": NearDuplicate("a", 40)}
     assert copies({"b": chain["b"], "a": chain["a"], "c": chain["c"]}) == {
-        "a": Copy("b", 40),
-        "c": Copy("b", 40),
+        "a": NearDuplicate("b", 40),
+        "c": NearDuplicate("b", 40),
     }
 
 
@@ -158,7 +158,7 @@ def test_hashes_are_computed_once_and_what_cannot_be_decoded_is_told(
         photograph(1).save(tmp_path / f"{name}.png")
     photograph(2).save(tmp_path / "whole.png")
     (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:3000])
-    gallery = look_at({path.name: ImageRef(str(path)) for path in sorted(tmp_path.glob("*.png"))})
+    gallery = check_images({path.name: ImageRef(str(path)) for path in sorted(tmp_path.glob("*.png"))})
     store = Store.open(str(tmp_path / "s.db"))
     found = gallery.named(hashes(gallery.files.values(), store))
     assert isinstance(found["cut.png"], BadImage)

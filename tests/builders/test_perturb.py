@@ -17,7 +17,7 @@ from sightline import registry
 from sightline.builders import perturb as module
 from sightline.builders.perturb import Blur, Crop, Jpeg, Perturb, Perturbation, Rotate, named
 from sightline.builders.run import build
-from sightline.builders.sources import Source
+from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine
 from sightline.images import BadImage
@@ -52,7 +52,7 @@ def pixels(path: Path) -> Pixels:
 def make(tmp_path: Path, work: Perturb, **known: object) -> tuple[GroupLine, ...]:
     noise().save(tmp_path / "p.png")
     (tmp_path / "out" / "images").mkdir(parents=True, exist_ok=True)
-    source = Source("p", str(tmp_path / "p.png"), **known)  # type: ignore[arg-type]
+    source = SourceItem("p", str(tmp_path / "p.png"), **known)  # type: ignore[arg-type]
     return work(source, tmp_path / "out").lines
 
 
@@ -179,7 +179,7 @@ def test_the_seed_and_the_source_decide_what_is_made(tmp_path: Path) -> None:
 def test_a_image_that_cannot_be_used_is_dropped_alone(tmp_path: Path) -> None:
     noise().save(tmp_path / "good.png")
     (tmp_path / "bad.png").write_text("404")
-    sources = [Source(name, str(tmp_path / f"{name}.png")) for name in ("bad", "good")]
+    sources = [SourceItem(name, str(tmp_path / f"{name}.png")) for name in ("bad", "good")]
     manifest = build(sources, Perturb("jpeg", "What?"), tmp_path / "out", kind="perturb", settings={})
     assert manifest.dropped["bad"].startswith("not an image")
     assert (manifest.groups, manifest.probes) == (1, 4)
@@ -235,7 +235,7 @@ def test_it_may_drop_a_image_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "out" / "images").mkdir(parents=True)
     work = Perturb("own", "What?", plugins=(str(plugin(tmp_path, "raise BadImage('too dark')")),))
     with pytest.raises(BadImage, match="too dark"):
-        work(Source("p", str(tmp_path / "p.png")), tmp_path / "out")
+        work(SourceItem("p", str(tmp_path / "p.png")), tmp_path / "out")
 
 
 @pytest.mark.parametrize(

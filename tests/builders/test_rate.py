@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.mark_lists import Mark
 from sightline.builders.rate import Unit, draw, listed, shared, verdicts, wrong
+from sightline.builders.review_lists import Mark
 from sightline.builders.synthetic import draw_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 from PIL import Image
 
-from sightline.builders.image_index import look_at
+from sightline.builders.image_index import check_images
 from sightline.builders.process_pool import spread
 from sightline.builders.read import images_at, read_all
 from sightline.cli.main import main
@@ -166,7 +166,7 @@ def test_the_cores_are_dealt_out_among_processes(photos: Path) -> None:
 
 
 def test_what_is_read_in_other_processes_is_remembered_here(photos: Path, tmp_path: Path) -> None:
-    gallery = look_at(images_at([photos]))
+    gallery = check_images(images_at([photos]))
     store = Store.open(str(tmp_path / "s.db"))
     # What goes to and from processes must survive pickling, the reasons too.
     again = pickle.loads(pickle.dumps(BadImage("a.png: broken")))

@@ -12,19 +12,19 @@ from typing import Any, ClassVar, Self
 import pytest
 from PIL import Image
 
-from sightline.builders.folder import refuse_other_contents
+from sightline.builders.built_folder import refuse_other_contents
 from sightline.builders.manifest import read_manifest
 from sightline.builders.rephrase import (
     SAMPLING,
-    Job,
-    Rephrased,
+    RephraseJob,
+    ReplyResult,
     prepare,
     rephrase,
     request,
     write,
 )
 from sightline.builders.reply_retries import ASKS
-from sightline.builders.sources import Source
+from sightline.builders.sources import SourceItem
 from sightline.engine.client import Asker, Asking
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import read_groups
@@ -41,22 +41,22 @@ def asker(tmp_path: Path) -> Asker:
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> list[Source]:
+def sources(tmp_path: Path) -> list[SourceItem]:
     """Three questions about two images, of which one lies there under two names."""
     for name, colour in {"a.png": "red", "twin.png": "red", "b.jpg": "blue"}.items():
         Image.new("RGB", (9, 7), colour).save(tmp_path / name)
     return [
-        Source(f"q-{name}", str(tmp_path / name), ("copper", "steel"), f"What is {name} made of?")
+        SourceItem(f"q-{name}", str(tmp_path / name), ("copper", "steel"), f"What is {name} made of?")
         for name in ("a.png", "twin.png", "b.jpg")
     ]
 
 
-def all_rephrased(job: Job) -> dict[str, Rephrased]:
-    return {source.id: Rephrased(THREE, draw=1, key="k") for source in job.sources}
+def all_rephrased(job: RephraseJob) -> dict[str, ReplyResult]:
+    return {source.id: ReplyResult(THREE, draw=1, key="k") for source in job.sources}
 
 
 def test_a_model_is_asked_in_the_papers_words_without_the_image() -> None:
-    (message,) = request(Source("q", "a.png", ("copper", "steel"), "Of what are the {vessels} made?"))
+    (message,) = request(SourceItem("q", "a.png", ("copper", "steel"), "Of what are the {vessels} made?"))
     assert message.role == "user"
     assert message.parts == (
         Text(
@@ -67,7 +67,7 @@ def test_a_model_is_asked_in_the_papers_words_without_the_image() -> None:
 
 
 def test_a_group_holds_the_original_and_three_rephrasings_in_the_papers_prompt(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     job = prepare(sources, asker)
     write(job, all_rephrased(job), tmp_path / "out")
@@ -80,7 +80,7 @@ def test_a_group_holds_the_original_and_three_rephrasings_in_the_papers_prompt(
 
 
 def test_equal_images_are_copied_once_as_they_are_and_are_one_cluster(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     job = prepare(sources, asker)
     out = tmp_path / "out"
@@ -95,7 +95,9 @@ def test_equal_images_are_copied_once_as_they_are_and_are_one_cluster(
         assert hashlib.sha256(content).hexdigest() == line.cluster == manifest.sources[source.id]
 
 
-def test_the_same_replies_give_the_same_bytes(tmp_path: Path, asker: Asker, sources: list[Source]) -> None:
+def test_the_same_replies_give_the_same_bytes(
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+) -> None:
     job = prepare(sources, asker)
     for out in ("one", "two", "two"):
         write(job, all_rephrased(job), tmp_path / out)
@@ -108,15 +110,15 @@ def test_the_same_replies_give_the_same_bytes(tmp_path: Path, asker: Asker, sour
 
 
 def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     (tmp_path / "empty.png").touch()
-    more = [Source("gone", str(tmp_path / "gone.png")), Source("empty", str(tmp_path / "empty.png"))]
+    more = [SourceItem("gone", str(tmp_path / "gone.png")), SourceItem("empty", str(tmp_path / "empty.png"))]
     job = prepare([*sources, *more], asker)
     found = {
-        "q-a.png": Rephrased(THREE),
-        "q-twin.png": Rephrased(dropped="a rephrasing equals the question"),
-        "q-b.jpg": Rephrased(unanswered="HTTP 500"),
+        "q-a.png": ReplyResult(THREE),
+        "q-twin.png": ReplyResult(dropped="a rephrasing equals the question"),
+        "q-b.jpg": ReplyResult(unanswered="HTTP 500"),
     }
     manifest = write(job, found, tmp_path / "out")
     assert read_manifest(tmp_path / "out").groups == manifest.groups == 1
@@ -131,18 +133,18 @@ def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
 
 
 def test_nothing_is_written_where_nothing_could_be_rephrased(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     job = prepare(sources, asker)
     with pytest.raises(UserError, match=r"all 3 questions are dropped \(q-a\.png: why; q-twin\.png: why; "):
-        write(job, {source.id: Rephrased(dropped="why") for source in sources}, tmp_path / "out")
+        write(job, {source.id: ReplyResult(dropped="why") for source in sources}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UserError, match="no such image"):
-        prepare([Source("gone", str(tmp_path / "gone.png"))], asker)
+        prepare([SourceItem("gone", str(tmp_path / "gone.png"))], asker)
 
 
 def test_a_useless_reply_is_asked_for_again_twice_and_then_dropped(
-    asker: Asker, sources: list[Source]
+    asker: Asker, sources: list[SourceItem]
 ) -> None:
     job = prepare(sources, asker)
     with asker.store() as store:
@@ -172,7 +174,7 @@ class Opened(Chance):
 
 
 def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_asked(
-    tmp_path: Path, sources: list[Source], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
     monkeypatch.setattr(Opened, "told", [])
@@ -191,7 +193,7 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
 
 
 def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
-    tmp_path: Path, sources: list[Source], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
     monkeypatch.setattr(Opened, "told", [])
@@ -209,7 +211,7 @@ def broken(*_: Any) -> None:
 
 
 def test_images_of_another_builders_folder_are_kept_apart(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     job = prepare(sources[:1], asker)
     write(job, all_rephrased(job), tmp_path / "train")
@@ -220,7 +222,7 @@ def test_images_of_another_builders_folder_are_kept_apart(
 
 
 def test_a_folder_with_anything_else_is_refused_unless_forced(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
     job = prepare(sources, asker)
@@ -238,7 +240,7 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
 
 
 def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
     job = prepare(sources, asker)
@@ -260,7 +262,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_of_the_first(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
     first, second = prepare(sources, asker), prepare(sources, asker, seed=1)
@@ -276,7 +278,7 @@ def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_o
 
 
 def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_forced(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     train, out = tmp_path / "train", tmp_path / "out"
     job = prepare(sources[:1], asker)
@@ -295,16 +297,16 @@ def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_f
 
 
 def test_answers_that_come_later_join_the_folder_without_force(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     job = prepare(sources, asker)
-    some = {**all_rephrased(job), "q-b.jpg": Rephrased(unanswered="HTTP 500")}
+    some = {**all_rephrased(job), "q-b.jpg": ReplyResult(unanswered="HTTP 500")}
     assert write(job, some, tmp_path / "out").groups == 2
     assert write(job, all_rephrased(job), tmp_path / "out").groups == 3
 
 
 def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -316,10 +318,10 @@ def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
 
 
 def test_a_image_that_leads_out_by_a_link_is_dropped(
-    tmp_path: Path, asker: Asker, sources: list[Source]
+    tmp_path: Path, asker: Asker, sources: list[SourceItem]
 ) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link.png").symlink_to(sources[0].image)
-    linked = Source("q", str(tmp_path / "in/link.png"), ("copper",), "What?", root=str(tmp_path / "in"))
+    linked = SourceItem("q", str(tmp_path / "in/link.png"), ("copper",), "What?", root=str(tmp_path / "in"))
     job = prepare([*sources, linked], asker)
     assert job.dropped == {"q": "leads out of the data folder"}

@@ -14,7 +14,7 @@ from PIL import Image
 
 from sightline.builders import style_network
 from sightline.builders.restyle import STYLES, Restyle, find_styles, refuse_clashes, resized
-from sightline.builders.sources import Source, folder_sources
+from sightline.builders.sources import SourceItem, folder_sources
 from sightline.builders.style_network import paint, read_weights, shapes
 from sightline.cli.main import main
 from sightline.errors import UserError
@@ -153,7 +153,7 @@ def test_scaled_down_images_have_no_more_pixels_than_allowed(size: tuple[int, in
 
 
 def test_a_source_with_a_question_is_asked_it(tmp_path: Path, places: Path) -> None:
-    source = Source("a", str(places / "inside_bus/a.png"), question="Where is this?")
+    source = SourceItem("a", str(places / "inside_bus/a.png"), question="Where is this?")
     (tmp_path / "images").mkdir()
     made = Restyle(find_styles(["grayscale"], tmp_path), (), PROMPT)(source, tmp_path)
     assert {line.prompt for line in made.lines} == {"Where is this?"}
@@ -274,7 +274,7 @@ def test_a_wrong_call_is_told_in_one_line_and_nothing_is_written(
 
 def test_ids_that_would_give_two_images_one_name_are_refused(places: Path) -> None:
     (one, *_) = folder_sources(places)
-    twins = [Source("a", one.image), Source("a@16", one.image)]
+    twins = [SourceItem("a", one.image), SourceItem("a@16", one.image)]
     refuse_clashes(twins, (), find_styles(["grayscale"], places))
     with pytest.raises(UserError, match="2 images would be called 'a@16_original'"):
         refuse_clashes(twins, (0, 16), find_styles(["grayscale"], places))

@@ -13,10 +13,10 @@ from msgspec import Struct
 from PIL import Image
 
 from sightline.builders.image_io import open_upright, save
-from sightline.builders.manifest import Manifest, read_manifest
+from sightline.builders.manifest import BuildManifest, read_manifest
 from sightline.builders.perturb import Perturb
-from sightline.builders.run import Made, build, image_name
-from sightline.builders.sources import Source, folder_sources
+from sightline.builders.run import SourceResult, build, image_name
+from sightline.builders.sources import SourceItem, folder_sources
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine, read_groups
 from sightline.formats.journal import JOURNAL
@@ -52,32 +52,32 @@ class Copies(Struct, frozen=True):
     """Copies each image; `called` hears of every source, and `trouble` may raise at one."""
 
     called: Called
-    trouble: Callable[[Source], None] = lambda source: None
+    trouble: Callable[[SourceItem], None] = lambda source: None
 
-    def __call__(self, source: Source, out: Path) -> Made:
+    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
         self.called.append(source.id)
         self.trouble(source)
         name = image_name(source, "copy", "png")
         save(open_upright(source.image), out / name, "png")
-        return Made((GroupLine(source.id, "copy", (name,), "What is it?"),))
+        return SourceResult((GroupLine(source.id, "copy", (name,), "What is it?"),))
 
 
-def copies(photos: Path, out: Path, trouble: Callable[[Source], None] = lambda source: None) -> Called:
+def copies(photos: Path, out: Path, trouble: Callable[[SourceItem], None] = lambda source: None) -> Called:
     """Build copies; returns the sources that were worked on."""
     called: Called = []
     build(folder_sources(photos), Copies(called, trouble), out, kind="copies", settings={"seed": 0})
     return called
 
 
-def stop_at(name: str, error: BaseException) -> Callable[[Source], None]:
-    def trouble(source: Source) -> None:
+def stop_at(name: str, error: BaseException) -> Callable[[SourceItem], None]:
+    def trouble(source: SourceItem) -> None:
         if source.id == name:
             raise error
 
     return trouble
 
 
-def perturb(photos: Path, out: Path, processes: int) -> Manifest:
+def perturb(photos: Path, out: Path, processes: int) -> BuildManifest:
     sources = folder_sources(photos)
     settings = {"seed": 0}
     return build(
@@ -174,7 +174,7 @@ def test_what_processes_leave_half_written_at_an_early_end_is_removed(
 ) -> None:
     half = tmp_path / "out" / "images" / ".p5_copy.png.1.ab.tmp"
 
-    def trouble(source: Source) -> None:
+    def trouble(source: SourceItem) -> None:
         if source.id == "p3":
             # As another process does that is ended because this one failed.
             half.write_bytes(b"half")
@@ -267,7 +267,7 @@ def test_a_forced_build_that_is_killed_before_it_made_anything_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sightline.builders.folder.sweep", kill)
+        patch.setattr("sightline.builders.built_folder.sweep", kill)
         with pytest.raises(KeyboardInterrupt):
             build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
     build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
@@ -316,7 +316,7 @@ def test_a_bad_image_is_dropped_with_its_reason(photos: Path, tmp_path: Path) ->
 
 
 def test_a_image_that_is_not_there_is_dropped(photos: Path, tmp_path: Path) -> None:
-    sources = [*folder_sources(photos), Source("gone", str(photos / "gone.png"))]
+    sources = [*folder_sources(photos), SourceItem("gone", str(photos / "gone.png"))]
     manifest = build(sources, Copies([]), tmp_path / "out", kind="copies", settings={})
     assert manifest.dropped == {"gone": "no such image"}
 

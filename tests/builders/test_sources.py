@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.builders.source_ids import ids_of
-from sightline.builders.sources import Source, decoded, folder_sources, image_sources
+from sightline.builders.sources import SourceItem, decoded, folder_sources, image_sources
 from sightline.errors import UserError
 
 
@@ -22,7 +22,7 @@ def touch(folder: Path, *names: str) -> Path:
     return folder
 
 
-def summary(sources: list[Source]) -> list[tuple[str, tuple[str, ...]]]:
+def summary(sources: list[SourceItem]) -> list[tuple[str, tuple[str, ...]]]:
     return [(source.id, source.references) for source in sources]
 
 
@@ -132,8 +132,8 @@ def test_a_table_gives_images_questions_and_answers(tmp_path: Path, name: str) -
     (tmp_path / name).write_text(RECORDS[name])
     root = tmp_path / "photos"
     assert image_sources(tmp_path / name, root) == [
-        Source("a", str(root / "a.jpg"), ("cat",), "What?", root=str(root)),
-        Source("b", str(root / "b.jpg"), root=str(root)),
+        SourceItem("a", str(root / "a.jpg"), ("cat",), "What?", root=str(root)),
+        SourceItem("b", str(root / "b.jpg"), root=str(root)),
     ]
 
 

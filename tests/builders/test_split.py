@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sightline.builders.split import split_table, write_split
-from sightline.builders.stratified import proportional
+from sightline.builders.stratified_sampling import proportional
 from sightline.cli.main import main
 from sightline.errors import UserError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sightline.builders.mark_lists import Mark, Rule
-from sightline.builders.verify import Verified, read_lines, share_right, verify
+from sightline.builders.review_lists import AcceptanceRule, Mark
+from sightline.builders.verify import ReviewedLine, read_lines, share_right, verify
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.metrics.statistics import wilson
@@ -164,13 +164,13 @@ def test_who_wrote_the_lines_may_be_kept_from_marking_them(table: Path, capsys: 
 
 def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> None:
     lines = read_lines([table])
-    found = [Verified(line, (Mark(True, "a"),), place != 3) for place, line in enumerate(lines[1:])]
-    metric = share_right([*found, Verified(lines[0], (), None)])
+    found = [ReviewedLine(line, (Mark(True, "a"),), place != 3) for place, line in enumerate(lines[1:])]
+    metric = share_right([*found, ReviewedLine(lines[0], (), None)])
     assert (metric.value, metric.n, metric.clusters) == (75.0, 4, 4)
     assert (metric.low, metric.high) == pytest.approx([100 * bound for bound in wilson(3, 4)])
     assert metric.published is not None
     assert [(one.value, one.comparable) for one in metric.published] == [(96.0, False)]
-    nothing = share_right([Verified(lines[0], (), None)])
+    nothing = share_right([ReviewedLine(lines[0], (), None)])
     assert (nothing.value, nothing.n) == (None, 0)
     assert nothing.reason
 
@@ -181,7 +181,7 @@ def test_beside_other_data_than_contextuals_stands_no_figure_of_its_paper(
     monkeypatch.chdir(tmp_path)
     table = put(Path("questions.csv"), [{"id": "1", "question": "What does it mean?", "answer": "A"}])
     (line,) = read_lines([table])
-    assert share_right([Verified(line, (Mark(True, "a"),), True)]).published is None
+    assert share_right([ReviewedLine(line, (Mark(True, "a"),), True)]).published is None
     assert run(table, "--write", "list.csv") == 0
     lines = [{**rows("list.csv")[0], "mark": "right", "by": "anna"}]
     assert run(table, "--human", put(Path("anna.csv"), lines), "--out", "out") == 0
@@ -261,7 +261,7 @@ def test_more_marks_than_the_rule_knows_are_told(table: Path) -> None:
     lines = read_lines([table])
     marks = {lines[0].key: [Mark(True, str(number)) for number in range(6)]}
     with pytest.raises(UserError, match="has too many marks"):
-        verify(lines, marks, Rule(4, 5))
+        verify(lines, marks, AcceptanceRule(4, 5))
 
 
 def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path, tmp_path: Path) -> None:

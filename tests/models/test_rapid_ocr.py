@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sightline.builders.image_index import look_at
+from sightline.builders.image_index import check_images
 from sightline.builders.read import images_at, read_all
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -131,7 +131,7 @@ def test_strips_and_dots_are_read_without_ado(tmp_path: Path, size: tuple[int, i
 def test_two_processes_read_the_same_and_a_second_pass_reads_nothing(
     images: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gallery = look_at(images_at([images]))
+    gallery = check_images(images_at([images]))
     reader = RapidOcr(threads=1)
     both = read_all(gallery, reader, store, processes=2)
     alone = Store.open(f"{store.name}.other")
@@ -164,7 +164,7 @@ def test_an_engine_that_cannot_be_loaded_is_one_message(
 
     monkeypatch.setattr(rapidocr, "RapidOCR", broken)
     with pytest.raises(UserError, match=r"cannot be loaded: undefined symbol.*; expected pip install"):
-        read_all(look_at(images_at([images])), RapidOcr(threads=61), store)
+        read_all(check_images(images_at([images])), RapidOcr(threads=61), store)
 
 
 @installed
@@ -181,7 +181,7 @@ def test_an_engine_that_reads_nothing_is_one_message_and_a_image_that_it_cannot_
         return Found()
 
     monkeypatch.setattr(rapid_ocr, "_engine", lambda *_: engine)
-    gallery, reader = look_at(images_at([images])), RapidOcr()
+    gallery, reader = check_images(images_at([images])), RapidOcr()
     if whole:
         with pytest.raises(UserError, match="reads no image: onnxruntime: no such operator"):
             read_all(gallery, reader, store)

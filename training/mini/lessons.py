@@ -12,7 +12,7 @@ from PIL import Image
 
 from sightline.benchmarks.codis import benchmark as codis
 from sightline.benchmarks.iibench import benchmark as iibench
-from sightline.builders.mask import MASKINGS, Pixels, hidden_pixels, paint
+from sightline.builders.mask import MASKINGS, PixelBox, hidden_pixels, paint
 from sightline.builders.scenes import rooms, states
 from sightline.builders.scenes.boards import BOARDS, Board
 from sightline.builders.scenes.draw import draw
@@ -157,7 +157,7 @@ def masked(image: Image.Image, made: Room, random: Random) -> Image.Image:
     ]
     left, top, right, bottom = (min(max(edge, 0), side) for edge in box)
     masking = random.choice(MASKINGS)
-    hidden = hidden_pixels(Pixels(left, top, right, bottom), side, side, masking)
+    hidden = hidden_pixels(PixelBox(left, top, right, bottom), side, side, masking)
     return paint(image, hidden, masking.colour)
 
 

@@ -20,18 +20,18 @@ from msgspec import Struct, structs
 import sightline
 from sightline.benchmarks.contextual.folder import IMAGE
 from sightline.benchmarks.iibench.data import LABELS, Meta, Question, Record
-from sightline.builders.annotation_form import FILLED, Cells, Line
-from sightline.builders.folder import (
+from sightline.builders.annotation_form import FILLED, Cells, FormLine
+from sightline.builders.built_folder import (
     IMAGES,
-    Build,
+    BuildIdentity,
     begin,
     copy_images,
     finish,
     held,
     nothing_left,
 )
-from sightline.builders.image_index import Gallery
-from sightline.builders.manifest import Manifest, fingerprint
+from sightline.builders.image_index import CheckedImages
+from sightline.builders.manifest import BuildManifest, fingerprint
 from sightline.builders.source_ids import ids_of
 from sightline.formats.digests import digest_of
 from sightline.formats.files import write_atomically
@@ -49,14 +49,14 @@ ALONE = "no image has two annotators"
 Values = tuple[str, ...]
 
 
-class Annotated(Struct, frozen=True):
+class AnnotatedImage(Struct, frozen=True):
     """An image and the lines about it, by person in the order of the forms."""
 
     image: str
-    by_human: Mapping[str, tuple[Line, ...]]
+    by_human: Mapping[str, tuple[FormLine, ...]]
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[FormLine, ...]:
         """Those of the first person."""
         return next(iter(self.by_human.values()))
 
@@ -91,18 +91,20 @@ class Annotated(Struct, frozen=True):
         return [{**line.cells, **labels, "answer": line.answer} for line in self.lines]
 
 
-def annotated(lines: Iterable[Line]) -> list[Annotated]:
+def annotated(lines: Iterable[FormLine]) -> list[AnnotatedImage]:
     """Lines without a fault by the image that they are about, in their order."""
-    found: dict[str, dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[str, list[FormLine]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         found[line.image][line.by].append(line)
     return [
-        Annotated(image, {human: tuple(own) for human, own in by_human.items()})
+        AnnotatedImage(image, {human: tuple(own) for human, own in by_human.items()})
         for image, by_human in found.items()
     ]
 
 
-def still_open(form: Mapping[str, Sequence[Cells]], found: Iterable[Annotated]) -> dict[str, Sequence[Cells]]:
+def still_open(
+    form: Mapping[str, Sequence[Cells]], found: Iterable[AnnotatedImage]
+) -> dict[str, Sequence[Cells]]:
     """The part of a folder's form that is left: images that nobody annotated, and those with an open label,
     as the first person left them, that label empty."""
     done = {one.image: one for one in found}
@@ -113,7 +115,7 @@ def still_open(form: Mapping[str, Sequence[Cells]], found: Iterable[Annotated]) 
     }
 
 
-def agreement(found: Sequence[Annotated], *, seed: int = 0) -> list[MetricValue]:
+def agreement(found: Sequence[AnnotatedImage], *, seed: int = 0) -> list[MetricValue]:
     """How far annotators agree on each label, with intervals over images: `agreement`, the share of pairs
     of them who say the same of an image, in percent; `alpha`, Krippendorff's, 1 where all agree and 0 where
     they do as by chance. Who gives a label several values says the same as who gives it all of these, and no
@@ -153,7 +155,7 @@ def places(images: Collection[str]) -> dict[str, str]:
     return {image: image if below else f"{IMAGES}/{image}" for image in images}
 
 
-def records(found: Sequence[Annotated], placed: Mapping[str, str], split: str) -> list[Record]:
+def records(found: Sequence[AnnotatedImage], placed: Mapping[str, str], split: str) -> list[Record]:
     """II-Bench's records of images without an open label, by where these are `placed`; questions are named
     after their image."""
     names = [Path(one.image).name for one in found for _ in one.lines]
@@ -168,7 +170,7 @@ def records(found: Sequence[Annotated], placed: Mapping[str, str], split: str) -
     ]
 
 
-def report(found: Sequence[Annotated], images: int, *, seed: int = 0) -> dict[str, Any]:
+def report(found: Sequence[AnnotatedImage], images: int, *, seed: int = 0) -> dict[str, Any]:
     """The whole of annotation.json: the counts (`images`: of the folder), the agreement, what each said of
     every image, and whose texts about it are not used."""
     return {
@@ -190,7 +192,7 @@ def report(found: Sequence[Annotated], images: int, *, seed: int = 0) -> dict[st
     }
 
 
-def build_of(gallery: Gallery, split: str) -> Build:
+def build_of(gallery: CheckedImages, split: str) -> BuildIdentity:
     """What a folder must have been built from to be built on; annotations that come later join it."""
     images = fingerprint({name: file.digest for name, file in gallery.files.items()})
     header = {
@@ -198,18 +200,18 @@ def build_of(gallery: Gallery, split: str) -> Build:
         "settings": {"split": split, "images": images},
         "versions": {"sightline": sightline.__version__},
     }
-    return Build(header, fingerprint(header))
+    return BuildIdentity(header, fingerprint(header))
 
 
 def write(
-    found: Sequence[Annotated],
-    gallery: Gallery,
+    found: Sequence[AnnotatedImage],
+    gallery: CheckedImages,
     split: str,
     out: Path,
     *,
     seed: int = 0,
     force: bool = False,
-) -> Manifest:
+) -> BuildManifest:
     """Write SPLIT.json in II-Bench's layout, the same questions as questions.csv for `build verify`, the
     images of both, annotation.json and, last, manifest.json. Open images are left out.
 
@@ -239,7 +241,7 @@ def write(
         images = copy_images({placed[one.image]: gallery.files[one.image] for one in settled}, out)
         for name, content in files.items():
             write_atomically(out / name, [content])
-        manifest = Manifest(
+        manifest = BuildManifest(
             **build.header,
             groups=len(made),
             probes=sum(len(record.questions) for record in made),
@@ -257,12 +259,12 @@ def _json(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-def _question(line: Line, name: str) -> Question:
+def _question(line: FormLine, name: str) -> Question:
     right = line.options[LETTERS.index(line.answer)]
     return Question(name, line.cells["question"], line.options, line.answer, right)
 
 
-def _meta(one: Annotated, split: str) -> Meta:
+def _meta(one: AnnotatedImage, split: str) -> Meta:
     values = {label: one.decided(label) or () for label in LABELS}
     types = values["image_type"]
     return Meta(
@@ -276,7 +278,7 @@ def _meta(one: Annotated, split: str) -> Meta:
     )
 
 
-def _table(found: Iterable[Annotated], placed: Mapping[str, str]) -> bytes:
+def _table(found: Iterable[AnnotatedImage], placed: Mapping[str, str]) -> bytes:
     rows = (
         [line.by, placed[one.image], *(cells[column] for column in FILLED)]
         for one in found

@@ -18,7 +18,7 @@ from sightline.benchmarks.contextual.folder import IMAGE
 from sightline.benchmarks.iibench.data import LABELS, VALUES, Record
 from sightline.benchmarks.records import read_records
 from sightline.builders.manifest import fingerprint
-from sightline.builders.mark_lists import Humans
+from sightline.builders.review_lists import AnnotatorNames
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
@@ -38,7 +38,7 @@ Cells = Mapping[str, str]
 """What stands in the columns of FILLED."""
 
 
-class Line(Struct, frozen=True):
+class FormLine(Struct, frozen=True):
     """A line that somebody filled in: the image that it is about (a path in the folder), who wrote it, its
     cells, and where it stands: a file, and a line such as 'line 3'."""
 
@@ -99,15 +99,15 @@ def write_form(path: Path, folder: Path, form: Mapping[str, Sequence[Cells]]) ->
     write_atomically(path, [csv_bytes([header, *([*map(harmless, row)] for row in rows)])])
 
 
-def read_forms(paths: Sequence[Path]) -> list[Line]:
+def read_forms(paths: Sequence[Path]) -> list[FormLine]:
     """The lines that people filled in, in the order of the forms; one that is empty is none, nor is one that
     is as it was written and without a name in `by`. One that was given twice counts once.
 
     Whoever left `by` empty is named as the file; case and blanks make no other name. UserError where a form
     lacks a column, or two such forms have one name.
     """
-    lines: dict[tuple[object, ...], Line] = {}
-    humans = Humans()
+    lines: dict[tuple[object, ...], FormLine] = {}
+    humans = AnnotatorNames()
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in (IMAGE, *FILLED):
@@ -119,15 +119,15 @@ def read_forms(paths: Sequence[Path]) -> list[Line]:
             left_as_it_was = row.get(WRITTEN) == _digest(cells) and not row.get("by", "").strip()
             if left_as_it_was or not any(cell.strip() for cell in cells.values()):
                 continue
-            line = Line(plain(row[IMAGE]), humans.whose(row, path, where), cells, path, where)
+            line = FormLine(plain(row[IMAGE]), humans.whose(row, path, where), cells, path, where)
             lines.setdefault((line.image, line.by, *cells.values()), line)
     return list(lines.values())
 
 
-def faults(lines: Sequence[Line], images: Collection[str]) -> list[UserError]:
+def faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
     """What is wrong with lines about these images: an error each, with file, line, field and what to do."""
     found = [fault for line in lines for fault in _faults(line, images)]
-    by_human: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    by_human: dict[tuple[str, str], list[FormLine]] = defaultdict(list)
     for line in lines:
         by_human[line.image, line.by].append(line)
     for first, *others in by_human.values():
@@ -166,7 +166,7 @@ def _joined(values: str | tuple[str, ...]) -> str:
     return values if isinstance(values, str) else ", ".join(values)
 
 
-def _faults(line: Line, images: Collection[str]) -> Iterator[UserError]:
+def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
     if line.image not in images:
         yield _fault(line, IMAGE, "is no image of the folder that can be shown", line.image, "its path there")
     for label in LABELS:
@@ -186,7 +186,7 @@ def _faults(line: Line, images: Collection[str]) -> Iterator[UserError]:
         )
 
 
-def _label_faults(line: Line, label: str) -> Iterator[UserError]:
+def _label_faults(line: FormLine, label: str) -> Iterator[UserError]:
     several, known, said = label in SEVERAL, VALUES[label], line.values(label)
     expected = f"{'one or more' if several else 'one'} of: {', '.join(known)}"
     if not said:
@@ -198,7 +198,7 @@ def _label_faults(line: Line, label: str) -> Iterator[UserError]:
         yield _fault(line, label, "has more than one value", line.cells[label], expected)
 
 
-def _differences(first: Line, other: Line) -> Iterator[UserError]:
+def _differences(first: FormLine, other: FormLine) -> Iterator[UserError]:
     """Where a person's lines about one image say different things of it."""
     for column in OF_IMAGE:
         one, two = (
@@ -215,7 +215,7 @@ def _differences(first: Line, other: Line) -> Iterator[UserError]:
 
 
 def _fault(
-    line: Line, column: str, message: str, found: str | None = None, expected: str | None = None
+    line: FormLine, column: str, message: str, found: str | None = None, expected: str | None = None
 ) -> UserError:
     return UserError(
         message,

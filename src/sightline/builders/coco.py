@@ -32,7 +32,7 @@ class BadObject(Exception):  # noqa: N818 - it names the thing, as BadImage does
     """An annotated object that cannot be worked on; its text says why."""
 
 
-class Photo(Struct, frozen=True):
+class CocoImage(Struct, frozen=True):
     """An entry of `images`: sizes in pixels, `file_name` relative to the folder of images."""
 
     id: Number
@@ -46,7 +46,7 @@ class Photo(Struct, frozen=True):
         return f"{self.id:012}"
 
 
-class Annotation(Struct, frozen=True):
+class CocoAnnotation(Struct, frozen=True):
     """An entry of `annotations`: one object, or a crowd of them.
 
     `bbox` is left, top, width and height in pixels, fractions allowed; `area` is that of the segmentation
@@ -70,21 +70,21 @@ class Annotation(Struct, frozen=True):
             raise BadObject(f"its segmentation cannot be read: {error}") from None
 
 
-class Category(Struct, frozen=True):
+class CocoCategory(Struct, frozen=True):
     """An entry of `categories`."""
 
     id: int
     name: Annotated[str, Meta(min_length=1)]
 
 
-class Instances(Struct, frozen=True):
+class CocoInstances(Struct, frozen=True):
     """An instances file: its images by id, the annotations of each, the categories' names by id."""
 
-    photos: Mapping[int, Photo]
-    objects: Mapping[int, Sequence[Annotation]]
+    photos: Mapping[int, CocoImage]
+    objects: Mapping[int, Sequence[CocoAnnotation]]
     categories: Mapping[int, str]
 
-    def eligible(self, photo: Photo) -> list[Annotation]:
+    def eligible(self, photo: CocoImage) -> list[CocoAnnotation]:
         """The objects of an image that may be masked, in the order of their ids.
 
         Objects, not crowds, whose `area` is a tenth to a quarter of the image's.
@@ -98,13 +98,13 @@ class Instances(Struct, frozen=True):
         return sorted(chosen, key=lambda one: one.id)
 
 
-class _File(Struct, frozen=True):
-    images: list[Photo]
-    annotations: list[Annotation]
-    categories: list[Category]
+class _InstancesFile(Struct, frozen=True):
+    images: list[CocoImage]
+    annotations: list[CocoAnnotation]
+    categories: list[CocoCategory]
 
 
-def read_instances(path: Path) -> Instances:
+def read_instances(path: Path) -> CocoInstances:
     """The instances of a file in COCO's format.
 
     UserError that names file, record and field: no JSON, a part or a field that is missing or of the wrong
@@ -113,7 +113,7 @@ def read_instances(path: Path) -> Instances:
     """
     content = read_bytes(path)
     try:
-        whole = msgspec.json.decode(content, type=_File)
+        whole = msgspec.json.decode(content, type=_InstancesFile)
     except msgspec.ValidationError as error:
         raise _invalid(error, content, path) from None
     except ValueError:
@@ -127,14 +127,14 @@ def read_instances(path: Path) -> Instances:
     _refuse_doubles((one.id for one in whole.categories), "categories", path)
     for photo in whole.images:
         confined(photo.file_name, path, f"image {photo.id}", "file_name")
-    objects: dict[int, list[Annotation]] = {}
+    objects: dict[int, list[CocoAnnotation]] = {}
     for one in whole.annotations:
         if one.image_id not in photos:
             raise _dangling(one, "image_id", one.image_id, "images", path)
         if one.category_id not in names:
             raise _dangling(one, "category_id", one.category_id, "categories", path)
         objects.setdefault(one.image_id, []).append(one)
-    return Instances(photos, objects, names)
+    return CocoInstances(photos, objects, names)
 
 
 def pixels(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
@@ -220,7 +220,7 @@ def _unpacked(text: str) -> list[int]:
     return runs
 
 
-def _dangling(one: Annotation, field: str, value: int, part: str, path: Path) -> UserError:
+def _dangling(one: CocoAnnotation, field: str, value: int, part: str, path: Path) -> UserError:
     return UserError(
         f"is not among the {part}",
         file=path,

@@ -15,14 +15,22 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 import sightline
-from sightline.builders.folder import IMAGES, Build, begin, copy_images, finish, held, nothing_left
-from sightline.builders.funnel import Fate, Funnel, funnel_of, report
-from sightline.builders.image_index import Gallery
+from sightline.builders.built_folder import (
+    IMAGES,
+    BuildIdentity,
+    begin,
+    copy_images,
+    finish,
+    held,
+    nothing_left,
+)
+from sightline.builders.curation_funnel import Funnel, ImageStatus, funnel_of, report
+from sightline.builders.image_index import CheckedImages
 from sightline.builders.image_io import ENDINGS
-from sightline.builders.manifest import Manifest, fingerprint
-from sightline.builders.mark_lists import Mark, Rule, Wording
+from sightline.builders.manifest import BuildManifest, fingerprint
 from sightline.builders.near_duplicates import BITS, DISTANCE, copies, hashes, image_hash
 from sightline.builders.read import read_all
+from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords
 from sightline.builders.source_ids import ids_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -33,7 +41,7 @@ from sightline.models.ocr import Reader, Word
 
 KIND = "curate"
 REPORT = "curation.json"
-KEEP = Wording("keep", "drop")
+KEEP = MarkWords("keep", "drop")
 
 WHOLE, LARGE, FEW = 0.5, 0.1, 2
 """A box is no writing that covers more of an image than WHOLE, or than LARGE with FEW characters at most.
@@ -41,10 +49,10 @@ WHOLE, LARGE, FEW = 0.5, 0.1, 2
 OCR takes images without writing for one large sign: in 45 of the 1,217 images of II-Bench that are no
 copies RapidOCR 3.10 found a box over more than half of the image, two of them with words there."""
 
-Dropped = Iterator[tuple[str, Fate]]
+Dropped = Iterator[tuple[str, ImageStatus]]
 
 
-class Curation(Struct, frozen=True):
+class CurationOptions(Struct, frozen=True):
     """What is kept: in how many bits of 256 two images may differ to be taken for one, which share of its
     area text may cover (0-1), how many images with the most words. None leaves a step out.
 
@@ -72,8 +80,8 @@ class Curation(Struct, frozen=True):
 
 
 def curate(
-    gallery: Gallery,
-    how: Curation,
+    gallery: CheckedImages,
+    how: CurationOptions,
     store: Store,
     *,
     reader: Reader | None = None,
@@ -148,7 +156,7 @@ def count_words(words: Iterable[Word]) -> int:
     return sum(len(word.text.split()) for word in words)
 
 
-def write(funnel: Funnel, out: Path, *, force: bool = False) -> Manifest:
+def write(funnel: Funnel, out: Path, *, force: bool = False) -> BuildManifest:
     """Write the images that are left into images/, curation.json and, last, manifest.json.
 
     The same bytes for the same images and settings. Raises UserError, with nothing written, where none is
@@ -157,17 +165,19 @@ def write(funnel: Funnel, out: Path, *, force: bool = False) -> Manifest:
     """
     if not funnel.kept:
         raise nothing_left(funnel.dropped, "images")
-    ids = dict(zip(funnel.fates, ids_of(list(funnel.fates)), strict=True))
+    ids = dict(zip(funnel.statuses, ids_of(list(funnel.statuses)), strict=True))
     copied = {f"{IMAGES}/{ids[name]}{ENDINGS[file.format][0]}": file for name, file in funnel.kept.items()}
     versions = {"sightline": sightline.__version__, "imagehash": image_hash().__version__}
     header = {"kind": KIND, "settings": funnel.settings, "versions": versions}
-    build = Build(header, fingerprint([header, {name: asdict(fate) for name, fate in funnel.fates.items()}]))
+    build = BuildIdentity(
+        header, fingerprint([header, {name: asdict(fate) for name, fate in funnel.statuses.items()}])
+    )
     with held(out, build, force=force) as journal:
         begin(out, build, journal)
         images = copy_images(copied, out)
         told = msgspec.json.format(msgspec.json.encode(report(funnel)), indent=1)
         write_atomically(out / REPORT, [told, b"\n"])
-        manifest = Manifest(
+        manifest = BuildManifest(
             **build.header,
             groups=0,
             probes=0,
@@ -186,14 +196,14 @@ def _exact(funnel: Funnel) -> Dropped:
     for name, file in funnel.kept.items():
         like = first.setdefault(file.digest, name)
         if like != name:
-            yield name, Fate(why=f"the same file as {like}", like=like)
+            yield name, ImageStatus(why=f"the same file as {like}", like=like)
 
 
 def _undecoded(funnel: Funnel, hashed: Mapping[str, bytes | BadImage]) -> Dropped:
     for name, file in funnel.kept.items():
         found = hashed[file.digest]
         if isinstance(found, BadImage):
-            yield name, Fate(why=str(found).removeprefix(f"{file.path}: "))
+            yield name, ImageStatus(why=str(found).removeprefix(f"{file.path}: "))
 
 
 def _alike(funnel: Funnel, hashed: Mapping[str, bytes | BadImage], distance: int) -> Dropped:
@@ -202,15 +212,15 @@ def _alike(funnel: Funnel, hashed: Mapping[str, bytes | BadImage], distance: int
     found = copies({name: one for name, one in known if isinstance(one, bytes)}, distance)
     for name, copy in found.items():
         why = f"looks like {copy.of} ({copy.distance} of {BITS} bits differ)"
-        yield name, Fate(why=why, like=copy.of, distance=copy.distance)
+        yield name, ImageStatus(why=why, like=copy.of, distance=copy.distance)
 
 
 def _read(funnel: Funnel, reader: Reader, store: Store, processes: int, show_progress: bool) -> Funnel:
     """The funnel with what was read in each image, without those that cannot be read."""
-    left = Gallery(funnel.kept, {})
+    left = CheckedImages(funnel.kept, {})
     read = read_all(left, reader, store, processes=processes, show_progress=show_progress)
 
-    def known(name: str, fate: Fate) -> Fate:
+    def known(name: str, fate: ImageStatus) -> ImageStatus:
         words, file = read[name], left.files[name]
         if isinstance(words, BadImage):
             return fate
@@ -220,30 +230,31 @@ def _read(funnel: Funnel, reader: Reader, store: Store, processes: int, show_pro
 
     reasons = {name: str(words) for name, words in read.items() if isinstance(words, BadImage)}
     unreadable = (
-        (name, Fate(why=why.removeprefix(f"{left.files[name].path}: "))) for name, why in reasons.items()
+        (name, ImageStatus(why=why.removeprefix(f"{left.files[name].path}: ")))
+        for name, why in reasons.items()
     )
     return funnel.having(known).after("unreadable", unreadable)
 
 
 def _too_much_text(funnel: Funnel, most: float) -> Dropped:
     for name in funnel.kept:
-        share = funnel.fates[name].text or 0.0
+        share = funnel.statuses[name].text or 0.0
         if share > most:
-            yield name, Fate(why=f"text covers {100 * share:.1f} % of it, more than {100 * most:g} %")
+            yield name, ImageStatus(why=f"text covers {100 * share:.1f} % of it, more than {100 * most:g} %")
 
 
 def _few_words(funnel: Funnel, top: int) -> Dropped:
-    ranked = sorted(funnel.kept, key=lambda name: -(funnel.fates[name].words or 0))
+    ranked = sorted(funnel.kept, key=lambda name: -(funnel.statuses[name].words or 0))
     for place, name in enumerate(ranked[top:], top + 1):
-        yield name, Fate(why=f"number {place:,} by words, with {funnel.fates[name].words or 0:,}")
+        yield name, ImageStatus(why=f"number {place:,} by words, with {funnel.statuses[name].words or 0:,}")
 
 
 def _unwanted(funnel: Funnel, marks: Mapping[str, Sequence[Mark]]) -> Dropped:
     for name, file in funnel.kept.items():
         given = marks.get(file.digest, ())
-        wanted = Rule().decide(given)
+        wanted = AcceptanceRule().decide(given)
         if wanted is None:
-            yield name, Fate(why="as many keep it as drop it" if given else "nobody has marked it")
+            yield name, ImageStatus(why="as many keep it as drop it" if given else "nobody has marked it")
         elif not wanted:
             remarks = "; ".join(mark.remark for mark in given if mark.remark and not mark.yes)
-            yield name, Fate(why=f"people drop it{': ' * bool(remarks)}{remarks}")
+            yield name, ImageStatus(why=f"people drop it{': ' * bool(remarks)}{remarks}")

@@ -45,7 +45,7 @@ WINDOW = 1024
 _PUBLISHED = {"rephrase": (92.0, "100 rephrasings"), "restyle": (86.0, "100 restyled images")}
 
 
-class Pair(Struct, frozen=True):
+class VariantPair(Struct, frozen=True):
     """An original and one of its variants: what differs between them, texts or images (paths on disk).
 
     `targets` are the addresses of the two: digests of group, variant and content, so that a verdict on a pair
@@ -61,7 +61,7 @@ class Pair(Struct, frozen=True):
     cluster: str
 
 
-class Report(Struct, frozen=True):
+class EquivalenceReport(Struct, frozen=True):
     """What was found: a value a measure, null with its reason where it was not asked for or does not apply.
 
     The judge and the similarity looked at `pairs` of the `pairs_built`, people at those that they were given.
@@ -80,7 +80,7 @@ class Report(Struct, frozen=True):
     unanswered: int = 0
 
 
-class Measure(Struct, frozen=True):
+class EquivalenceMeasure(Struct, frozen=True):
     """One way to tell: its values, its remarks, the pairs that it found different, the calls that failed."""
 
     metrics: list[MetricValue]
@@ -89,7 +89,7 @@ class Measure(Struct, frozen=True):
     unanswered: int = 0
 
 
-def read_pairs(folder: Path) -> list[Pair]:
+def read_pairs(folder: Path) -> list[VariantPair]:
     """Every pair of original and variant in a builder's folder, in its order.
 
     UserError where it holds no groups file, a group without its original, or variants that differ from it in
@@ -98,7 +98,7 @@ def read_pairs(folder: Path) -> list[Pair]:
     path = folder / "groups.jsonl"
     if not path.is_file():
         raise UserError("holds no groups.jsonl", file=folder, expected="a folder of `sightline build`")
-    pairs: list[Pair] = []
+    pairs: list[VariantPair] = []
     digests: dict[str, str] = {}
     for name, lines in by_group(read_groups(path)).items():
         original = next((line for line in lines if line.variant == ORIGINAL), None)
@@ -111,7 +111,7 @@ def read_pairs(folder: Path) -> list[Pair]:
     return pairs
 
 
-def draw_pairs(pairs: Sequence[Pair], count: int, seed: int) -> list[Pair]:
+def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[VariantPair]:
     """At most `count` pairs drawn by `seed`, one a group; their order stays."""
     by_name: dict[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
@@ -121,7 +121,7 @@ def draw_pairs(pairs: Sequence[Pair], count: int, seed: int) -> list[Pair]:
     return [pairs[place] for place in sorted(draw.choice(by_name[name]) for name in names)]
 
 
-def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
+def write_pairs(pairs: Iterable[VariantPair], path: Path) -> None:
     """Write pairs for people to fill in: lines of verdicts.jsonl, with what is compared beside them.
 
     `verdict` is 'unscored' until somebody puts 'right' (the same) or 'wrong' (different) there, and a name
@@ -139,7 +139,9 @@ def built(folder: Path) -> str:
     return read_manifest(folder).kind if (folder / MANIFEST).is_file() else ""
 
 
-def by_humans(pairs: Sequence[Pair], file: Path, *, kind: str = "", seed: int = 0) -> Measure:
+def by_humans(
+    pairs: Sequence[VariantPair], file: Path, *, kind: str = "", seed: int = 0
+) -> EquivalenceMeasure:
     """The share of pairs that people judged the same, beside the paper's where `kind` has one.
 
     Several people's verdicts on a pair count by their majority; a tie leaves the pair out, counted. Lines
@@ -174,18 +176,18 @@ def by_humans(pairs: Sequence[Pair], file: Path, *, kind: str = "", seed: int = 
         value, what = _PUBLISHED[kind]
         printed = PublishedValue("human", value, "3.2", note=f"forced choice on {what} of MM-R3's own data")
         metric = structs.replace(metric, published=[printed])
-    return Measure([metric], notes, _different(decided))
+    return EquivalenceMeasure([metric], notes, _different(decided))
 
 
 async def by_judge(
-    pairs: Sequence[Pair],
+    pairs: Sequence[VariantPair],
     asker: Asker,
     store: Store,
     judge: str,
     *,
     seed: int = 0,
     show_progress: bool = False,
-) -> Measure:
+) -> EquivalenceMeasure:
     """The share of pairs of questions that a chat model calls the same; images are not put to it.
 
     A reply that is neither 'same' nor 'different' leaves its pair out, as does a call that failed; both are
@@ -193,7 +195,9 @@ async def by_judge(
     """
     texts = [pair for pair in pairs if pair.kind == "text"]
     if not texts:
-        return Measure([_null(JUDGE, "the judge compares questions; these pairs differ in their images")])
+        return EquivalenceMeasure(
+            [_null(JUDGE, "the judge compares questions; these pairs differ in their images")]
+        )
     scorer = same_or_different(load("sightline")["equivalent"]["text"])
     cases = [Case(pair.targets, QUESTION, "", (pair.first, pair.second)) for pair in texts]
     requests = [asker.keyed(scorer.ask(case)) for case in cases]
@@ -212,12 +216,12 @@ async def by_judge(
         }
     )
     metric = _share(JUDGE, decided, seed, judge=judge, reason="the judge decided nothing")
-    return Measure([metric], notes, _different(decided), failed)
+    return EquivalenceMeasure([metric], notes, _different(decided), failed)
 
 
 def by_similarity(
-    pairs: Sequence[Pair], model: Embedder, *, seed: int = 0, show_progress: bool = False
-) -> Measure:
+    pairs: Sequence[VariantPair], model: Embedder, *, seed: int = 0, show_progress: bool = False
+) -> EquivalenceMeasure:
     """The mean sentence similarity of originals and rephrasings, and the share of pairs above THRESHOLD.
 
     In percent, as the paper prints similarities. Images have no sentence similarity.
@@ -225,7 +229,7 @@ def by_similarity(
     texts = [pair for pair in pairs if pair.kind == "text"]
     if not texts:
         reason = "sentence similarity compares texts; these pairs differ in their images"
-        return Measure([_null(SIMILARITY, reason), _null(SHARE, reason)])
+        return EquivalenceMeasure([_null(SIMILARITY, reason), _null(SHARE, reason)])
     cosines: list[float] = []
     with progress(f"embedding ({model.name})", len(texts), "texts", show_progress=show_progress) as advance:
         for first in range(0, len(texts), WINDOW):
@@ -238,14 +242,18 @@ def by_similarity(
         _mean(SIMILARITY, list(zip(texts, cosines, strict=True)), seed, shares=False),
         _share(SHARE, above, seed),
     ]
-    return Measure(metrics, [f"sentence similarity by {model.name}"], _different(above))
+    return EquivalenceMeasure(metrics, [f"sentence similarity by {model.name}"], _different(above))
 
 
 def report(
-    folder: Path, pairs: Sequence[Pair], looked_at: int, measures: Mapping[str, Measure], embedder: str | None
-) -> Report:
+    folder: Path,
+    pairs: Sequence[VariantPair],
+    looked_at: int,
+    measures: Mapping[str, EquivalenceMeasure],
+    embedder: str | None,
+) -> EquivalenceReport:
     """All measures of a folder in one report; `measures` are by name, in the order of the report."""
-    return Report(
+    return EquivalenceReport(
         str(folder),
         built(folder),
         len(pairs),
@@ -258,13 +266,13 @@ def report(
     )
 
 
-def not_asked(name: str, how: str) -> Measure:
+def not_asked(name: str, how: str) -> EquivalenceMeasure:
     """The place of a measure that was not asked for; `how` is what asks for it."""
     names = (SIMILARITY, SHARE) if name == SIMILARITY else (name,)
-    return Measure([_null(one, f"not asked for: {how}") for one in names])
+    return EquivalenceMeasure([_null(one, f"not asked for: {how}") for one in names])
 
 
-def _pair(original: GroupLine, line: GroupLine, folder: Path, digests: dict[str, str]) -> Pair:
+def _pair(original: GroupLine, line: GroupLine, folder: Path, digests: dict[str, str]) -> VariantPair:
     texts = (original.question or original.prompt, line.question or line.prompt)
     kind: Literal["text", "image"] = "text" if texts[0] != texts[1] else "image"
     if kind == "image" and original.images == line.images:
@@ -282,7 +290,7 @@ def _pair(original: GroupLine, line: GroupLine, folder: Path, digests: dict[str,
         for one, text in zip((original, line), texts, strict=True)
     )
     cluster = original.cluster or "".join(_digest(folder / image, digests) for image in original.images)
-    return Pair(
+    return VariantPair(
         (targets[0], targets[1]), line.group, line.variant, kind, *shown, cluster=cluster or line.group
     )
 
@@ -315,13 +323,13 @@ def _same(verdicts: Sequence[Verdict]) -> bool | None:
     return None if winner is None else winner == "right"
 
 
-def _share(name: str, decided: Sequence[tuple[Pair, bool]], seed: int, **more: Any) -> MetricValue:
+def _share(name: str, decided: Sequence[tuple[VariantPair, bool]], seed: int, **more: Any) -> MetricValue:
     return _mean(name, [(pair, float(same)) for pair, same in decided], seed, shares=True, **more)
 
 
 def _mean(
     name: str,
-    values: Sequence[tuple[Pair, float]],
+    values: Sequence[tuple[VariantPair, float]],
     seed: int,
     *,
     shares: bool,
@@ -339,7 +347,7 @@ def _null(name: str, reason: str) -> MetricValue:
     return MetricValue(name, "all", None, 0, 0, reason=reason)
 
 
-def _different(decided: Iterable[tuple[Pair, bool]]) -> list[tuple[str, str]]:
+def _different(decided: Iterable[tuple[VariantPair, bool]]) -> list[tuple[str, str]]:
     return [(pair.group, pair.variant) for pair, same in decided if not same]
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.codis import data as codis_data
 from sightline.benchmarks.iibench import data as iibench_data
-from sightline.builders.folder import GROUPS
+from sightline.builders.built_folder import GROUPS
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError
 from sightline.formats.digests import READERS
@@ -24,7 +24,7 @@ from sightline.types import ImageFile, ImageRef
 T = TypeVar("T")
 
 
-class Gallery(Struct, frozen=True):
+class CheckedImages(Struct, frozen=True):
     """Images that were looked at, by name, and those that cannot be shown, with why."""
 
     files: Mapping[str, ImageFile]
@@ -55,7 +55,7 @@ def images_in(data: Path) -> dict[str, ImageRef]:
     return _by_path(ImageRef(source.image, source.root) for source in folder_sources(data))
 
 
-def look_at(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> Gallery:
+def check_images(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> CheckedImages:
     """Look at every image; `show_progress` displays progress."""
     files: dict[str, ImageFile] = {}
     broken: dict[str, str] = {}
@@ -69,7 +69,7 @@ def look_at(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> G
             else:
                 files[name] = found
             advance(1)
-    return Gallery(files, broken)
+    return CheckedImages(files, broken)
 
 
 def _of_groups(file: Path) -> dict[str, ImageRef]:

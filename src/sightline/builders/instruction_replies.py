@@ -25,7 +25,7 @@ DECLINED = "the response declines to answer"
 """What may speak against a reply, in the words in which it is counted."""
 
 
-class Pair(Struct, frozen=True):
+class InstructionPair(Struct, frozen=True):
     """An instruction about an image, and the response to it, a line each."""
 
     instruction: str
@@ -40,19 +40,19 @@ class _Piece(Struct, frozen=True):
     last: bool
 
 
-def read(reply: str, *, cut: bool = False) -> tuple[Pair | None, str]:
+def read(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]:
     """The last pair of a reply and '', or None and the objection to it.
 
     `cut` says that the model was stopped by its token limit.
 
     >>> read("Good Instruction: Name the red shop.\\nResponse: Variety Store")
-    (Pair(instruction='Name the red shop.', response='Variety Store'), '')
+    (InstructionPair(instruction='Name the red shop.', response='Variety Store'), '')
     >>> read("Instruction: Count the boats if it rains.  Response: 3")
     (None, 'the instruction has a condition')
     """
     pieces = _pieces(reply)
     pairs = [
-        (Pair(asked.text, said.text), said.last)
+        (InstructionPair(asked.text, said.text), said.last)
         for asked, said in pairwise(pieces)
         if asked.label == "instruction" and said.label == "response" and words(asked.text) and said.text
     ]
@@ -63,7 +63,7 @@ def read(reply: str, *, cut: bool = False) -> tuple[Pair | None, str]:
     return (None, objection) if objection else (pair, "")
 
 
-def _objection(pair: Pair) -> str:
+def _objection(pair: InstructionPair) -> str:
     if _CONDITION.search(pair.instruction):
         return CONDITION
     if words(pair.instruction) in {words(example) for example in _examples()}:

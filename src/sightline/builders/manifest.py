@@ -19,7 +19,7 @@ from sightline.formats.journal import header_of
 MANIFEST = "manifest.json"
 
 
-class Apart(Struct, frozen=True):
+class ExcludedFolder(Struct, frozen=True):
     """Another builder's folder, whose images must not occur: its name, its manifest's SHA-256, how many."""
 
     folder: str
@@ -27,7 +27,7 @@ class Apart(Struct, frozen=True):
     images: int
 
 
-class Manifest(Struct, frozen=True):
+class BuildManifest(Struct, frozen=True):
     """What a builder's folder holds and how it came about: the whole of manifest.json.
 
     `sources` maps the id of each source that was used to the SHA-256 of its image, `made` each file's path
@@ -44,7 +44,7 @@ class Manifest(Struct, frozen=True):
     probes: int
     images: int
     fingerprint: str = ""
-    apart_from: tuple[Apart, ...] = ()
+    apart_from: tuple[ExcludedFolder, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     passed_over: Mapping[str, int] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -52,35 +52,35 @@ class Manifest(Struct, frozen=True):
     schema: int = 1
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> BuildManifest:
     """What a builder's folder says of itself; UserError where it is none, or is not finished."""
     path = folder / MANIFEST
     if not path.is_file():
         what = "is not finished" if header_of(folder) else "is no folder of `sightline build`"
         raise UserError(what, file=folder, expected=f"a folder with {MANIFEST}")
     try:
-        return msgspec.json.decode(read_bytes(path), type=Manifest)
+        return msgspec.json.decode(read_bytes(path), type=BuildManifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"is no manifest: {error}", file=path) from None
 
 
-def write_manifest(manifest: Manifest, folder: Path) -> None:
+def write_manifest(manifest: BuildManifest, folder: Path) -> None:
     """Write manifest.json; by it a folder counts as finished, so that it comes last."""
     write_atomically(folder / MANIFEST, [msgspec.json.format(msgspec.json.encode(manifest), indent=1), b"\n"])
 
 
-def held_against(folders: Sequence[Path]) -> tuple[tuple[Apart, ...], dict[str, str]]:
+def held_against(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], dict[str, str]]:
     """Other builders' folders as the manifest names them, and each image used there: SHA-256 -> folder.
 
     UserError where one is no finished folder of a builder.
     """
-    apart: list[Apart] = []
+    apart: list[ExcludedFolder] = []
     held: dict[str, str] = {}
     for folder in folders:
         images = set(read_manifest(folder).sources.values())
         name = folder.resolve().name
         held.update(dict.fromkeys(images, name))
-        apart.append(Apart(name, digest_of(folder / MANIFEST), len(images)))
+        apart.append(ExcludedFolder(name, digest_of(folder / MANIFEST), len(images)))
     return tuple(apart), held
 
 

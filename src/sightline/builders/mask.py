@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from sightline.builders.coco import LEAST, MOST, BadObject, Instances, Photo, coco_mask, pixels
+from sightline.builders.coco import LEAST, MOST, BadObject, CocoImage, CocoInstances, coco_mask, pixels
 from sightline.builders.image_io import Form, open_upright, save
-from sightline.builders.run import Made, image_name
-from sightline.builders.sources import Source
+from sightline.builders.run import SourceResult, image_name
+from sightline.builders.sources import SourceItem
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import load
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL.Image import Image
 
-    from sightline.builders.mask_assignment import Assignment
+    from sightline.builders.mask_assignment import MaskAssignment
 
 KIND = "mask"
 
@@ -64,7 +64,7 @@ MASKINGS = tuple(Masking(*parts) for parts in product(get_args(Colour), get_args
 """All 48 of them."""
 
 
-class Pixels(Struct, frozen=True):
+class PixelBox(Struct, frozen=True):
     """A rectangle of whole pixels: `right` and `bottom` are the first ones outside."""
 
     left: int
@@ -73,8 +73,8 @@ class Pixels(Struct, frozen=True):
     bottom: int
 
 
-class Task(Struct, frozen=True):
-    """What is to be done to an image: the record of a Source of this builder.
+class MaskTask(Struct, frozen=True):
+    """What is to be done to an image: the record of a SourceItem of this builder.
 
     `size` is (width, height) as the instances file has it, `share` the object's area over the image's,
     `outline` the object's segmentation or None. `reason` says why nothing can be done ('' where it can).
@@ -90,7 +90,7 @@ class Task(Struct, frozen=True):
 
 
 class Mask(Struct, frozen=True):
-    """The Work that paints: an unmasked image and three masked ones a source, in `form`.
+    """The GroupMaker that paints: an unmasked image and three masked ones a source, in `form`.
 
     Labels are category, colour, lines, shape and `covered`: the tenth into which the share of the object's
     pixels that are hidden falls ('40-50 %'; by its segmentation, and absent where it has none). `facts` hold
@@ -100,13 +100,13 @@ class Mask(Struct, frozen=True):
     prompt: str
     form: Form = "png"
 
-    def __call__(self, source: Source, out: Path) -> Made:
+    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
         """Mask the object of a source; one whose record or image does not allow it is dropped."""
-        task = msgspec.convert(source.record, Task)
+        task = msgspec.convert(source.record, MaskTask)
         try:
             image, box, object_ = _ready(source, task)
         except BadObject as error:
-            return Made(dropped=str(error))
+            return SourceResult(dropped=str(error))
         facts = {"annotation": task.annotation, "box": list(task.box), "object_of_image": task.share}
         lines = [self._line(source, ORIGINAL, image, {}, facts, out)]
         for variant, masking in zip(VARIANTS, task.maskings, strict=True):
@@ -118,11 +118,11 @@ class Mask(Struct, frozen=True):
             painted = {"painted": list(msgspec.structs.astuple(box)), **shares}
             masked = paint(image, hidden, masking.colour)
             lines.append(self._line(source, variant, masked, labels, {**facts, **painted}, out))
-        return Made(lines=tuple(lines))
+        return SourceResult(lines=tuple(lines))
 
     def _line(
         self,
-        source: Source,
+        source: SourceItem,
         variant: str,
         image: Image,
         labels: Mapping[str, str],
@@ -149,9 +149,9 @@ def prompt() -> str:
 
 
 def mask_sources(
-    instances: Instances, folder: Path, seed: int, assignment: Assignment | None = None
-) -> list[Source]:
-    """A Source for every image with an object that may be masked, by image id; its record is a Task.
+    instances: CocoInstances, folder: Path, seed: int, assignment: MaskAssignment | None = None
+) -> list[SourceItem]:
+    """A SourceItem for every image with an object that may be masked, by image id; its record is a MaskTask.
 
     Which object and which three distinct maskings is drawn by `seed` for each image alone. An `assignment`
     says both instead, for the images that both know: where several objects of its category may be masked,
@@ -167,7 +167,7 @@ def mask_sources(
     return [_source(photo, category, task, folder) for photo, (category, task) in tasks if task is not None]
 
 
-def passed_over(instances: Instances, sources: Sequence[Source]) -> dict[str, int]:
+def passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -> dict[str, int]:
     """How many images have no object that may be masked, and how many crowds would else be such objects."""
     crowds = sum(
         bool(one.iscrowd) and LEAST <= one.area / (photo.width * photo.height) <= MOST
@@ -177,16 +177,16 @@ def passed_over(instances: Instances, sources: Sequence[Source]) -> dict[str, in
     return {"images without an object that fits": len(instances.photos) - len(sources), "crowds": crowds}
 
 
-def whole_pixels(box: tuple[float, float, float, float], width: int, height: int) -> Pixels | None:
+def whole_pixels(box: tuple[float, float, float, float], width: int, height: int) -> PixelBox | None:
     """The pixels that lie wholly inside a box (left, top, width, height) and the image; None for none.
 
     >>> whole_pixels((-3.5, 1.25, 8.0, 2.75), 10, 10)
-    Pixels(left=0, top=2, right=4, bottom=4)
+    PixelBox(left=0, top=2, right=4, bottom=4)
     """
     left, top, wide, high = box
     # Numbers as large as 1e308 add up to infinity, which has no floor.
     right, bottom = (min(max(end, 0), side) for end, side in ((left + wide, width), (top + high, height)))
-    inside = Pixels(math.ceil(max(left, 0)), math.ceil(max(top, 0)), math.floor(right), math.floor(bottom))
+    inside = PixelBox(math.ceil(max(left, 0)), math.ceil(max(top, 0)), math.floor(right), math.floor(bottom))
     return inside if inside.left < inside.right and inside.top < inside.bottom else None
 
 
@@ -208,7 +208,7 @@ def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.boo
     return bands & inside
 
 
-def hidden_pixels(box: Pixels, width: int, height: int, masking: Masking) -> NDArray[np.bool_]:
+def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> NDArray[np.bool_]:
     """What a masking paints of an image, all of it in `box`: shape (height, width), True where it does."""
     import numpy as np
 
@@ -238,7 +238,7 @@ def tenth(share: float) -> str:
     return f"{lower}-{lower + 10} %"
 
 
-def _ready(source: Source, task: Task) -> tuple[Image, Pixels, NDArray[np.bool_] | None]:
+def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray[np.bool_] | None]:
     """The image, what may be painted of it, the object's pixels; BadObject where nothing can be done."""
     if task.reason:
         raise BadObject(task.reason)
@@ -279,7 +279,7 @@ def _turned_in_place(path: str) -> bool:
 
 
 def _shares(
-    hidden: NDArray[np.bool_], box: Pixels, object_: NDArray[np.bool_] | None
+    hidden: NDArray[np.bool_], box: PixelBox, object_: NDArray[np.bool_] | None
 ) -> dict[str, float | None]:
     """Shares (0-1) that are hidden of the object, of its box's whole pixels and of the image."""
     painted = int(hidden.sum())
@@ -292,9 +292,9 @@ def _shares(
 
 
 def _task(
-    instances: Instances, photo: Photo, seed: int, assignment: Assignment | None
-) -> tuple[str, Task | None]:
-    """The category and the Task of an image; None where no object of it may be masked."""
+    instances: CocoInstances, photo: CocoImage, seed: int, assignment: MaskAssignment | None
+) -> tuple[str, MaskTask | None]:
+    """The category and the MaskTask of an image; None where no object of it may be masked."""
     random = Random(f"{KIND} {seed} {photo.name}")
     size = (photo.width, photo.height)
     objects = instances.eligible(photo)
@@ -303,7 +303,9 @@ def _task(
         objects = [one for one in objects if one.category_id == wanted]
         if not objects:
             name = instances.categories[wanted]
-            return name, Task(size, reason=f"no single '{name}' of a tenth to a quarter of the image in it")
+            return name, MaskTask(
+                size, reason=f"no single '{name}' of a tenth to a quarter of the image in it"
+            )
     if not objects:
         return "", None
     one = random.choice(objects)
@@ -313,13 +315,13 @@ def _task(
     share = one.area / (photo.width * photo.height)
     name = instances.categories[one.category_id]
     try:
-        return name, Task(size, one.id, one.bbox, share, one.outline, maskings)
+        return name, MaskTask(size, one.id, one.bbox, share, one.outline, maskings)
     except BadObject as error:
-        return name, Task(size, reason=f"object {one.id}: {error}")
+        return name, MaskTask(size, reason=f"object {one.id}: {error}")
 
 
-def _source(photo: Photo, category: str, task: Task, folder: Path) -> Source:
-    return Source(
+def _source(photo: CocoImage, category: str, task: MaskTask, folder: Path) -> SourceItem:
+    return SourceItem(
         id=photo.name,
         image=str(folder / photo.file_name),
         references=(category,),

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec import Struct
 
-from sightline.builders.coco import Instances
+from sightline.builders.coco import CocoInstances
 from sightline.builders.mask import VARIANTS, Colour, Lines, Masking, Shape
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
@@ -23,7 +23,7 @@ only without this one do their sub-groups have the sizes of Tables 11-13."""
 T = TypeVar("T")
 
 
-class Assignment(Struct, frozen=True):
+class MaskAssignment(Struct, frozen=True):
     """The maskings of each image, in the order m0, m1, m2, and the category of its object, by COCO id.
 
     Two maskings of an image may be equal: in 105 of the authors' 1,501 they are. `left_out` are the ids
@@ -35,7 +35,7 @@ class Assignment(Struct, frozen=True):
     left_out: tuple[str, ...]
     labels: str
 
-    def check_against(self, instances: Instances, known: Collection[int]) -> None:
+    def check_against(self, instances: CocoInstances, known: Collection[int]) -> None:
         """Raise UserError where no image is `known`, or the category of one is not in the instances."""
         if not known:
             raise UserError(
@@ -66,20 +66,20 @@ class Assignment(Struct, frozen=True):
         return sum(len(set(maskings)) < len(maskings) for maskings in self.maskings.values())
 
 
-class _Entry(Struct, frozen=True):
+class _MaskingEntry(Struct, frozen=True):
     colors: Colour
     lines: Lines
     draw_type: Shape
 
 
-def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> Assignment:
+def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> MaskAssignment:
     """The assignment in types.json and labels.json: '<coco id>_<0|1|2>' -> how it is masked, its category.
 
     Images in `leave_out` (COCO ids) are taken out. UserError that names file, record and field: a key of
     another form, an entry that is no masking, an image without its three, a key that only one file has, an
     image with two categories, an id to leave out that is not there.
     """
-    drawn = _by_image(_entries(types, _Entry), types)
+    drawn = _by_image(_entries(types, _MaskingEntry), types)
     named = _by_image(_entries(labels, int), labels)
     for file, other, ids in ((labels, types, drawn.keys() - named), (types, labels, named.keys() - drawn)):
         if ids:
@@ -91,7 +91,7 @@ def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_O
                 "is one object and has several categories", file=labels, record=f"{number:012}", found=found
             )
     gone = {_number(name, drawn, types) for name in leave_out if name not in LEFT_OUT or int(name) in drawn}
-    return Assignment(
+    return MaskAssignment(
         maskings={
             number: tuple(Masking(one.colors, one.lines, one.draw_type) for one in entries)
             for number, entries in drawn.items()

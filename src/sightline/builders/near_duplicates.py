@@ -54,7 +54,7 @@ def image_hash() -> Any:
     return imagehash
 
 
-class Copy(Struct, frozen=True):
+class NearDuplicate(Struct, frozen=True):
     """The image that another one looks like, and in how many of 256 bits they differ."""
 
     of: str
@@ -86,7 +86,7 @@ def hashes(
     return found
 
 
-def copies(hashed: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, Copy]:
+def copies(hashed: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, NearDuplicate]:
     """The images that are copies of another one, by name, with the nearest that is none itself.
 
     `hashed` are the hashes of each image, the ones to be kept first: each is a copy where it is within
@@ -97,12 +97,12 @@ def copies(hashed: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, C
     near: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for first, second, apart in _near([hashed[name] for name in names], distance):
         near[second].append((apart, first))
-    found: dict[str, Copy] = {}
+    found: dict[str, NearDuplicate] = {}
     for place, name in enumerate(names):
         kept = [(apart, other) for apart, other in near[place] if names[other] not in found]
         if kept:
             apart, other = min(kept)
-            found[name] = Copy(names[other], apart)
+            found[name] = NearDuplicate(names[other], apart)
     return found
 
 

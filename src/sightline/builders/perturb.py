@@ -28,8 +28,8 @@ import msgspec
 from msgspec import Struct
 
 from sightline.builders.image_io import Form, open_upright, save
-from sightline.builders.run import Made, image_name
-from sightline.builders.sources import Source
+from sightline.builders.run import SourceResult, image_name
+from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
@@ -69,11 +69,11 @@ class Perturb(Struct, frozen=True):
     form: Form = "png"
     plugins: tuple[str, ...] = ()
 
-    def __call__(self, source: Source, out: Path) -> Made:
+    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
         """Make the group of a source; BadImage where its image cannot be used."""
-        return Made(tuple(self._lines(source, out)))
+        return SourceResult(tuple(self._lines(source, out)))
 
-    def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:
+    def _lines(self, source: SourceItem, out: Path) -> Iterator[GroupLine]:
         how, image = named(self.kind, self.plugins), open_upright(source.image)
         random = Random(f"{self.kind} {self.seed} {source.id}")
         variants: dict[str, Labels] = {ORIGINAL: {}, **how.variants}
@@ -91,7 +91,7 @@ class Perturb(Struct, frozen=True):
                 labels={**source.labels, **labels},
             )
 
-    def _asked(self, source: Source) -> str:
+    def _asked(self, source: SourceItem) -> str:
         if "{question}" in self.prompt:
             return fill(self.prompt, question=source.question)
         return source.question or self.prompt
@@ -179,7 +179,7 @@ class Blur:
         return image.filter(ImageFilter.GaussianBlur(int(variant[1:]) * max(image.size) / 1000))
 
 
-def _applied(how: Perturbation, image: Image, variant: str, random: Random, source: Source) -> Image:
+def _applied(how: Perturbation, image: Image, variant: str, random: Random, source: SourceItem) -> Image:
     """The variant as RGB; UserError where a perturbation fails or gives no image."""
     from PIL import Image
 

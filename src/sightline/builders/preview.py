@@ -30,7 +30,7 @@ LINES, HEAD = 4, 2
 """Lines of writing below an image, and above a row."""
 
 
-class _Layout(Struct, frozen=True):
+class _SheetLayout(Struct, frozen=True):
     """How many rows and columns are drawn, and pixels a side of an image."""
 
     rows: int
@@ -74,7 +74,7 @@ def draw_lines(
     chosen: Sequence[int] = range(count)
     if seed is not None:
         chosen = sorted(Random(f"preview {seed}").sample(range(len(names)), count))
-    layout = _Layout(len(chosen), fitting.columns, fitting.cell)
+    layout = _SheetLayout(len(chosen), fitting.columns, fitting.cell)
     canvas = Image.new("RGB", layout.size, "white")
     pen, font = ImageDraw.Draw(canvas), ImageFont.load_default(SIZE)
     for row, number in enumerate(chosen):
@@ -83,12 +83,12 @@ def draw_lines(
     save(canvas, path, "png")
 
 
-def _layout(rows: int, variants: int) -> _Layout:
+def _layout(rows: int, variants: int) -> _SheetLayout:
     """As many rows and columns as there is room for, images as large as that allows."""
     columns = min(variants, (LONGEST - GAP) // (LEAST + GAP))
     cell = min(CELL, (LONGEST - GAP) // columns - GAP)
-    one = _Layout(1, columns, cell)
-    return _Layout(max(1, min(rows, (LONGEST - GAP) // one.row_height)), columns, cell)
+    one = _SheetLayout(1, columns, cell)
+    return _SheetLayout(max(1, min(rows, (LONGEST - GAP) // one.row_height)), columns, cell)
 
 
 def _draw_group(
@@ -97,7 +97,7 @@ def _draw_group(
     font: Font,
     lines: Sequence[GroupLine],
     top: int,
-    layout: _Layout,
+    layout: _SheetLayout,
     folder: Path,
 ) -> None:
     ordered = sorted(lines, key=lambda line: line.variant != ORIGINAL)

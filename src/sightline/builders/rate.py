@@ -15,13 +15,13 @@ from random import Random
 from msgspec import UNSET
 
 from sightline.builders.manifest import fingerprint
-from sightline.builders.mark_lists import ERRORS, Mark, Wording
-from sightline.builders.stratified import draw_places
+from sightline.builders.review_lists import ERRORS, Mark, MarkWords
+from sightline.builders.stratified_sampling import draw_places
 from sightline.errors import UserError, unknown_name
 from sightline.formats.jsonl import read_outcomes
 from sightline.types import Outcome, Verdict
 
-RIGHT = Wording("right", "wrong")
+RIGHT = MarkWords("right", "wrong")
 ANSWERS = "answers.jsonl"
 WRONG = ("wrong", "miss", "refused")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sightline.builders.image_index import Gallery, images_in
+from sightline.builders.image_index import CheckedImages, images_in
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.process_pool import spread
 from sightline.engine.ocr_cache import Reading, readings
@@ -23,7 +23,7 @@ from sightline.progress import progress
 from sightline.types import ImageRef
 
 
-class ReadLine(Struct, frozen=True):
+class ImageTextLine(Struct, frozen=True):
     """An image and what stands in it: one line of the file.
 
     `image_id` is its name as captions have it, `digest` the SHA-256 of its bytes, `reader` the identity of
@@ -57,7 +57,7 @@ def images_at(paths: Sequence[Path]) -> dict[str, ImageRef]:
 
 
 def read_all(
-    gallery: Gallery, reader: Reader, store: Store, *, processes: int = 1, show_progress: bool = False
+    gallery: CheckedImages, reader: Reader, store: Store, *, processes: int = 1, show_progress: bool = False
 ) -> dict[str, Reading]:
     """The words in every image that can be shown, by name, in the gallery's order; or why one is not read.
 
@@ -75,10 +75,10 @@ def read_all(
     return gallery.named(found)
 
 
-def write(read: Mapping[str, Reading], gallery: Gallery, reader: Reader, out: Path) -> None:
+def write(read: Mapping[str, Reading], gallery: CheckedImages, reader: Reader, out: Path) -> None:
     """Write a line for each image that was read. EnvironmentFailedError where the disk refuses."""
     lines = (
-        ReadLine(name, gallery.files[name].digest, reader.identity, words)
+        ImageTextLine(name, gallery.files[name].digest, reader.identity, words)
         for name, words in read.items()
         if not isinstance(words, BadImage)
     )

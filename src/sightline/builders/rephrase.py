@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct, field
 
 import sightline
-from sightline.builders.folder import (
+from sightline.builders.built_folder import (
     GROUPS,
     IMAGES,
-    Build,
+    BuildIdentity,
     begin,
     copy_images,
     finish,
@@ -21,10 +21,10 @@ from sightline.builders.folder import (
     nothing_left,
 )
 from sightline.builders.image_io import ENDINGS
-from sightline.builders.manifest import Apart, Manifest, fingerprint, held_against
+from sightline.builders.manifest import BuildManifest, ExcludedFolder, fingerprint, held_against
 from sightline.builders.rephrasing_replies import read
-from sightline.builders.reply_retries import ASKS, Wanted, obtain, to_ask
-from sightline.builders.sources import Source, drop_reason, refuse_twins
+from sightline.builders.reply_retries import ASKS, ReplyRequests, collect_replies, count_requests
+from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
 from sightline.engine.client import Asker
 from sightline.engine.runner import Keyed
 from sightline.engine.store import Store
@@ -39,29 +39,29 @@ SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
 """Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
 
 
-class Job(Struct, frozen=True):
+class RephraseJob(Struct, frozen=True):
     """What is to be rephrased, looked at before anything is asked.
 
     `files` holds what is known of each source's image, by source. `dropped` are the sources left out, with
     why, `passed_over` how many questions never came into question.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceItem, ...]
     files: Mapping[str, ImageFile]
     settings: Mapping[str, Any]
-    apart_from: tuple[Apart, ...] = ()
+    apart_from: tuple[ExcludedFolder, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     passed_over: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def build(self) -> Build:
+    def build(self) -> BuildIdentity:
         """What a folder must have been built from to be built on; replies that come later join it."""
         header = {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
         digests = {name: file.digest for name, file in self.files.items()}
-        return Build(header, fingerprint([header, self.apart_from, self.dropped, digests]))
+        return BuildIdentity(header, fingerprint([header, self.apart_from, self.dropped, digests]))
 
 
-class Rephrased(Struct, frozen=True):
+class ReplyResult(Struct, frozen=True):
     """What became of a question: three rephrasings, or why it was dropped, or why it has no answer yet.
 
     `draw` says which chance gave the reply (0 for the first), `key` is the reply's address in the store.
@@ -74,7 +74,7 @@ class Rephrased(Struct, frozen=True):
     unanswered: str = ""
 
 
-class RephraseManifest(Manifest, frozen=True):
+class RephraseManifest(BuildManifest, frozen=True):
     """The manifest of rephrasings, with the questions whose call failed: the same command asks them again."""
 
     unanswered: Mapping[str, str] = field(default_factory=dict)
@@ -91,14 +91,14 @@ class Estimate(Struct, frozen=True):
 
 
 def prepare(
-    sources: Sequence[Source],
+    sources: Sequence[SourceItem],
     asker: Asker,
     *,
     seed: int = 0,
     min_words: int = 0,
     passed_over: Mapping[str, int] | None = None,
     apart_from: Sequence[Path] = (),
-) -> Job:
+) -> RephraseJob:
     """Look at the images, and drop what cannot be shown or is held by a folder of `apart_from`.
 
     Raises UserError where nothing is left, an id occurs twice, or a folder of `apart_from` is none of a
@@ -132,39 +132,43 @@ def prepare(
         "questions": fingerprint([[source.id, source.question, source.references] for source in sources]),
     }
     plain = msgspec.json.decode(msgspec.json.encode(settings))
-    return Job(kept, files, plain, apart, dropped, passed_over or {})
+    return RephraseJob(kept, files, plain, apart, dropped, passed_over or {})
 
 
-def request(source: Source) -> tuple[Message, ...]:
+def request(source: SourceItem) -> tuple[Message, ...]:
     """What a chat model is asked: the paper's words, with the first known answer and without the image."""
     words = fill(_prompts()["request"], question=source.question, answer=source.references[0])
     return (user(words),)
 
 
 async def rephrase(
-    job: Job, asker: Asker, store: Store, *, show_progress: bool = False
-) -> dict[str, Rephrased]:
+    job: RephraseJob, asker: Asker, store: Store, *, show_progress: bool = False
+) -> dict[str, ReplyResult]:
     """Ask about every question what the store does not hold, up to ASKS times; what became of each, by id.
 
     Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
     Cancelled, it keeps everything answered so far.
     """
-    found = await obtain(_wanted(job, asker), asker, store, "rephrasing", show_progress=show_progress)
+    found = await collect_replies(
+        _wanted(job, asker), asker, store, "rephrasing", show_progress=show_progress
+    )
     return {
-        name: Rephrased(one.found or (), one.draw, one.key, one.dropped, one.unanswered)
+        name: ReplyResult(one.found or (), one.draw, one.key, one.dropped, one.unanswered)
         for name, one in found.items()
     }
 
 
-def estimate(job: Job, asker: Asker, store: Store) -> Estimate:
+def estimate(job: RephraseJob, asker: Asker, store: Store) -> Estimate:
     """What `rephrase` would ask, by what the store holds; nothing is asked or written."""
-    return Estimate(len(job.sources), len(job.dropped), *to_ask(_wanted(job, asker), asker, store))
+    return Estimate(len(job.sources), len(job.dropped), *count_requests(_wanted(job, asker), asker, store))
 
 
-def write(job: Job, found: Mapping[str, Rephrased], out: Path, *, force: bool = False) -> RephraseManifest:
+def write(
+    job: RephraseJob, found: Mapping[str, ReplyResult], out: Path, *, force: bool = False
+) -> RephraseManifest:
     """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies.
 
-    Questions without an answer are left out and listed in the manifest. Raises UserError, with nothing
+    QuestionSet without an answer are left out and listed in the manifest. Raises UserError, with nothing
     written, where no question was rephrased, and where the folder holds something else by now unless `force`
     replaces it; EnvironmentFailedError where the disk refuses.
     """
@@ -201,7 +205,7 @@ def _prompts() -> Mapping[str, str]:
     return prompts
 
 
-def _wanted(job: Job, asker: Asker) -> Wanted[tuple[str, ...]]:
+def _wanted(job: RephraseJob, asker: Asker) -> ReplyRequests[tuple[str, ...]]:
     sources = {source.id: source for source in job.sources}
 
     def ask(name: str, draw: int) -> Keyed:
@@ -212,10 +216,10 @@ def _wanted(job: Job, asker: Asker) -> Wanted[tuple[str, ...]]:
         found = read(answer.text, source.question, source.references, cut=answer.truncated)
         return found.rephrasings or None, found.objection
 
-    return Wanted(list(sources), ask, reading)
+    return ReplyRequests(list(sources), ask, reading)
 
 
-def _lines(source: Source, file: ImageFile, one: Rephrased) -> list[GroupLine]:
+def _lines(source: SourceItem, file: ImageFile, one: ReplyResult) -> list[GroupLine]:
     questions = {ORIGINAL: source.question}
     questions |= {f"r{number}": text for number, text in enumerate(one.rephrasings, 1)}
     return [

@@ -22,14 +22,14 @@ GIVEN_AWAY = "a rephrasing gives the answer away"
 """What may speak against a reply, in the words in which it is counted; details follow in brackets."""
 
 
-class Reading(Struct, frozen=True):
+class ParsedReply(Struct, frozen=True):
     """What a reply holds: three rephrasings, or none and the objection to what it offers."""
 
     rephrasings: tuple[str, ...] = ()
     objection: str = ""
 
 
-def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False) -> Reading:
+def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False) -> ParsedReply:
     """The first three rephrasings in a reply that differ from the question and from each other and keep the
     answers to themselves.
 
@@ -49,10 +49,10 @@ def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False
     told = {text: given_away(text, question, answers) for text in offered.values()}
     fit = [text for text, answer in told.items() if not answer][:WANTED]
     if len(fit) == WANTED:
-        return Reading(tuple(fit))
+        return ParsedReply(tuple(fit))
     if answer := next(filter(None, told.values()), ""):
-        return Reading(objection=f"{GIVEN_AWAY} ('{answer}')")
-    return Reading(objection=EQUAL if equal else f"{TOO_FEW} ({len(fit)})")
+        return ParsedReply(objection=f"{GIVEN_AWAY} ('{answer}')")
+    return ParsedReply(objection=EQUAL if equal else f"{TOO_FEW} ({len(fit)})")
 
 
 def given_away(text: str, question: str, answers: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ ASKS = 3
 T = TypeVar("T")
 
 
-class Obtained(Struct, Generic[T], frozen=True):
+class ReplyResult(Struct, Generic[T], frozen=True):
     """What became of one thing: what was `found`, or why it was dropped, or why it has no answer yet.
 
     `draw` says which chance gave the reply (0 for the first), `key` is the reply's address in the store.
@@ -31,7 +31,7 @@ class Obtained(Struct, Generic[T], frozen=True):
     unanswered: str = ""
 
 
-class Wanted(Struct, Generic[T], frozen=True):
+class ReplyRequests(Struct, Generic[T], frozen=True):
     """What is asked for, by name: the request of a draw, and what an answer gives, or the objection to it."""
 
     names: Sequence[str]
@@ -39,7 +39,7 @@ class Wanted(Struct, Generic[T], frozen=True):
     read: Callable[[str, Answer], tuple[T | None, str]]
 
 
-class ToAsk(NamedTuple):
+class RequestCounts(NamedTuple):
     """How many requests are known, and how many will be sent at least and at most, as the replies decide."""
 
     known: int
@@ -47,15 +47,15 @@ class ToAsk(NamedTuple):
     at_most: int
 
 
-async def obtain(
-    wanted: Wanted[T], asker: Asker, store: Store, title: str, *, show_progress: bool = False
-) -> dict[str, Obtained[T]]:
+async def collect_replies(
+    wanted: ReplyRequests[T], asker: Asker, store: Store, title: str, *, show_progress: bool = False
+) -> dict[str, ReplyResult[T]]:
     """Ask what the store does not hold, up to ASKS times; what became of each, by name.
 
     Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
     Cancelled, it keeps everything answered so far.
     """
-    found: dict[str, Obtained[T]] = {}
+    found: dict[str, ReplyResult[T]] = {}
     pending = wanted.names
     async with asker.kept_open():
         for draw in range(ASKS):
@@ -69,8 +69,8 @@ async def obtain(
     return found
 
 
-def to_ask(wanted: Wanted[T], asker: Asker, store: Store) -> ToAsk:
-    """What `obtain` would ask, by what the store holds; nothing is asked or written."""
+def count_requests(wanted: ReplyRequests[T], asker: Asker, store: Store) -> RequestCounts:
+    """What `collect_replies` would ask, by what the store holds; nothing is asked or written."""
     pending = wanted.names
     known = least = most = 0
     for draw in range(ASKS):
@@ -81,30 +81,30 @@ def to_ask(wanted: Wanted[T], asker: Asker, store: Store) -> ToAsk:
         answered = {name: keyed for name, keyed in requests.items() if keyed.request.key in settled}
         found = _obtained(wanted, answered, store, draw, "")
         pending = [name for name in answered if _wants_another(found[name], draw)]
-    return ToAsk(known, least, most)
+    return RequestCounts(known, least, most)
 
 
-def _requests(wanted: Wanted[T], names: Sequence[str], draw: int) -> dict[str, Keyed]:
+def _requests(wanted: ReplyRequests[T], names: Sequence[str], draw: int) -> dict[str, Keyed]:
     return {name: wanted.request(name, draw) for name in names}
 
 
 def _obtained(
-    wanted: Wanted[T], requests: Mapping[str, Keyed], store: Store, draw: int, stopped: str
-) -> dict[str, Obtained[T]]:
+    wanted: ReplyRequests[T], requests: Mapping[str, Keyed], store: Store, draw: int, stopped: str
+) -> dict[str, ReplyResult[T]]:
     keys = {name: keyed.request.key for name, keyed in requests.items()}
     known = store.known(list(keys.values()))
     return {name: _read(wanted, name, key, known.get(key), draw, stopped) for name, key in keys.items()}
 
 
 def _read(
-    wanted: Wanted[T], name: str, key: str, result: Answer | Failure | None, draw: int, stopped: str
-) -> Obtained[T]:
+    wanted: ReplyRequests[T], name: str, key: str, result: Answer | Failure | None, draw: int, stopped: str
+) -> ReplyResult[T]:
     if not isinstance(result, Answer):
         why = "the budget is spent" if stopped == "budget" else "not asked"
-        return Obtained(draw=draw, key=key, unanswered=why if result is None else result.message)
+        return ReplyResult(draw=draw, key=key, unanswered=why if result is None else result.message)
     found, objection = wanted.read(name, result)
-    return Obtained(found, draw, key, dropped=objection)
+    return ReplyResult(found, draw, key, dropped=objection)
 
 
-def _wants_another(one: Obtained[T], draw: int) -> bool:
+def _wants_another(one: ReplyResult[T], draw: int) -> bool:
     return bool(one.dropped) and draw + 1 < ASKS

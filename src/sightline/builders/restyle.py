@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from sightline.builders.image_io import Form, open_upright, save
-from sightline.builders.run import Made, image_name
-from sightline.builders.sources import Source
+from sightline.builders.run import SourceResult, image_name
+from sightline.builders.sources import SourceItem
 from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
 from sightline.data.styles import PAINTED, weights_file
 from sightline.errors import UserError, unknown_name
@@ -49,7 +49,7 @@ class Style(Struct, frozen=True):
 
 
 class Restyle(Struct, frozen=True):
-    """The Work that restyles: for each size the original and an image a style, saved in `form`.
+    """The GroupMaker that restyles: for each size the original and an image a style, saved in `form`.
 
     `sizes` are sides in pixels of the square that an image is resized to, 0 for its own size; empty for its
     own size without a label. Each further size is a group of its own, ID@SIZE. Labels are `style`, and
@@ -65,11 +65,11 @@ class Restyle(Struct, frozen=True):
     max_pixels: int = MAX_PIXELS
     device: str = "cpu"
 
-    def __call__(self, source: Source, out: Path) -> Made:
+    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
         """Restyle the image of a source; BadImage where it cannot be decoded, MemoryError as `paint`."""
-        return Made(tuple(self._lines(source, out)))
+        return SourceResult(tuple(self._lines(source, out)))
 
-    def _lines(self, source: Source, out: Path) -> Iterator[GroupLine]:
+    def _lines(self, source: SourceItem, out: Path) -> Iterator[GroupLine]:
         image = open_upright(source.image)
         for size in self.sizes or (0,):
             sized = resized(image, size, self.max_pixels)
@@ -123,7 +123,7 @@ def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
     return styles
 
 
-def group_id(source: Source, size: int) -> str:
+def group_id(source: SourceItem, size: int) -> str:
     """The group of a source in one size: its id, and behind it '@SIZE' where it is resized."""
     return f"{source.id}@{size}" if size else source.id
 
@@ -144,7 +144,7 @@ def resized(image: Image, size: int, max_pixels: int) -> Image:
     return image.resize((min(narrow, max_pixels // low), low), Image.Resampling.LANCZOS)
 
 
-def refuse_clashes(sources: Iterable[Source], sizes: Sequence[int], styles: Iterable[Style]) -> None:
+def refuse_clashes(sources: Iterable[SourceItem], sizes: Sequence[int], styles: Iterable[Style]) -> None:
     """Raise UserError where two of the images to be made would have one name."""
     variants = (ORIGINAL, *(style.name for style in styles))
     names = Counter(

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct, structs
 
-from sightline.builders.folder import (
+from sightline.builders.built_folder import (
     GROUPS,
     IMAGES,
-    Build,
+    BuildIdentity,
     begin,
     finish,
     held,
@@ -27,15 +27,15 @@ from sightline.builders.folder import (
 from sightline.builders.image_io import ENDINGS
 from sightline.builders.manifest import (
     MANIFEST,
-    Apart,
-    Manifest,
+    BuildManifest,
+    ExcludedFolder,
     fingerprint,
     held_against,
     read_manifest,
     versions,
 )
 from sightline.builders.process_pool import spread
-from sightline.builders.sources import Source, drop_reason, refuse_twins
+from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.digests import READERS, changed, digest_of
 from sightline.formats.groups import GroupLine, write_groups
@@ -45,14 +45,14 @@ from sightline.progress import progress
 from sightline.types import ImageFile, ImageRef
 
 
-class Made(Struct, frozen=True):
+class SourceResult(Struct, frozen=True):
     """What became of a source: the lines of its group (files written already), or why it was dropped."""
 
     lines: tuple[GroupLine, ...] = ()
     dropped: str = ""
 
 
-class Work(Protocol):
+class GroupMaker(Protocol):
     """Makes the groups of a source; picklable: a frozen Struct at module level with `__call__`.
 
     It writes its images into `out`/images, atomically, and names them relative to `out` in the lines that
@@ -61,22 +61,22 @@ class Work(Protocol):
     text being the reason.
     """
 
-    def __call__(self, source: Source, out: Path) -> Made:
+    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
         """Make the groups of this source."""
         ...
 
 
-class _Plan(Struct, frozen=True, dict=True):
+class _BuildPlan(Struct, frozen=True, dict=True):
     """What is to be built: the sources that are left, the digests of their images, what was dropped."""
 
     kind: str
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
-    sources: Sequence[Source]
+    sources: Sequence[SourceItem]
     digests: Mapping[str, str]
     dropped: Mapping[str, str]
     passed_over: Mapping[str, int]
-    apart: tuple[Apart, ...]
+    apart: tuple[ExcludedFolder, ...]
 
     @property
     def header(self) -> dict[str, Any]:
@@ -84,29 +84,29 @@ class _Plan(Struct, frozen=True, dict=True):
         return {"kind": self.kind, "settings": self.settings, "versions": self.versions}
 
     @cached_property
-    def build(self) -> Build:
+    def build(self) -> BuildIdentity:
         """The whole; equal fingerprints mean equal bytes."""
         each = [self.fingerprint_of(source) for source in self.sources]
-        return Build(self.header, fingerprint([self.header, self.dropped, self.apart, each]))
+        return BuildIdentity(self.header, fingerprint([self.header, self.dropped, self.apart, each]))
 
-    def fingerprint_of(self, source: Source) -> str:
+    def fingerprint_of(self, source: SourceItem) -> str:
         """Of one source: where its image lies does not matter, its content does."""
         return fingerprint([self.header, structs.replace(source, image=self.digests[source.id], root="")])
 
 
-class _Task(Struct, frozen=True):
+class _SourceTask(Struct, frozen=True):
     """What a worker process is given: a source with its image's digest and its fingerprint."""
 
-    work: Work
+    work: GroupMaker
     out: Path
-    source: Source
+    source: SourceItem
     digest: str
     fingerprint: str
 
 
 def build(
-    sources: Sequence[Source],
-    work: Work,
+    sources: Sequence[SourceItem],
+    work: GroupMaker,
     out: Path,
     *,
     kind: str,
@@ -117,7 +117,7 @@ def build(
     force: bool = False,
     each: int = 0,
     passed_over: Mapping[str, int] | None = None,
-) -> Manifest:
+) -> BuildManifest:
     """Make the groups of all sources in the folder `out`: images/, groups.jsonl and, last, manifest.json.
 
     The same bytes come about for every number of `processes` and after every interruption: what a killed
@@ -133,7 +133,7 @@ def build(
     refuse_twins(sources)
     apart, used = held_against(apart_from)
     digests, dropped = _look_at_sources(sources, used, show_progress)
-    plan = _Plan(
+    plan = _BuildPlan(
         kind=kind,
         settings=msgspec.json.decode(msgspec.json.encode(settings)),
         versions=versions(),
@@ -165,13 +165,13 @@ def build(
         return _conclude(plan, [source.id for source in sources], out, journal)
 
 
-def image_name(source: Source, variant: str, form: str) -> str:
+def image_name(source: SourceItem, variant: str, form: str) -> str:
     """Where a builder puts an image, relative to its folder: 'images/ID_VARIANT.png' or '.jpg'."""
     return f"{IMAGES}/{source.id}_{variant}{ENDINGS[form.upper()][0]}"
 
 
 def _look_at_sources(
-    sources: Sequence[Source], used: Mapping[str, str], show_progress: bool
+    sources: Sequence[SourceItem], used: Mapping[str, str], show_progress: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The digest of each source's image, and the sources that are dropped before any work, with why."""
     digests: dict[str, str] = {}
@@ -191,14 +191,14 @@ def _look_at_sources(
     return digests, dropped
 
 
-def _look_at(source: Source) -> ImageFile | BadImage:
+def _look_at(source: SourceItem) -> ImageFile | BadImage:
     try:
         return look(ImageRef(source.image, source.root), {})
     except BadImage as error:
         return error
 
 
-def _finished(out: Path, journal: Journal) -> Manifest:
+def _finished(out: Path, journal: Journal) -> BuildManifest:
     """The manifest of a folder that holds this very work; UserError where a file of it was changed."""
     manifest = read_manifest(out)
     others = changed(out, manifest.made)
@@ -212,7 +212,9 @@ def _finished(out: Path, journal: Journal) -> Manifest:
     return manifest
 
 
-def _outstanding(plan: _Plan, work: Work, out: Path, journal: Journal) -> tuple[list[_Task], dict[str, Done]]:
+def _outstanding(
+    plan: _BuildPlan, work: GroupMaker, out: Path, journal: Journal
+) -> tuple[list[_SourceTask], dict[str, Done]]:
     """What is left to do, and what is done."""
     prints = {source.id: plan.fingerprint_of(source) for source in plan.sources}
     known = {name: done for name, done in journal.read().items() if done.fingerprint == prints.get(name)}
@@ -221,26 +223,26 @@ def _outstanding(plan: _Plan, work: Work, out: Path, journal: Journal) -> tuple[
     )
     done = {name: entry for name, entry in known.items() if spoilt.isdisjoint(entry.files)}
     tasks = [
-        _Task(work, out, source, plan.digests[source.id], prints[source.id])
+        _SourceTask(work, out, source, plan.digests[source.id], prints[source.id])
         for source in plan.sources
         if source.id not in done
     ]
     return tasks, done
 
 
-def _estimate(plan: _Plan, done: int, each: int) -> None:
+def _estimate(plan: _BuildPlan, done: int, each: int) -> None:
     images = f", up to {len(plan.sources) * each:,} images to make" if each else ""
     before = f", {done:,} sources done already" if done else ""
     dropped = f", {len(plan.dropped):,} dropped" if plan.dropped else ""
     print(f"{plan.kind}: {len(plan.sources):,} sources{dropped}{images}{before}", file=sys.stderr, flush=True)
 
 
-def _do(task: _Task) -> Done:
+def _do(task: _SourceTask) -> Done:
     source, out = task.source, task.out
     try:
         made = task.work(source, out)
     except BadImage as error:
-        made = Made(dropped=drop_reason(error, source))
+        made = SourceResult(dropped=drop_reason(error, source))
     except MemoryError:
         raise EnvironmentFailedError(
             f"{source.image}: there is too little memory to work on it; fewer --processes need less; "
@@ -251,7 +253,7 @@ def _do(task: _Task) -> Done:
     return Done(source.id, task.fingerprint, lines, made.dropped, files)
 
 
-def _conclude(plan: _Plan, order: Sequence[str], out: Path, journal: Journal) -> Manifest:
+def _conclude(plan: _BuildPlan, order: Sequence[str], out: Path, journal: Journal) -> BuildManifest:
     """Write groups.jsonl and the manifest from the journal alone, so that a resumed run writes the same."""
     entries = journal.read()
     done = [entries[source.id] for source in plan.sources]
@@ -267,7 +269,7 @@ def _conclude(plan: _Plan, order: Sequence[str], out: Path, journal: Journal) ->
             out.rmdir()
         raise nothing_left(dropped, "sources")
     write_groups(lines, out / GROUPS)
-    manifest = Manifest(
+    manifest = BuildManifest(
         **plan.header,
         groups=len({line.group for line in lines}),
         probes=len(lines),

@@ -27,7 +27,7 @@ ANSWERS = ("answer", "answers", "reference", "references")
 LANDMARK = ("landmark_id", "landmark")
 
 
-class Source(Struct, frozen=True):
+class SourceItem(Struct, frozen=True):
     """An image to be worked on, and what is known of it.
 
     `id` is its group's: unique, and safe as a file name. `image` is a path on disk, `references` answers
@@ -46,7 +46,7 @@ class Source(Struct, frozen=True):
     root: str = ""
 
 
-def image_sources(path: Path, images: Path | None = None, labels: Path | None = None) -> list[Source]:
+def image_sources(path: Path, images: Path | None = None, labels: Path | None = None) -> list[SourceItem]:
     """The sources in whatever was given.
 
     A folder; a table (CSV, JSON Lines, JSON list) with a column image; a Google Landmarks csv; or a JSON
@@ -75,7 +75,7 @@ def image_sources(path: Path, images: Path | None = None, labels: Path | None = 
     return table_sources(path, images)
 
 
-def folder_sources(folder: Path) -> list[Source]:
+def folder_sources(folder: Path) -> list[SourceItem]:
     """Every image in a folder and below, in the order of their paths.
 
     Where they lie in two folders or more, as in MIT Indoor-67, the name of the one an image lies in is its
@@ -92,12 +92,12 @@ def folder_sources(folder: Path) -> list[Source]:
         place = decoded(os.path.basename(parent)) if parent and len(classes) > 1 else ""
         known: Labels = {"class": place} if place else {}
         sources.append(
-            Source(name, str(folder / path), (place,) if place else (), labels=known, root=str(folder))
+            SourceItem(name, str(folder / path), (place,) if place else (), labels=known, root=str(folder))
         )
     return sources
 
 
-def table_sources(path: Path, images: Path | None = None) -> list[Source]:
+def table_sources(path: Path, images: Path | None = None) -> list[SourceItem]:
     """The records of a CSV, JSON Lines or JSON list: image, and id, question, answer(s), reference(s) if any.
 
     A cell may hold a JSON list of answers. Images are looked for in `images` (default: the table's
@@ -115,7 +115,7 @@ def table_sources(path: Path, images: Path | None = None) -> list[Source]:
     paths = [_image(row, where, path, root) for where, row in rows]
     ids = _given_ids(rows, path) or ids_of(paths)
     return [
-        Source(
+        SourceItem(
             id=name,
             image=str(root / path_in_root),
             references=_references(row, where, path),
@@ -126,7 +126,7 @@ def table_sources(path: Path, images: Path | None = None) -> list[Source]:
     ]
 
 
-def landmark_sources(path: Path, images: Path | None = None, labels: Path | None = None) -> list[Source]:
+def landmark_sources(path: Path, images: Path | None = None, labels: Path | None = None) -> list[SourceItem]:
     """The images of a Google Landmarks csv (id, url, landmark_id; or id, landmark), named by `labels`.
 
     An image is the file ID.jpg anywhere below `images`, such as a/b/c/ID.jpg. Of a csv that lists more
@@ -165,12 +165,12 @@ def landmark_sources(path: Path, images: Path | None = None, labels: Path | None
     listed = found + missing if len(missing) <= len(found) else found
     ids = ids_of([name for name, _, _ in listed])
     return [
-        Source(name, image, (decoded(place),), root=str(root))
+        SourceItem(name, image, (decoded(place),), root=str(root))
         for name, (_, image, place) in zip(ids, listed, strict=True)
     ]
 
 
-def place_sources(named: Mapping[str, str], path: Path, images: Path | None = None) -> list[Source]:
+def place_sources(named: Mapping[str, str], path: Path, images: Path | None = None) -> list[SourceItem]:
     """The images that a JSON object names (file name without its ending -> place), its names decoded.
 
     Where several files below `images` have that name, the one in the folder of the place counts; UserError
@@ -183,7 +183,7 @@ def place_sources(named: Mapping[str, str], path: Path, images: Path | None = No
     sources = []
     for name, (stem, place) in zip(ids_of(list(named)), named.items(), strict=True):
         there = _only(stem, files[stem], place, path) if stem in files else _absent(stem, stem, path)
-        sources.append(Source(name, str(root / there), (decoded(place),), root=str(root)))
+        sources.append(SourceItem(name, str(root / there), (decoded(place),), root=str(root)))
     return sources
 
 
@@ -216,12 +216,12 @@ def confined(name: str, path: Path, record: object, field: str, root: Path | Non
     return Path(plain).as_posix()
 
 
-def drop_reason(error: BadImage, source: Source) -> str:
+def drop_reason(error: BadImage, source: SourceItem) -> str:
     """Why a source is dropped, without the places on disk: they decide nothing that is built."""
     return str(error).removeprefix(f"{source.image}: ").removesuffix(f" {source.root}")
 
 
-def refuse_twins(sources: Sequence[Source]) -> None:
+def refuse_twins(sources: Sequence[SourceItem]) -> None:
     """Raise UserError where an id occurs twice."""
     seen: dict[str, str] = {}
     for source in sources:

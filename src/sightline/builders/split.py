@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from sightline.benchmarks.contextual.data import MISCELLANEOUS, SOURCES
 from sightline.benchmarks.contextual.folder import ANSWER, CATEGORY, COLUMNS, IMAGE, image_path, table_name
-from sightline.builders.folder import add_images
-from sightline.builders.stratified import draw_places
+from sightline.builders.built_folder import add_images
+from sightline.builders.stratified_sampling import draw_places
 from sightline.errors import UserError
 from sightline.formats.digests import changed
 from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
@@ -20,7 +20,7 @@ from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.types import ImageFile, ImageRef
 
 
-class Split(Struct, frozen=True):
+class ValidationSplit(Struct, frozen=True):
     """A table in ConTextual's layout and its file, the numbers of the rows that were drawn, and how many of
     each category: `drawn` of `sizes`; and where its images should lie, by their places in a data folder."""
 
@@ -33,7 +33,7 @@ class Split(Struct, frozen=True):
     images: Mapping[str, ImageRef]
 
 
-def split_table(path: Path, count: int, seed: int) -> Split:
+def split_table(path: Path, count: int, seed: int) -> ValidationSplit:
     """Draw `count` rows of a table, in proportion to its categories; the same seed draws the same rows.
 
     ConTextual's two sources of natural scenes are one category, as in the paper. Raises UserError for a table
@@ -59,11 +59,11 @@ def split_table(path: Path, count: int, seed: int) -> Split:
     lines = tuple(tuple(row[column] for column in table.header) for _, row in rows)
     places = dict.fromkeys(image_path(row[IMAGE]) for _, row in rows)
     images = {place: ImageRef(str(path.parent / place), str(path.parent)) for place in places}
-    return Split(path, tuple(table.header), lines, frozenset(chosen), sizes, drawn, images)
+    return ValidationSplit(path, tuple(table.header), lines, frozenset(chosen), sizes, drawn, images)
 
 
 def write_split(
-    split: Split, images: Mapping[str, ImageFile], out: Path, *, force: bool = False
+    split: ValidationSplit, images: Mapping[str, ImageFile], out: Path, *, force: bool = False
 ) -> list[Path]:
     """Write contextual_val.csv, the drawn rows with their responses, and contextual_test.csv, as the release
     has them: all rows, the responses held back; and `images`, by their places. Returns the tables' paths.

@@ -16,12 +16,27 @@ from msgspec import Struct, field
 import sightline
 from sightline.benchmarks.contextual.data import MISCELLANEOUS, SYNTHETIC
 from sightline.benchmarks.contextual.folder import COLUMNS, image_path, table_name
-from sightline.builders.folder import IMAGES, Build, begin, copy_images, finish, held, nothing_left
-from sightline.builders.image_index import Gallery
+from sightline.builders.built_folder import (
+    IMAGES,
+    BuildIdentity,
+    begin,
+    copy_images,
+    finish,
+    held,
+    nothing_left,
+)
+from sightline.builders.image_index import CheckedImages
 from sightline.builders.image_io import ENDINGS
-from sightline.builders.instruction_replies import Pair, read
-from sightline.builders.manifest import Manifest, fingerprint
-from sightline.builders.reply_retries import ASKS, Obtained, ToAsk, Wanted, obtain, to_ask
+from sightline.builders.instruction_replies import InstructionPair, read
+from sightline.builders.manifest import BuildManifest, fingerprint
+from sightline.builders.reply_retries import (
+    ASKS,
+    ReplyRequests,
+    ReplyResult,
+    RequestCounts,
+    collect_replies,
+    count_requests,
+)
 from sightline.builders.source_ids import ids_of
 from sightline.engine.client import Asker
 from sightline.engine.runner import Keyed
@@ -44,7 +59,7 @@ SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
 """Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
 
 
-class Job(Struct, frozen=True):
+class SynthesisJob(Struct, frozen=True):
     """What is to be written about, looked at before anything is asked.
 
     `images` are the candidates by id, `examples` the two that are shown before each, `dropped` the
@@ -58,14 +73,14 @@ class Job(Struct, frozen=True):
     dropped: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def build(self) -> Build:
+    def build(self) -> BuildIdentity:
         """What a folder must have been built from to be built on; replies that come later join it."""
         header = {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
         digests = {name: file.digest for name, file in self.images.items()}
-        return Build(header, fingerprint([header, self.dropped, digests]))
+        return BuildIdentity(header, fingerprint([header, self.dropped, digests]))
 
 
-class SynthesisManifest(Manifest, frozen=True):
+class SynthesisManifest(BuildManifest, frozen=True):
     """The manifest of synthetic instructions, with the address of each one's reply in the store, and the
     images whose call failed: the same command asks about them again."""
 
@@ -90,8 +105,8 @@ def examples_in(folder: Path | None) -> tuple[ImageFile, ...]:
 
 
 def prepare(
-    gallery: Gallery, examples: tuple[ImageFile, ...], asker: Asker, *, category: str = CATEGORY
-) -> Job:
+    gallery: CheckedImages, examples: tuple[ImageFile, ...], asker: Asker, *, category: str = CATEGORY
+) -> SynthesisJob:
     """Leave out what cannot be shown, what lies there twice, and the examples themselves.
 
     Raises UserError where nothing is left, the category says nothing, or the model cannot be shown three
@@ -121,7 +136,7 @@ def prepare(
         "category": category,
     }
     plain = msgspec.json.decode(msgspec.json.encode(settings))
-    return Job(images, examples, category, plain, dropped)
+    return SynthesisJob(images, examples, category, plain, dropped)
 
 
 def request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
@@ -134,14 +149,14 @@ def request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
 
 
 async def synthesize(
-    job: Job, asker: Asker, store: Store, *, show_progress: bool = False
-) -> dict[str, Obtained[Pair]]:
+    job: SynthesisJob, asker: Asker, store: Store, *, show_progress: bool = False
+) -> dict[str, ReplyResult[InstructionPair]]:
     """Ask about every image what the store does not hold, up to ASKS times; what became of each, by id.
 
     An instruction that was written for an earlier image too is dropped. Raises UserError where the model
     cannot be used at all, EnvironmentFailedError where the store fails. Cancelled, it keeps everything answered.
     """
-    found = await obtain(
+    found = await collect_replies(
         _wanted(job, asker), asker, store, "writing instructions", show_progress=show_progress
     )
     first: dict[tuple[str, ...], str] = {}
@@ -154,13 +169,13 @@ async def synthesize(
     return found
 
 
-def estimate(job: Job, asker: Asker, store: Store) -> ToAsk:
+def estimate(job: SynthesisJob, asker: Asker, store: Store) -> RequestCounts:
     """What `synthesize` would ask, by what the store holds; nothing is asked or written."""
-    return to_ask(_wanted(job, asker), asker, store)
+    return count_requests(_wanted(job, asker), asker, store)
 
 
 def write(
-    job: Job, found: Mapping[str, Obtained[Pair]], out: Path, *, force: bool = False
+    job: SynthesisJob, found: Mapping[str, ReplyResult[InstructionPair]], out: Path, *, force: bool = False
 ) -> SynthesisManifest:
     """Write images/, TABLE and, last, manifest.json: the same bytes for the same replies.
 
@@ -193,7 +208,7 @@ def write(
     return manifest
 
 
-def lines_of(job: Job, found: Mapping[str, Obtained[Pair]]) -> list[GroupLine]:
+def lines_of(job: SynthesisJob, found: Mapping[str, ReplyResult[InstructionPair]]) -> list[GroupLine]:
     """The pairs with their images as lines for a sheet."""
     return [
         GroupLine(name, "synthetic", (job.images[name].path,), pair.instruction, references=(pair.response,))
@@ -207,15 +222,15 @@ def _prompt() -> Mapping[str, Any]:
     return prompt
 
 
-def _wanted(job: Job, asker: Asker) -> Wanted[Pair]:
+def _wanted(job: SynthesisJob, asker: Asker) -> ReplyRequests[InstructionPair]:
     def ask(name: str, draw: int) -> Keyed:
         images = [*job.examples, job.images[name]]
         return asker.keyed(request(images), draw, images)
 
-    def reading(name: str, answer: Answer) -> tuple[Pair | None, str]:
+    def reading(name: str, answer: Answer) -> tuple[InstructionPair | None, str]:
         return read(answer.text, cut=answer.truncated)
 
-    return Wanted(list(job.images), ask, reading)
+    return ReplyRequests(list(job.images), ask, reading)
 
 
 def _place(name: str, file: ImageFile) -> str:

@@ -17,11 +17,11 @@ from msgspec import Struct, field, structs
 
 import sightline
 from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, image_path
-from sightline.builders.folder import Build, begin, copy_images, finish, held
-from sightline.builders.image_index import look_at
-from sightline.builders.manifest import Manifest, fingerprint
-from sightline.builders.mark_lists import COLUMNS as MARKED
-from sightline.builders.mark_lists import Mark, Rule, Wording, bare
+from sightline.builders.built_folder import BuildIdentity, begin, copy_images, finish, held
+from sightline.builders.image_index import check_images
+from sightline.builders.manifest import BuildManifest, fingerprint
+from sightline.builders.review_lists import COLUMNS as MARKED
+from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords, bare
 from sightline.errors import UserError
 from sightline.formats.digests import digest_of, digest_or_error
 from sightline.formats.files import read_bytes, write_atomically
@@ -31,7 +31,7 @@ from sightline.published import published
 from sightline.types import ImageRef, MetricValue
 
 KIND = "verify"
-RIGHT = Wording("right", "wrong")
+RIGHT = MarkWords("right", "wrong")
 REPORT, REJECTED, ACCEPTED = "verification.json", "rejected.csv", "accepted.csv"
 NOTED = ("round", "right", "wrong", "remarks")
 """The columns that stand behind a rejected line for whoever revises it; they are no part of the line."""
@@ -39,7 +39,7 @@ SHOWN = "image"
 """The column in which people are shown where a line's image lies."""
 
 
-class Line(Struct, frozen=True):
+class TableLine(Struct, frozen=True):
     """A line of a table: what tells it again (`key`, of its content), its cells, the round in which it is
     reviewed, and where its image should lie if it names one."""
 
@@ -49,29 +49,29 @@ class Line(Struct, frozen=True):
     image: ImageRef | None = None
 
 
-class VerifiedManifest(Manifest, frozen=True):
+class VerifiedManifest(BuildManifest, frozen=True):
     """The manifest of a verified table, with the images that its lines name and that are not beside it, by
     their places in a data folder, each with why."""
 
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
-class Verified(Struct, frozen=True):
+class ReviewedLine(Struct, frozen=True):
     """A line and what people decided: accepted, rejected (False), or nothing yet (None)."""
 
-    line: Line
+    line: TableLine
     marks: tuple[Mark, ...]
     accepted: bool | None
 
 
-def read_lines(paths: Sequence[Path]) -> list[Line]:
+def read_lines(paths: Sequence[Path]) -> list[TableLine]:
     """The lines of tables with the same columns, in their order; images lie beside any of the tables.
 
     Those of a rejected.csv that was revised are in the next round; one that was not is the line it was.
     UserError where a table has other columns than the first, one in ConTextual's layout has no responses, a
     line stands in one twice, or two tables have different images in one place.
     """
-    lines: dict[str, Line] = {}
+    lines: dict[str, TableLine] = {}
     columns: tuple[str, ...] = ()
     for path in paths:
         table = read_table(read_bytes(path), path)
@@ -93,14 +93,14 @@ def read_lines(paths: Sequence[Path]) -> list[Line]:
             seen.add(key)
             number = _round(row, where, path) if noted else 1
             folders = [path.parent, *(other.parent for other in paths)]
-            lines.setdefault(key, Line(key, cells, number, _image(cells, folders)))
+            lines.setdefault(key, TableLine(key, cells, number, _image(cells, folders)))
     if not lines:
         raise UserError("holds no line", file=paths[0], expected="one at least, below the header")
     _refuse_other_images(lines.values())
     return list(lines.values())
 
 
-def listed(lines: Sequence[Line]) -> dict[str, dict[str, str]]:
+def listed(lines: Sequence[TableLine]) -> dict[str, dict[str, str]]:
     """What people are shown of lines, by key: the path of the image where it is there, and every cell.
 
     A column of the table that is called as one of the list's own is told from it.
@@ -114,8 +114,12 @@ def listed(lines: Sequence[Line]) -> dict[str, dict[str, str]]:
 
 
 def verify(
-    lines: Sequence[Line], marks: Mapping[str, Sequence[Mark]], rule: Rule, *, not_by: Sequence[str] = ()
-) -> list[Verified]:
+    lines: Sequence[TableLine],
+    marks: Mapping[str, Sequence[Mark]],
+    rule: AcceptanceRule,
+    *,
+    not_by: Sequence[str] = (),
+) -> list[ReviewedLine]:
     """What people decided of each line.
 
     `not_by` names those who may not mark: who wrote the lines, responded to them or rates responses. Raises
@@ -131,7 +135,7 @@ def verify(
         if rule.of and len(given) > rule.of:
             expected = f"{rule.of}, as --accept {rule.needed}/{rule.of} says"
             raise UserError("has too many marks", record=line.key, found=len(given), expected=expected)
-        found.append(Verified(line, given, rule.decide(given)))
+        found.append(ReviewedLine(line, given, rule.decide(given)))
     if not any(one.marks for one in found):
         raise UserError(
             "no mark is about a line of these tables", expected="lists that --write wrote of them"
@@ -139,7 +143,7 @@ def verify(
     return found
 
 
-def share_right(found: Sequence[Verified], *, seed: int = 0) -> MetricValue:
+def share_right(found: Sequence[ReviewedLine], *, seed: int = 0) -> MetricValue:
     """The share of lines that were accepted, of those decided, with an interval over images.
 
     Beside lines in ConTextual's layout stands what its paper found of its own.
@@ -153,7 +157,7 @@ def share_right(found: Sequence[Verified], *, seed: int = 0) -> MetricValue:
     return structs.replace(share, published=published("contextual", KIND, "Humans")["right", "all"])
 
 
-def report(found: Sequence[Verified], rule: Rule, *, seed: int = 0) -> dict[str, Any]:
+def report(found: Sequence[ReviewedLine], rule: AcceptanceRule, *, seed: int = 0) -> dict[str, Any]:
     """The whole of verification.json: the share, the counts, and every line's round and marks."""
     verdicts = [one.accepted for one in found]
     return {
@@ -171,15 +175,21 @@ def report(found: Sequence[Verified], rule: Rule, *, seed: int = 0) -> dict[str,
     }
 
 
-def build_of(lines: Sequence[Line], rule: Rule) -> Build:
+def build_of(lines: Sequence[TableLine], rule: AcceptanceRule) -> BuildIdentity:
     """What a folder must have been built from to be built on; marks that come later join it."""
     settings = {"rule": rule.text, "lines": fingerprint([line.key for line in lines])}
     header = {"kind": KIND, "settings": settings, "versions": {"sightline": sightline.__version__}}
-    return Build(header, fingerprint(header))
+    return BuildIdentity(header, fingerprint(header))
 
 
 def write(
-    found: Sequence[Verified], rule: Rule, table: str, out: Path, *, seed: int = 0, force: bool = False
+    found: Sequence[ReviewedLine],
+    rule: AcceptanceRule,
+    table: str,
+    out: Path,
+    *,
+    seed: int = 0,
+    force: bool = False,
 ) -> VerifiedManifest:
     """Write what was accepted into `table`, with its images, what was not into rejected.csv, for revision,
     verification.json and, last, manifest.json. Lines of which nothing is decided are in neither table.
@@ -192,7 +202,7 @@ def write(
     accepted = [one for one in found if one.accepted]
     rejected = [one for one in found if one.accepted is False]
     named = (one.line for one in [*accepted, *rejected])
-    gallery = look_at({image_path(one.cells[IMAGE]): one.image for one in named if one.image})
+    gallery = check_images({image_path(one.cells[IMAGE]): one.image for one in named if one.image})
     rows = [list(one.line.cells.values()) for one in accepted]
     noted = [[*one.line.cells.values(), *_notes(one)] for one in rejected]
     told = msgspec.json.format(msgspec.json.encode(report(found, rule, seed=seed)), indent=1)
@@ -241,7 +251,7 @@ def _image(cells: Mapping[str, str], folders: Sequence[Path]) -> ImageRef | None
     return next((one for one in found if Path(one.path).is_file()), found[0])
 
 
-def _refuse_other_images(lines: Iterable[Line]) -> None:
+def _refuse_other_images(lines: Iterable[TableLine]) -> None:
     """Raise UserError where lines have different images in one place: one folder could not hold both."""
     first: dict[str, str] = {}
     for line in lines:
@@ -263,11 +273,11 @@ def _path(image: ImageRef | None) -> str:
     return image.path if image is not None and Path(image.path).is_file() else ""
 
 
-def _cluster(line: Line) -> str:
+def _cluster(line: TableLine) -> str:
     return line.cells.get(IMAGE) or line.key
 
 
-def _notes(one: Verified) -> list[str]:
+def _notes(one: ReviewedLine) -> list[str]:
     votes = [mark.yes for mark in one.marks]
     remarks = "; ".join(f"{mark.by}: {mark.remark}" for mark in one.marks if mark.remark)
     return [str(one.line.round), str(votes.count(True)), str(votes.count(False)), remarks]

@@ -15,9 +15,9 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sightline.builders.annotate import Annotated
-    from sightline.builders.annotation_form import Line
-    from sightline.builders.image_index import Gallery
+    from sightline.builders.annotate import AnnotatedImage
+    from sightline.builders.annotation_form import FormLine
+    from sightline.builders.image_index import CheckedImages
     from sightline.report.grid import Table
 
 SUMMARY = "a form for people who annotate images, checked and written as a data folder (II-Bench)"
@@ -74,8 +74,8 @@ def execute(options: argparse.Namespace) -> int:
     """Draw the form, or check what people filled in, tell their agreement, write; the exit status."""
     from sightline.builders.annotate import annotated, build_of, still_open, write
     from sightline.builders.annotation_form import cells_in, read_forms, write_form
-    from sightline.builders.folder import refuse_other_contents, refuse_out_among
-    from sightline.builders.image_index import look_at
+    from sightline.builders.built_folder import refuse_other_contents, refuse_out_among
+    from sightline.builders.image_index import check_images
     from sightline.formats.files import refuse_overwriting
     from sightline.types import ImageRef
 
@@ -90,8 +90,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.out:
         refuse_out_among(Path(options.out), [folder, *lists])
     form = cells_in(folder, options.split)
-    gallery = look_at({name: ImageRef(str(folder / name), str(folder)) for name in form})
-    found: list[Annotated] = []
+    gallery = check_images({name: ImageRef(str(folder / name), str(folder)) for name in form})
+    found: list[AnnotatedImage] = []
     if lists:
         lines = read_forms(lists)
         _refuse_faults(lines, gallery)
@@ -116,7 +116,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_faults(lines: Sequence[Line], gallery: Gallery) -> None:
+def _refuse_faults(lines: Sequence[FormLine], gallery: CheckedImages) -> None:
     """Raise UserError where a line has a fault, or there is none; all faults but the last are printed."""
     from sightline.builders.annotation_form import faults
 
@@ -130,7 +130,7 @@ def _refuse_faults(lines: Sequence[Line], gallery: Gallery) -> None:
         raise found[-1]
 
 
-def _tell(found: Sequence[Annotated], gallery: Gallery, options: argparse.Namespace) -> None:
+def _tell(found: Sequence[AnnotatedImage], gallery: CheckedImages, options: argparse.Namespace) -> None:
     """Print how far people agree, or all that they said as JSON."""
     if options.json:
         from sightline.builders.annotate import report
@@ -142,7 +142,7 @@ def _tell(found: Sequence[Annotated], gallery: Gallery, options: argparse.Namesp
     show([_table(found, gallery, options.seed)])
 
 
-def _unused(found: Sequence[Annotated]) -> list[str]:
+def _unused(found: Sequence[AnnotatedImage]) -> list[str]:
     """Whose explanations and questions are not used, as a list before theirs has the image too."""
     differ = [f"{one.image} by {', '.join(one.unused)}" for one in found if one.unused]
     if not differ:
@@ -154,7 +154,7 @@ def _unused(found: Sequence[Annotated]) -> list[str]:
     ]
 
 
-def _table(found: Sequence[Annotated], gallery: Gallery, seed: int) -> Table:
+def _table(found: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) -> Table:
     from sightline.builders.annotate import agreement
     from sightline.report.grid import Column, clusters_cell, n_cell, table, value_cell
 

@@ -13,7 +13,7 @@ from sightline.cli.build_options import limited, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
-    from sightline.builders.image_index import Gallery
+    from sightline.builders.image_index import CheckedImages
     from sightline.engine.captioning import Caption, Captioner
     from sightline.engine.client import Asker
 
@@ -56,9 +56,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and write the file; 1 where an image has no caption, 4 where the budget is reached."""
+    from sightline.builders.built_folder import nothing_left
     from sightline.builders.caption import refuse_other_captions
-    from sightline.builders.folder import nothing_left
-    from sightline.builders.image_index import images_in, look_at
+    from sightline.builders.image_index import check_images, images_in
     from sightline.engine.captioning import SAMPLING, Captioner
     from sightline.engine.client import Asker
 
@@ -66,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     asker = Asker(asking, SAMPLING)
     captioner = Captioner(asker, options.prompt, again=options.retry_errors)
     images = limited(list(images_in(Path(options.data)).items()), options)
-    gallery = look_at(dict(images), show_progress=not options.quiet)
+    gallery = check_images(dict(images), show_progress=not options.quiet)
     if not gallery.files:
         raise nothing_left(gallery.broken, "images")
     with asker.store(only_read=True) as store:
@@ -77,7 +77,7 @@ def execute(options: argparse.Namespace) -> int:
     )
 
 
-def _dry_run(gallery: Gallery, captioner: Captioner, asker: Asker) -> int:
+def _dry_run(gallery: CheckedImages, captioner: Captioner, asker: Asker) -> int:
     with asker.store(only_read=True) as store:
         found = captioner.estimate(gallery.files.values(), store)
     print(f"images                    {len(gallery.files):,}")
@@ -90,7 +90,7 @@ def _dry_run(gallery: Gallery, captioner: Captioner, asker: Asker) -> int:
     return 0
 
 
-def _ask(gallery: Gallery, captioner: Captioner, asker: Asker, options: argparse.Namespace) -> int:
+def _ask(gallery: CheckedImages, captioner: Captioner, asker: Asker, options: argparse.Namespace) -> int:
     from sightline.builders.caption import write
 
     out, counts = Path(options.out), asker.counts

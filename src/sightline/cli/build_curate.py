@@ -12,8 +12,8 @@ from sightline.cli.options import add_store
 from sightline.cli.printing import print_json
 
 if TYPE_CHECKING:
-    from sightline.builders.curate import Curation
-    from sightline.builders.funnel import Funnel
+    from sightline.builders.curate import CurationOptions
+    from sightline.builders.curation_funnel import Funnel
     from sightline.models.ocr import Reader
     from sightline.report.grid import Table
 
@@ -76,16 +76,16 @@ def execute(options: argparse.Namespace) -> int:
     """Take the images through the steps, write what is asked for, tell the funnel; the exit status."""
     from msgspec.structs import replace
 
-    from sightline.builders.curate import KEEP, Curation, curate, write
-    from sightline.builders.folder import refuse_out_among
-    from sightline.builders.image_index import look_at
-    from sightline.builders.mark_lists import read_marks
+    from sightline.builders.built_folder import refuse_out_among
+    from sightline.builders.curate import KEEP, CurationOptions, curate, write
+    from sightline.builders.image_index import check_images
     from sightline.builders.near_duplicates import image_hash
     from sightline.builders.read import images_at
+    from sightline.builders.review_lists import read_marks
     from sightline.engine.store import Store
     from sightline.formats.files import refuse_overwriting, refuse_unwritable
 
-    how = Curation(max_text=options.max_text, top=options.top)
+    how = CurationOptions(max_text=options.max_text, top=options.top)
     if options.distance is not None:
         how = replace(how, distance=options.distance)
     sheet = preview_path(options)
@@ -101,7 +101,7 @@ def execute(options: argparse.Namespace) -> int:
     reader = _reader(how, threads)
     marks = read_marks(lists, KEEP) if lists else None
     images = limited(list(images_at(data).items()), options)
-    gallery = look_at(dict(images), show_progress=not options.quiet)
+    gallery = check_images(dict(images), show_progress=not options.quiet)
     store = Store.open(options.store)
     try:
         funnel = curate(
@@ -125,7 +125,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _reader(how: Curation, threads: int) -> Reader | None:
+def _reader(how: CurationOptions, threads: int) -> Reader | None:
     if not how.reads:
         return None
     from sightline.models.rapid_ocr import RapidOcr
@@ -134,8 +134,8 @@ def _reader(how: Curation, threads: int) -> Reader | None:
 
 
 def _write_list(funnel: Funnel, path: Path) -> None:
-    from sightline.builders.funnel import listed
-    from sightline.builders.mark_lists import write_list
+    from sightline.builders.curation_funnel import listed
+    from sightline.builders.review_lists import write_list
 
     shown = listed(funnel)
     write_list(path, shown)
@@ -143,7 +143,7 @@ def _write_list(funnel: Funnel, path: Path) -> None:
 
 
 def _draw(funnel: Funnel, sheet: Path) -> None:
-    from sightline.builders.funnel import alike_lines
+    from sightline.builders.curation_funnel import alike_lines
     from sightline.builders.preview import draw_lines
 
     lines = alike_lines(funnel, ALIKE)
@@ -157,7 +157,7 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
 def _tell(funnel: Funnel, options: argparse.Namespace) -> None:
     """Print the funnel, or all that became of the images as JSON."""
     if options.json:
-        from sightline.builders.funnel import report
+        from sightline.builders.curation_funnel import report
 
         print_json(report(funnel))
         return
@@ -189,4 +189,4 @@ def _table(funnel: Funnel, out: Path | None) -> Table:
     notes = []
     if out is not None:
         notes = [f"{len(funnel.kept):,} images in {out / 'images'}; each of all in {out / 'curation.json'}"]
-    return Table(f"{len(funnel.fates):,} images", columns, rows, tuple(notes))
+    return Table(f"{len(funnel.statuses):,} images", columns, rows, tuple(notes))

@@ -13,7 +13,7 @@ from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.builders.equivalence import Measure, Pair, Report
+    from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
     from sightline.engine.client import Asker
     from sightline.models.embedder import Embedder
     from sightline.report.grid import Table
@@ -107,7 +107,7 @@ def _embedder(options: argparse.Namespace) -> Embedder | None:
     return embedder(DEFAULT if options.embedder is None else options.embedder)
 
 
-def _humans(options: argparse.Namespace, every: list[Pair]) -> Measure | None:
+def _humans(options: argparse.Namespace, every: list[VariantPair]) -> EquivalenceMeasure | None:
     if options.human is None:
         return None
     from sightline.builders.equivalence import built, by_humans
@@ -116,7 +116,7 @@ def _humans(options: argparse.Namespace, every: list[Pair]) -> Measure | None:
     return by_humans(every, Path(options.human), kind=kind, seed=options.seed)
 
 
-def _write(options: argparse.Namespace, every: list[Pair]) -> None:
+def _write(options: argparse.Namespace, every: list[VariantPair]) -> None:
     from sightline.builders.equivalence import draw_pairs, write_pairs
 
     count = FOR_HUMANS if options.pairs is None else options.pairs
@@ -129,12 +129,12 @@ def _write(options: argparse.Namespace, every: list[Pair]) -> None:
 
 def _measured(
     options: argparse.Namespace,
-    every: list[Pair],
-    drawn: list[Pair],
-    humans: Measure | None,
+    every: list[VariantPair],
+    drawn: list[VariantPair],
+    humans: EquivalenceMeasure | None,
     asker: Asker | None,
     embedder: Embedder | None,
-) -> Report:
+) -> EquivalenceReport:
     from sightline.builders.equivalence import (
         HUMANS,
         JUDGE,
@@ -164,7 +164,7 @@ def _measured(
     return report(Path(options.folder), every, len(drawn), measures, identity)
 
 
-def _print(found: Report, as_json: bool) -> None:
+def _print(found: EquivalenceReport, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
@@ -178,7 +178,7 @@ def _print(found: Report, as_json: bool) -> None:
         print(f"{name}: {found_so}: {listed}{more}", file=sys.stderr)
 
 
-def _table(found: Report) -> Table:
+def _table(found: EquivalenceReport) -> Table:
     from sightline.report.grid import Column, clusters_cell, n_cell, printed_cell, value_cell
     from sightline.report.grid import Table as Grid
 

@@ -12,7 +12,7 @@ from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.builders.mask_assignment import Assignment
+    from sightline.builders.mask_assignment import MaskAssignment
     from sightline.report.grid import Table
 
 SUMMARY = "mask an object of each COCO image in three ways (MM-R3, context reasoning)"
@@ -113,7 +113,7 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
         raise UserError("there is no such folder", file=options.images, expected="the images' for --images")
 
 
-def _assignment(options: argparse.Namespace) -> Assignment | None:
+def _assignment(options: argparse.Namespace) -> MaskAssignment | None:
     if options.spec is None:
         return None
     from sightline.builders.mask_assignment import LEFT_OUT, read_assignment
@@ -122,12 +122,12 @@ def _assignment(options: argparse.Namespace) -> Assignment | None:
     return read_assignment(Path(options.spec), Path(options.labels), leave_out)
 
 
-def _tell_left_out(assignment: Assignment) -> None:
+def _tell_left_out(assignment: MaskAssignment) -> None:
     if assignment.left_out:
         print(f"left out of the spec: {', '.join(assignment.left_out)}", file=sys.stderr)
 
 
-def _print_counts(assignment: Assignment, as_json: bool) -> None:
+def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:
     if not as_json:
         from sightline.report.terminal import show
 
@@ -143,7 +143,7 @@ def _print_counts(assignment: Assignment, as_json: bool) -> None:
     print_json(counts)
 
 
-def _table(assignment: Assignment) -> Table:
+def _table(assignment: MaskAssignment) -> Table:
     from sightline.report.grid import Column, Table
 
     columns = (

@@ -14,9 +14,9 @@ from sightline.cli.printing import by_reason
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.builders.manifest import Manifest
-    from sightline.builders.run import Work
-    from sightline.builders.sources import Source
+    from sightline.builders.manifest import BuildManifest
+    from sightline.builders.run import GroupMaker
+    from sightline.builders.sources import SourceItem
 
 T = TypeVar("T")
 
@@ -82,9 +82,9 @@ def shared_out(options: argparse.Namespace) -> tuple[int, int]:
     return processes, threads
 
 
-def sources_of(options: argparse.Namespace) -> list[Source]:
+def sources_of(options: argparse.Namespace) -> list[SourceItem]:
     """The sources that SOURCE, --images and --labels name; UserError where one is wrong."""
-    from sightline.builders.folder import refuse_out_among
+    from sightline.builders.built_folder import refuse_out_among
     from sightline.builders.sources import image_sources
 
     source, images, labels = (
@@ -121,8 +121,8 @@ def preview_path(options: argparse.Namespace) -> Path | None:
 
 def make(
     options: argparse.Namespace,
-    sources: Sequence[Source],
-    work: Work,
+    sources: Sequence[SourceItem],
+    work: GroupMaker,
     *,
     kind: str,
     settings: Mapping[str, Any],
@@ -167,7 +167,7 @@ def make(
     return 0
 
 
-def tell(manifest: Manifest, out: Path) -> None:
+def tell(manifest: BuildManifest, out: Path) -> None:
     """Print what a folder holds now, and on standard error what was dropped and why."""
     print(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
     print(f"  images: {manifest.images:,} in {out / 'images'}")

@@ -10,7 +10,7 @@ from sightline.cli.build_options import add_building, add_sources, make, sources
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.builders.sources import Source
+    from sightline.builders.sources import SourceItem
 
 SUMMARY = "images as they are and changed in one way: crop, jpeg, rotate, blur, or a perturbation of yours"
 
@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
     return make(options, sources, work, kind="perturb", settings=settings, each=1 + len(how.variants))
 
 
-def _refuse_unasked(sources: list[Source], prompt: str) -> None:
+def _refuse_unasked(sources: list[SourceItem], prompt: str) -> None:
     """Raise UserError where a source would be asked nothing."""
     for source in sources:
         if not source.question and (not prompt.strip() or "{question}" in prompt):

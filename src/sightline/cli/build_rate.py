@@ -98,8 +98,8 @@ def execute(options: argparse.Namespace) -> int:
 def _write_list(
     options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], ran: Mapping[Path, Ran]
 ) -> None:
-    from sightline.builders.mark_lists import write_list
     from sightline.builders.rate import draw, listed, shared, wrong
+    from sightline.builders.review_lists import write_list
 
     path = Path(options.write)
     count = options.count if options.count is not None else WRONG if options.wrong else SHARED
@@ -114,8 +114,8 @@ def _write_list(
 def _write_verdicts(
     lists: Sequence[Path], runs: Sequence[Sequence[Outcome]], errors: Sequence[str], out: Path
 ) -> None:
-    from sightline.builders.mark_lists import read_marks
     from sightline.builders.rate import RIGHT, verdicts
+    from sightline.builders.review_lists import read_marks
     from sightline.formats.verdicts import write_verdicts
 
     found = verdicts(runs, read_marks(lists, RIGHT, errors))

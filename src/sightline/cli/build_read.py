@@ -13,7 +13,7 @@ from sightline.cli.options import add_store
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.builders.image_index import Gallery
+    from sightline.builders.image_index import CheckedImages
     from sightline.engine.ocr_cache import Reading
 
 SUMMARY = "what is written in images, and where, by OCR (ConTextual, section 3.1)"
@@ -56,8 +56,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Read, write and print; 1 where an image could not be read."""
-    from sightline.builders.folder import nothing_left
-    from sightline.builders.image_index import look_at
+    from sightline.builders.built_folder import nothing_left
+    from sightline.builders.image_index import check_images
     from sightline.builders.read import images_at, read_all, write
     from sightline.engine.store import Store
     from sightline.formats.files import refuse_overwriting
@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     processes, threads = shared_out(options)
     reader = RapidOcr(threads)
     images = limited(list(images_at(data).items()), options)
-    gallery = look_at(dict(images), show_progress=not options.quiet)
+    gallery = check_images(dict(images), show_progress=not options.quiet)
     if not gallery.files:
         raise nothing_left(gallery.broken, "images")
     store = Store.open(options.store)
@@ -107,7 +107,7 @@ def _print_texts(read: Mapping[str, Reading], how: str) -> None:
                 print(f"== {name}\n{told(words)}\n")
 
 
-def _tell(gallery: Gallery, unread: Mapping[str, str], out: Path | None) -> int:
+def _tell(gallery: CheckedImages, unread: Mapping[str, str], out: Path | None) -> int:
     """Print on standard error how much was read, and which images were not, by the reason."""
     images = len(gallery.files) + len(gallery.broken)
     place = f"{out}: " if out is not None else ""

@@ -14,7 +14,7 @@ from sightline.cli.build_options import add_building, draw, limited, preview_pat
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
-    from sightline.builders.rephrase import Job
+    from sightline.builders.rephrase import RephraseJob
     from sightline.engine.client import Asker
 
 SUMMARY = "questions in three other words each, by a chat model (MM-R3)"
@@ -58,8 +58,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and build the folder; 1 where a question has no answer yet, 4 where the budget is reached."""
-    from sightline.builders.folder import refuse_other_contents
-    from sightline.builders.questions import read_questions
+    from sightline.builders.built_folder import refuse_other_contents
+    from sightline.builders.question_files import read_questions
     from sightline.builders.rephrase import SAMPLING, prepare
     from sightline.engine.client import Asker
 
@@ -85,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
     return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
 
 
-def _dry_run(job: Job, asker: Asker) -> int:
+def _dry_run(job: RephraseJob, asker: Asker) -> int:
     from sightline.builders.rephrase import estimate
 
     with asker.store(only_read=True) as store:
@@ -99,7 +99,7 @@ def _dry_run(job: Job, asker: Asker) -> int:
     return 0
 
 
-def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
+def _build(job: RephraseJob, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
     from sightline.builders.rephrase import rephrase, write
 
     out, counts = Path(options.out), asker.counts

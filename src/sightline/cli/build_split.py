@@ -36,11 +36,11 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Draw and write; returns the exit status."""
-    from sightline.builders.image_index import look_at
+    from sightline.builders.image_index import check_images
     from sightline.builders.split import split_table, write_split
 
     split = split_table(Path(options.table), options.count, options.seed)
-    gallery = look_at(split.images)
+    gallery = check_images(split.images)
     val, test = write_split(split, gallery.files, Path(options.out), force=options.force)
     parts = ", ".join(
         f"{split.drawn[category]} of {size} {category}" for category, size in split.sizes.items()

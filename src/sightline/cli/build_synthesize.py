@@ -13,7 +13,7 @@ from sightline.cli.build_options import limited, preview_path, tell_by_reason, t
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
 
 if TYPE_CHECKING:
-    from sightline.builders.synthesize import Job
+    from sightline.builders.synthesize import SynthesisJob
     from sightline.engine.client import Asker
 
 SUMMARY = "instructions for images, with responses, by a model that sees them (ConTextual, Appendix H)"
@@ -65,8 +65,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and build the folder; 1 where an image has no answer yet, 4 where the budget is reached."""
-    from sightline.builders.folder import refuse_other_contents, refuse_out_among
-    from sightline.builders.image_index import images_in, look_at
+    from sightline.builders.built_folder import refuse_other_contents, refuse_out_among
+    from sightline.builders.image_index import check_images, images_in
     from sightline.builders.synthesize import CATEGORY, SAMPLING, examples_in, prepare
     from sightline.engine.client import Asker
 
@@ -78,14 +78,14 @@ def execute(options: argparse.Namespace) -> int:
     folder, out = Path(options.images), Path(options.out)
     refuse_out_among(out, [folder, *(Path(example.path) for example in examples)])
     images = limited(list(images_in(folder).items()), options)
-    gallery = look_at(dict(images), show_progress=not options.quiet)
+    gallery = check_images(dict(images), show_progress=not options.quiet)
     category = CATEGORY if options.category is None else options.category
     job = prepare(gallery, examples, asker, category=category)
     refuse_other_contents(out, job.build, force=options.force)
     return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
 
 
-def _dry_run(job: Job, asker: Asker) -> int:
+def _dry_run(job: SynthesisJob, asker: Asker) -> int:
     from sightline.builders.synthesize import estimate
 
     with asker.store(only_read=True) as store:
@@ -97,7 +97,7 @@ def _dry_run(job: Job, asker: Asker) -> int:
     return 0
 
 
-def _build(job: Job, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
+def _build(job: SynthesisJob, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
     from sightline.builders.preview import draw_lines
     from sightline.builders.synthesize import TABLE, lines_of, synthesize, write
 

@@ -14,8 +14,8 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sightline.builders.mark_lists import Rule
-    from sightline.builders.verify import Line, Verified
+    from sightline.builders.review_lists import AcceptanceRule
+    from sightline.builders.verify import ReviewedLine, TableLine
     from sightline.report.grid import Table
 
 SUMMARY = "people mark each line of a table right or wrong; what is wrong is dropped (ConTextual, II-Bench)"
@@ -58,8 +58,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """List, or read marks, write what was accepted and tell the share of it; the exit status."""
-    from sightline.builders.folder import refuse_other_contents, refuse_out_among
-    from sightline.builders.mark_lists import read_marks, rule_of
+    from sightline.builders.built_folder import refuse_other_contents, refuse_out_among
+    from sightline.builders.review_lists import read_marks, rule_of
     from sightline.builders.verify import ACCEPTED, REJECTED, RIGHT, build_of, read_lines, verify, write
     from sightline.formats.files import refuse_overwriting
 
@@ -96,15 +96,15 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_list(lines: Sequence[Line], path: Path) -> None:
-    from sightline.builders.mark_lists import write_list
+def _write_list(lines: Sequence[TableLine], path: Path) -> None:
+    from sightline.builders.review_lists import write_list
     from sightline.builders.verify import listed
 
     write_list(path, listed(lines))
     print(f"{path}: {len(lines):,} lines for people; mark: 'right' or 'wrong', by: a name", file=sys.stderr)
 
 
-def _tell(found: Sequence[Verified], rule: Rule, options: argparse.Namespace) -> None:
+def _tell(found: Sequence[ReviewedLine], rule: AcceptanceRule, options: argparse.Namespace) -> None:
     if options.json:
         from sightline.builders.verify import report
 
@@ -115,7 +115,7 @@ def _tell(found: Sequence[Verified], rule: Rule, options: argparse.Namespace) ->
     show([_table(found, rule, options.seed)])
 
 
-def _table(found: Sequence[Verified], rule: Rule, seed: int) -> Table:
+def _table(found: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> Table:
     from sightline.builders.verify import share_right
     from sightline.report.grid import Column, clusters_cell, n_cell, printed_cell, table, value_cell
 

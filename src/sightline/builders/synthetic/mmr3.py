@@ -12,7 +12,7 @@ from PIL import ImageChops
 from PIL.Image import Image as Drawn
 
 from sightline.builders.coco import LEAST, MOST
-from sightline.builders.mask import MASKINGS, VARIANTS, Pixels, hidden_pixels, paint, prompt
+from sightline.builders.mask import MASKINGS, VARIANTS, PixelBox, hidden_pixels, paint, prompt
 from sightline.builders.scenes.draw import draw, png_of
 from sightline.builders.scenes.puzzles.puzzle import THINGS
 from sightline.builders.scenes.rooms import Room, exists, facts, is_kept, prominent, room, shows_kept
@@ -32,7 +32,7 @@ class _Shown(NamedTuple):
 
     name: str
     image: Drawn
-    box: Pixels
+    box: PixelBox
     area: int
 
 
@@ -156,7 +156,7 @@ def _instances(shown: list[_Shown]) -> dict[str, Any]:
     }
 
 
-def _bbox(box: Pixels) -> list[int]:
+def _bbox(box: PixelBox) -> list[int]:
     """Left, top, width and height."""
     return [box.left, box.top, box.right - box.left, box.bottom - box.top]
 
@@ -173,7 +173,7 @@ def _shown(name: str, random: Random, kept: bool) -> _Shown:
         changed = most.point(lambda value: 255 * (value > 8))
         box, area = changed.getbbox(), changed.histogram()[255]
         if box is not None and LEAST <= area / (image.width * image.height) <= MOST:
-            return _Shown(made.things[0].shape, image, Pixels(*box), area)
+            return _Shown(made.things[0].shape, image, PixelBox(*box), area)
 
 
 def _without_first(made: Room) -> Scene:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from sightline.builders.manifest import MANIFEST, Manifest, difference, read_manifest, write_manifest
+from sightline.builders.manifest import MANIFEST, BuildManifest, difference, read_manifest, write_manifest
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.digests import digest_or_error
 from sightline.formats.files import refuse_unwritable, write_atomically
@@ -24,7 +24,7 @@ REASONS = 3
 """How many drops an error names."""
 
 
-class Build(Struct, frozen=True):
+class BuildIdentity(Struct, frozen=True):
     """What is to be built: its kind, settings and versions in words, and a digest of all that counts."""
 
     header: Mapping[str, Any]
@@ -49,7 +49,7 @@ def refuse_out_among(out: Path, inputs: Iterable[Path]) -> None:
             raise UserError(f"holds {one}, which is read", file=out, expected="another --out")
 
 
-def refuse_other_contents(out: Path, build: Build, *, force: bool) -> None:
+def refuse_other_contents(out: Path, build: BuildIdentity, *, force: bool) -> None:
     """Raise UserError where the folder takes nothing, or holds anything but this build, begun or finished.
 
     `force` allows what another build left there, never anything else.
@@ -67,7 +67,7 @@ def refuse_other_contents(out: Path, build: Build, *, force: bool) -> None:
 
 
 @contextmanager
-def held(out: Path, build: Build, *, force: bool) -> Iterator[Journal]:
+def held(out: Path, build: BuildIdentity, *, force: bool) -> Iterator[Journal]:
     """The folder's journal, held against other processes; UserError where it holds something else by then."""
     refuse_other_contents(out, build, force=force)
     with Journal(out) as journal:
@@ -76,7 +76,7 @@ def held(out: Path, build: Build, *, force: bool) -> Iterator[Journal]:
         yield journal
 
 
-def begin(out: Path, build: Build, journal: Journal) -> None:
+def begin(out: Path, build: BuildIdentity, journal: Journal) -> None:
     """Make the folder one that this build has begun; what it finished before a kill stays.
 
     What another build left is removed only after the journal says what is built from now on, its manifest
@@ -148,7 +148,7 @@ def nothing_half_written(out: Path) -> Iterator[None]:
         raise
 
 
-def finish(out: Path, manifest: Manifest, journal: Journal) -> None:
+def finish(out: Path, manifest: BuildManifest, journal: Journal) -> None:
     """Write the manifest, by which the folder counts as finished, and remove the journal."""
     write_manifest(manifest, out)
     journal.discard()
@@ -165,7 +165,7 @@ def nothing_left(dropped: Mapping[str, str], what: str) -> UserError:
     )
 
 
-def _difference(out: Path, build: Build) -> str:
+def _difference(out: Path, build: BuildIdentity) -> str:
     """In words how what the folder holds differs from the build; UserError where no builder made it."""
     if (out / MANIFEST).exists():
         built = read_manifest(out)

@@ -22,7 +22,7 @@ ERRORS = "errors"
 """A column behind them, for what is wrong with a thing, where a list asks for that."""
 
 
-class Wording(NamedTuple):
+class MarkWords(NamedTuple):
     """The two words of a mark."""
 
     yes: str
@@ -38,7 +38,7 @@ class Mark(Struct, frozen=True):
     errors: tuple[str, ...] | UnsetType = UNSET
 
 
-class Rule(Struct, frozen=True):
+class AcceptanceRule(Struct, frozen=True):
     """When people have decided: `needed` marks for it, of `of`; the majority where both are 0."""
 
     needed: int = 0
@@ -53,8 +53,9 @@ class Rule(Struct, frozen=True):
         """Whether it is accepted; None where that is open: nobody said anything, a tie, marks to come.
 
         >>> yes, no = Mark(True, "a"), Mark(False, "b")
-        >>> Rule().decide([yes, no]), Rule(4, 5).decide([yes, no]), Rule(4, 5).decide([no, no])
-        (None, None, False)
+        >>> AcceptanceRule().decide([yes, no])
+        >>> AcceptanceRule(4, 5).decide([no, no])
+        False
         """
         votes = Counter(mark.yes for mark in marks)
         if not self.of:
@@ -64,13 +65,13 @@ class Rule(Struct, frozen=True):
         return False if votes[False] > self.of - self.needed else None
 
 
-def rule_of(text: str | None) -> Rule:
+def rule_of(text: str | None) -> AcceptanceRule:
     """The rule that a text such as '4/5' stands for, the majority for None. UserError where it is none."""
     if text is None:
-        return Rule()
+        return AcceptanceRule()
     needed, _, of = text.partition("/")
     if needed.isdecimal() and of.isdecimal() and 2 * int(needed) > int(of) >= int(needed):
-        return Rule(int(needed), int(of))
+        return AcceptanceRule(int(needed), int(of))
     raise UserError(f"--accept {text} is no rule", expected="such as 4/5: more than half of those who mark")
 
 
@@ -85,7 +86,7 @@ def write_list(path: Path, things: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def read_marks(
-    paths: Sequence[Path], wording: Wording, errors: Sequence[str] | None = None
+    paths: Sequence[Path], wording: MarkWords, errors: Sequence[str] | None = None
 ) -> dict[str, list[Mark]]:
     """The marks on each thing by its key; of things that nobody has marked there are none.
 
@@ -95,7 +96,7 @@ def read_marks(
     stands without a mark, for a person who said both of one thing, and for two nameless lists of one name.
     """
     found: dict[str, dict[str, Mark]] = defaultdict(dict)
-    humans = Humans()
+    humans = AnnotatorNames()
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in ("mark", "key"):
@@ -142,7 +143,7 @@ def bare(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-class Humans:
+class AnnotatorNames:
     """The people who filled in lists that are read together; one is called as the first of them spells it."""
 
     def __init__(self) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sightline.builders.folder import (
+from sightline.builders.built_folder import (
     GROUPS,
     IMAGES,
-    Build,
+    BuildIdentity,
     begin,
     copy_images,
     finish,
@@ -21,19 +21,19 @@ from sightline.builders.folder import (
     refuse_out_among,
     sweep,
 )
-from sightline.builders.manifest import MANIFEST, Manifest
+from sightline.builders.manifest import MANIFEST, BuildManifest
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.journal import JOURNAL, Journal
 from sightline.images import look
 from sightline.types import ImageRef
 
 
-def of(seed: int, print_: str = "") -> Build:
+def of(seed: int, print_: str = "") -> BuildIdentity:
     header = {"kind": "copies", "settings": {"seed": seed}, "versions": {}}
-    return Build(header, print_ or f"print {seed}")
+    return BuildIdentity(header, print_ or f"print {seed}")
 
 
-def make(out: Path, build: Build, *, force: bool = False) -> None:
+def make(out: Path, build: BuildIdentity, *, force: bool = False) -> None:
     """Build a folder with one image and a groups file that say by what they were built."""
     with held(out, build, force=force) as journal:
         begin(out, build, journal)
@@ -42,7 +42,7 @@ def make(out: Path, build: Build, *, force: bool = False) -> None:
         (out / name).write_text(build.fingerprint)
         sweep(out, [name])
         (out / GROUPS).write_text(build.fingerprint)
-        manifest = Manifest(**build.header, groups=1, probes=1, images=1, fingerprint=build.fingerprint)
+        manifest = BuildManifest(**build.header, groups=1, probes=1, images=1, fingerprint=build.fingerprint)
         finish(out, manifest, journal)
 
 
@@ -138,7 +138,7 @@ def test_what_another_process_finished_meanwhile_is_not_replaced(
             make(out, of(1))
             return super().__enter__()
 
-    monkeypatch.setattr("sightline.builders.folder.Journal", Late)
+    monkeypatch.setattr("sightline.builders.built_folder.Journal", Late)
     with pytest.raises(UserError, match="seed 1 instead of 2"):
         make(out, of(2))
     make(tmp_path / "new", of(1))
@@ -181,7 +181,7 @@ def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Pa
         begin(out, of(1), journal)
         (out / "table.csv").write_text("a,b\n")
         made = {"table.csv": "0" * 64, "../outside.txt": "0" * 64}
-        finish(out, Manifest(**of(1).header, groups=0, probes=0, images=0, made=made), journal)
+        finish(out, BuildManifest(**of(1).header, groups=0, probes=0, images=0, made=made), journal)
     (tmp_path / "outside.txt").write_text("somebody's")
     make(out, of(2), force=True)
     assert sorted(content(out)) == [GROUPS, f"{IMAGES}/print 2.png", MANIFEST]

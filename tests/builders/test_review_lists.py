@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.mark_lists import Mark, Rule, Wording, read_marks, rule_of, write_list
+from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords, read_marks, rule_of, write_list
 from sightline.errors import UserError
 
-RIGHT = Wording("right", "wrong")
+RIGHT = MarkWords("right", "wrong")
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -87,26 +87,30 @@ def test_two_nameless_lists_of_one_name_are_not_taken_for_one_human(listed: Path
 @pytest.mark.parametrize(
     ("rule", "yes", "no", "decided"),
     [
-        (Rule(), 0, 0, None),
-        (Rule(), 1, 0, True),
-        (Rule(), 1, 1, None),
-        (Rule(), 1, 2, False),
-        (Rule(4, 5), 4, 1, True),
-        (Rule(4, 5), 4, 0, True),
-        (Rule(4, 5), 3, 1, None),
-        (Rule(4, 5), 3, 2, False),
-        (Rule(4, 5), 0, 2, False),
+        (AcceptanceRule(), 0, 0, None),
+        (AcceptanceRule(), 1, 0, True),
+        (AcceptanceRule(), 1, 1, None),
+        (AcceptanceRule(), 1, 2, False),
+        (AcceptanceRule(4, 5), 4, 1, True),
+        (AcceptanceRule(4, 5), 4, 0, True),
+        (AcceptanceRule(4, 5), 3, 1, None),
+        (AcceptanceRule(4, 5), 3, 2, False),
+        (AcceptanceRule(4, 5), 0, 2, False),
     ],
 )
 def test_a_rule_decides_as_soon_as_no_further_mark_can_change_it(
-    rule: Rule, yes: int, no: int, decided: bool | None
+    rule: AcceptanceRule, yes: int, no: int, decided: bool | None
 ) -> None:
     marks = [Mark(True, f"y{n}") for n in range(yes)] + [Mark(False, f"n{n}") for n in range(no)]
     assert rule.decide(marks) is decided
 
 
 def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
-    assert (rule_of(None), rule_of("4/5"), rule_of("1/1")) == (Rule(), Rule(4, 5), Rule(1, 1))
+    assert (rule_of(None), rule_of("4/5"), rule_of("1/1")) == (
+        AcceptanceRule(),
+        AcceptanceRule(4, 5),
+        AcceptanceRule(1, 1),
+    )
     for text in ("4", "5/4", "2/4", "0/0", "4/", "-4/5", "half"):
         with pytest.raises(UserError, match="is no rule"):
             rule_of(text)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.builders.sources import Source, confined, refuse_twins, table_sources
+from sightline.builders.sources import SourceItem, confined, refuse_twins, table_sources
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
 
@@ -25,14 +25,14 @@ NO_QUESTION = "no question"
 T = TypeVar("T")
 
 
-class Questions(Struct, frozen=True):
+class QuestionSet(Struct, frozen=True):
     """The questions that can be rephrased, and how many were passed over, by the reason.
 
     A source's `references` are its distinct known answers, the first of them first; its label `source` says
     where it is from.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceItem, ...]
     passed_over: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -42,7 +42,7 @@ def read_questions(
     *,
     annotations: Path | None = None,
     min_words: int = LONG,
-) -> Questions:
+) -> QuestionSet:
     """The questions of all `files`, in their order, that have at least `min_words` words and an answer.
 
     Each file is recognised by its content: the VQA format (OKVQA: `questions`, its answers in `annotations`
@@ -69,7 +69,7 @@ def read_questions(
             file=files[0] if files else None,
             expected=f"questions of at least {min_words} words with an answer",
         )
-    return Questions(tuple(kept), dict(passed_over))
+    return QuestionSet(tuple(kept), dict(passed_over))
 
 
 def word_count(question: str) -> int:
@@ -81,7 +81,7 @@ def word_count(question: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in question.split())
 
 
-def _unfit(source: Source, min_words: int) -> str:
+def _unfit(source: SourceItem, min_words: int) -> str:
     if not source.question:
         return NO_QUESTION
     if word_count(source.question) < min_words:
@@ -89,7 +89,7 @@ def _unfit(source: Source, min_words: int) -> str:
     return "" if source.references else NO_ANSWER
 
 
-class _Question(Struct, frozen=True):
+class _VqaQuestion(Struct, frozen=True):
     """A record of OpenEnded_mscoco_val2014_questions.json."""
 
     question_id: int | str
@@ -97,17 +97,17 @@ class _Question(Struct, frozen=True):
     question: str
 
 
-class _Given(Struct, frozen=True):
+class _VqaAnswer(Struct, frozen=True):
     """One person's answer; `answer` is the one that the benchmark counts."""
 
     answer: str
 
 
-class _Annotation(Struct, frozen=True):
+class _VqaAnnotation(Struct, frozen=True):
     """A record of mscoco_val2014_annotations.json."""
 
     question_id: int | str
-    answers: tuple[_Given, ...]
+    answers: tuple[_VqaAnswer, ...]
 
 
 class _Infographic(Struct, frozen=True, rename={"id": "questionId", "image": "image_local_name"}):
@@ -119,7 +119,7 @@ class _Infographic(Struct, frozen=True, rename={"id": "questionId", "image": "im
     answers: tuple[str, ...] = ()
 
 
-def _read(file: Path, images: Sequence[Path], annotations: Path | None) -> Sequence[Source]:
+def _read(file: Path, images: Sequence[Path], annotations: Path | None) -> Sequence[SourceItem]:
     content = read_bytes(file)
     if content.lstrip().startswith(b"{"):
         rows = json_rows(content, file)
@@ -137,20 +137,22 @@ def _read(file: Path, images: Sequence[Path], annotations: Path | None) -> Seque
     return _table(file, images)
 
 
-def _vqa(whole: dict[str, Any], file: Path, images: Sequence[Path], annotations: Path | None) -> list[Source]:
+def _vqa(
+    whole: dict[str, Any], file: Path, images: Sequence[Path], annotations: Path | None
+) -> list[SourceItem]:
     part = str(whole.get("data_subtype") or "val2014")
     path = annotations or file.with_name(f"mscoco_{part}_annotations.json")
     given = _annotations(path, file)
     answers = {
         str(record.question_id): _distinct([one.answer for one in record.answers])
-        for record in _records(given["annotations"], _Annotation, path, "annotations", "question_id")
+        for record in _records(given["annotations"], _VqaAnnotation, path, "annotations", "question_id")
     }
     # OK-VQA calls itself so in its `info`; without that it is another set in VQA's format.
     name = "okvqa" if any("OK-VQA" in str(one.get("info")) for one in (whole, given)) else "vqa"
     part = confined(part, file, None, "data_subtype")
     return [
         _placed(
-            Source(
+            SourceItem(
                 id=f"{name}-{question.question_id}",
                 image=f"COCO_{part}_{question.image_id:012d}.jpg",
                 references=answers.get(str(question.question_id), ()),
@@ -160,7 +162,7 @@ def _vqa(whole: dict[str, Any], file: Path, images: Sequence[Path], annotations:
             images,
             part,
         )
-        for question in _records(whole["questions"], _Question, file, "questions", "question_id")
+        for question in _records(whole["questions"], _VqaQuestion, file, "questions", "question_id")
     ]
 
 
@@ -177,11 +179,11 @@ def _annotations(path: Path, questions: Path) -> dict[str, Any]:
     return whole
 
 
-def _infographics(listed: list[Any], file: Path, images: Sequence[Path]) -> list[Source]:
+def _infographics(listed: list[Any], file: Path, images: Sequence[Path]) -> list[SourceItem]:
     records = _records(listed, _Infographic, file, "data", "questionId")
     return [
         _placed(
-            Source(
+            SourceItem(
                 id=f"infographicvqa-{record.id}",
                 image=confined(record.image, file, record.id, "image_local_name", images[0]),
                 references=_distinct(record.answers),
@@ -195,7 +197,7 @@ def _infographics(listed: list[Any], file: Path, images: Sequence[Path]) -> list
     ]
 
 
-def _table(file: Path, images: Sequence[Path]) -> list[Source]:
+def _table(file: Path, images: Sequence[Path]) -> list[SourceItem]:
     root = images[0]
     return [
         _placed(
@@ -238,7 +240,7 @@ def _names(kind: type[Any]) -> Sequence[str]:
     return [found.encode_name for found in msgspec.structs.fields(kind)]
 
 
-def _placed(source: Source, images: Sequence[Path], folder: str) -> Source:
+def _placed(source: SourceItem, images: Sequence[Path], folder: str) -> SourceItem:
     """The source with its image where it lies: in one of the folders, or in its subfolder of that name."""
     places = [(place / source.image, root) for root in images for place in (root, root / folder)]
     path, root = next((place for place in places if place[0].is_file()), places[0])
