@@ -20,15 +20,15 @@ import torch
 
 import sightline
 from sightline.adapter.attach import attach
-from sightline.adapter.kinds import KINDS, Kind, Lora
-from sightline.adapter.saved import Settings, save_adapter
+from sightline.adapter.kinds import KINDS, AdapterKind, Lora
+from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
 from sightline.builders.synthetic import draw_mmr3
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 from sightline.models.resolve import ModelOptions, resolve
 
 
-def make(kind: Kind, folder: Path) -> Path:
+def make(kind: AdapterKind, folder: Path) -> Path:
     """An adapter that is attached and adds next to nothing."""
     model = resolve("mini", ModelOptions())[0]
     assert isinstance(model, LocalModel)
@@ -38,8 +38,10 @@ def make(kind: Kind, folder: Path) -> Path:
         with torch.no_grad():
             for name in list(attached.weights)[-2:]:
                 attached.weights[name].zero_()
-    settings = Settings(kind, model.identity, loaded.model.num_parameters(), {"loss": "ce", "data": []})
-    save_adapter(folder, settings, attached.weights)
+    metadata = AdapterMetadata(
+        kind, model.identity, loaded.model.num_parameters(), {"loss": "ce", "data": []}
+    )
+    save_adapter(folder, metadata, attached.weights)
     return folder
 
 
@@ -87,9 +89,9 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    kinds: dict[str, Kind] = {
+    kinds: dict[str, AdapterKind] = {
         "bilstm": KINDS["bilstm"](),
-        "bilstm, hidden 32": msgspec.convert({"kind": "bilstm", "hidden": 32}, Kind),
+        "bilstm, hidden 32": msgspec.convert({"kind": "bilstm", "hidden": 32}, AdapterKind),
         "prefix": KINDS["prefix"](),
         "lora": KINDS["lora"](),
     }

@@ -17,8 +17,14 @@ import torch
 from msgspec.structs import replace
 
 from sightline.adapter.attach import attach
-from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
-from sightline.adapter.saved import SavedAdapter, Settings, fill, read_weights, save_adapter
+from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.saved_adapter import (
+    AdapterMetadata,
+    SavedAdapter,
+    copy_weights,
+    read_weights,
+    save_adapter,
+)
 from sightline.errors import UserError
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.load import load
@@ -31,7 +37,7 @@ Asking = Callable[..., Request]
 ARCHITECTURES = ("llava", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
 QUESTIONS = ("what is this", "is the cat red", "is this a dog, yes or no: what is the cat", "?")
 CHOICES = ("yes", "no", "a red dog", "the cat is blue", "T", "<", "9 9")
-KINDS: dict[str, Kind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(prefix=6), "lora": Lora(rank=2)}
+KINDS: dict[str, AdapterKind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(prefix=6), "lora": Lora(rank=2)}
 
 
 def _ask(model: LocalModel, requests: Sequence[Request]) -> list[Answer | Failure]:
@@ -49,7 +55,7 @@ def _texts(model: LocalModel, requests: Sequence[Request]) -> list[str]:
     return [answer.text for answer in answers if isinstance(answer, Answer)]
 
 
-def _saved(base: Path, kind: Kind, place: Path, scale: float = 1.0) -> SavedAdapter:
+def _saved(base: Path, kind: AdapterKind, place: Path, scale: float = 1.0) -> SavedAdapter:
     """An adapter of that kind with random weights, large enough to be heard."""
     plain = LocalModel(base, name="hf/tiny")
     torch.manual_seed(11)
@@ -57,7 +63,7 @@ def _saved(base: Path, kind: Kind, place: Path, scale: float = 1.0) -> SavedAdap
     with torch.no_grad():
         for weight in made.weights.values():
             weight.normal_(std=scale)
-    save_adapter(place, Settings(kind, plain.identity, 1), made.weights)
+    save_adapter(place, AdapterMetadata(kind, plain.identity, 1), made.weights)
     return SavedAdapter(place)
 
 
@@ -110,13 +116,13 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
     name: str, folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:
     """What the language model is given with the adapter is, behind the vectors, what it is given without."""
-    from sightline.adapter.batch import Maker, compose
-    from sightline.adapter.examples import Example
+    from sightline.adapter.batch import ExampleEncoder, training_batch
+    from sightline.adapter.examples import TrainingExample
     from sightline.models.local.attachment import entrance
 
     given: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def run(kind: Kind | None) -> Any:
+    def run(kind: AdapterKind | None) -> Any:
         plain = LocalModel(folder(name), name="hf/tiny")
         loaded = load(plain.checkpoint, plain.args)
         made = attach(loaded, kind).loaded if kind is not None else loaded
@@ -124,14 +130,14 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
             lambda _, __, said: given.append((said["inputs_embeds"], said["attention_mask"])),
             with_kwargs=True,
         )
-        maker = Maker(made, "auto", room=0, longest=20)
+        encoder = ExampleEncoder(made, "auto", cache_bytes=0, max_answer_tokens=20)
         examples = [
-            Example(asking(images[0], words, choices=["yes"]), "yes", ("yes",))
+            TrainingExample(asking(images[0], words, choices=["yes"]), "yes", ("yes",))
             for words in ("what", "is the cat red")
         ]
-        batch = compose(made, [maker.make(example) for example in examples])
+        batch = training_batch(made, [encoder.encode(example) for example in examples])
         if made.before is not None:
-            made.before.arm(batch.seen)
+            made.before.arm(batch.prompt_mask)
         with torch.no_grad():
             made.model(**batch.inputs)
         return made
@@ -152,8 +158,8 @@ def test_an_adapter_is_read_as_it_was_written_bit_for_bit(kind: str, folder: Fol
     made = attach(load(plain.checkpoint, plain.args), KINDS[kind])
     weights = read_weights(tmp_path / "one")
     assert weights.keys() == made.weights.keys()
-    fill(made.weights, weights, tmp_path)
-    save_adapter(tmp_path / "two", saved.settings, made.weights)
+    copy_weights(weights, made.weights, tmp_path)
+    save_adapter(tmp_path / "two", saved.metadata, made.weights)
     for file in ("adapter.json", "adapter.safetensors"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
@@ -163,7 +169,7 @@ def test_lora_answers_from_the_weights_that_it_changed(folder: Folder, tmp_path:
     saved = _saved(folder("llava"), KINDS["lora"], tmp_path, scale=0.3)
     plain = LocalModel(folder("llava"), name="hf/tiny")
     beside = attach(load(plain.checkpoint, plain.args), KINDS["lora"])
-    fill(beside.weights, read_weights(tmp_path), tmp_path)
+    copy_weights(read_weights(tmp_path), beside.weights, tmp_path)
     merged, base = saved.attach(load(plain.checkpoint, plain.args)), load(plain.checkpoint, plain.args)
     assert [*dict(merged.model.named_modules())] == [*dict(base.model.named_modules())]
     ids = torch.arange(4, 20)[None]
@@ -195,7 +201,7 @@ def test_another_template_than_in_training_is_refused(folder: Folder, tmp_path: 
     with pytest.raises(UserError, match=r"another template .*found 'plain'.*--model-arg template=auto"):
         LocalModel(folder("chat"), name="hf/tiny", args=plain, attachment=saved)
     base = LocalModel(folder("chat"), name="hf/tiny", args=plain).identity
-    save_adapter(tmp_path, replace(saved.settings, base=base), {})
+    save_adapter(tmp_path, replace(saved.metadata, base=base), {})
     LocalModel(folder("chat"), name="hf/tiny", args=plain, attachment=SavedAdapter(tmp_path))
     with pytest.raises(UserError, match=r"--model-arg template=plain"):
         LocalModel(folder("chat"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
@@ -209,7 +215,7 @@ def test_a_image_of_the_training_is_refused(
     digest = known.images[images[0].path].digest
     save_adapter(
         tmp_path,
-        replace(saved.settings, images=(digest,)),
+        replace(saved.metadata, images=(digest,)),
         {name: torch.nn.Parameter(tensor) for name, tensor in read_weights(tmp_path).items()},
     )
     model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
@@ -222,9 +228,9 @@ def test_a_image_of_the_training_is_refused(
 
 def test_weights_that_do_not_belong_to_the_settings_are_named(folder: Folder, tmp_path: Path) -> None:
     saved = _saved(folder("llava"), Prefix(prefix=2), tmp_path)
-    save_adapter(tmp_path, saved.settings, {"vectors": torch.nn.Parameter(torch.zeros(3, 32))})
+    save_adapter(tmp_path, saved.metadata, {"vectors": torch.nn.Parameter(torch.zeros(3, 32))})
     model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
-    with pytest.raises(UserError, match=r"do not belong to its settings \(found 'vectors'\)"):
+    with pytest.raises(UserError, match=r"do not fit adapter.json \(found 'vectors'\)"):
         _ask(model, [])
 
 

@@ -23,9 +23,9 @@ from tests.adapter.training import (
     small_training,
 )
 
-from sightline.adapter.checkpoint import Checkpoint
-from sightline.adapter.run import train_adapter
-from sightline.adapter.train import Step
+from sightline.adapter.trainer import TrainingStep
+from sightline.adapter.training import train_adapter
+from sightline.adapter.training_checkpoint import TrainingCheckpoint
 from sightline.adapter.validate import Validation
 from sightline.errors import EnvironmentFailedError, UserError
 
@@ -52,7 +52,7 @@ def test_stopped_anywhere_it_ends_at_the_same_weights(
     # As kill -9 leaves it: the steps since the last checkpoint are lost.
     died: list[int] = []
 
-    def die(step: Step, _: Validation | None) -> None:
+    def die(step: TrainingStep, _: Validation | None) -> None:
         died.append(step.number)
         if step.number == 5:
             raise SystemExit(9)
@@ -72,7 +72,7 @@ def test_stopped_anywhere_it_ends_at_the_same_weights(
 
 
 def test_a_disk_that_is_full_loses_no_checkpoint(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, {"seed": 1})
+    checkpoint = TrainingCheckpoint(tmp_path, {"seed": 1})
     checkpoint.begin()
     checkpoint.write({"weights": torch.zeros(10)})
     before = (tmp_path / "state.pt").read_bytes()
@@ -89,7 +89,7 @@ def test_a_disk_that_is_full_loses_no_checkpoint(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_written_from_the_weights_and_not_from_a_copy(tmp_path: Path) -> None:
     weights = torch.arange(8 * 2**20, dtype=torch.float32)
-    checkpoint = Checkpoint(tmp_path, {"seed": 1})
+    checkpoint = TrainingCheckpoint(tmp_path, {"seed": 1})
     checkpoint.begin()
     tracemalloc.start()
     try:
@@ -98,7 +98,7 @@ def test_a_checkpoint_is_written_from_the_weights_and_not_from_a_copy(tmp_path: 
     finally:
         tracemalloc.stop()
     assert most < weights.nbytes / 4
-    state = Checkpoint(tmp_path, {"seed": 1}).read()
+    state = TrainingCheckpoint(tmp_path, {"seed": 1}).read()
     assert state is not None
     assert torch.equal(state["weights"], weights)
 
@@ -106,9 +106,11 @@ def test_a_checkpoint_is_written_from_the_weights_and_not_from_a_copy(tmp_path: 
 def test_another_training_in_the_same_folder_is_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_training(small_training(folder("llava"), data, tmp_path / "out"), stopped_in=3)
-    with pytest.raises(UserError, match=r"field rate: another training was begun here \(found 0.02\)"):
+    with pytest.raises(
+        UserError, match=r"field rate: holds the checkpoint of another training \(found 0.02\)"
+    ):
         run_training(small_training(folder("llava"), data, tmp_path / "out", recipe={"rate": 0.01}))
-    with pytest.raises(UserError, match=r"field model: another training was begun here"):
+    with pytest.raises(UserError, match=r"field model: holds the checkpoint of another training"):
         run_training(
             small_training(folder("llava"), data, tmp_path / "out", model_args={"template": "plain"})
         )

@@ -21,8 +21,8 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 from msgspec.structs import replace
 from tests.adapter.training import Folder, attached_to, run_training, small_training, write_groups
 
-from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
-from sightline.adapter.run import train_adapter
+from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.training import train_adapter
 from sightline.cli.main import main
 from sightline.errors import UserError
 
@@ -33,8 +33,8 @@ def test_training_is_said_to_begin_once_the_data_are_checked(
     told: list[tuple[str, int]] = []
 
     @contextmanager
-    def progress(title: str, total: int, unit: str, *, done: int = 0, show_progress: bool) -> Iterator[Any]:
-        assert show_progress
+    def progress(title: str, total: int, unit: str, *, done: int = 0, shown: bool) -> Iterator[Any]:
+        assert shown
         told.append((title, done))
 
         def advance(more: int) -> None:
@@ -42,10 +42,10 @@ def test_training_is_said_to_begin_once_the_data_are_checked(
 
         yield advance
 
-    monkeypatch.setattr("sightline.adapter.run.progress", progress)
+    monkeypatch.setattr("sightline.adapter.training.progress", progress)
     training = small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix())
     with pytest.raises(UserError, match="--max-target"):
-        train_adapter(replace(training, longest=1), show_progress=True)
+        train_adapter(replace(training, max_answer_tokens=1), show_progress=True)
     assert told == [("checking", 0)]
     stop = Event()
     with pytest.raises(KeyboardInterrupt):
@@ -104,7 +104,7 @@ def test_a_stop_tells_what_is_kept_and_what_is_begun_is_no_adapter_yet(
         raise KeyboardInterrupt
 
     place = "validate" if stopped_in == "the first validation" else "Trainer.steps"
-    monkeypatch.setattr(f"sightline.adapter.run.{place}", interrupt)
+    monkeypatch.setattr(f"sightline.adapter.training.{place}", interrupt)
     out, model = tmp_path / "adapter", f"hf/{folder('llava')}"
     words = ["adapter", "train", "--model", model, "--data", str(data), "--out", str(out), "--kind", "prefix"]
     assert main([*words, "--quiet"]) == 130
@@ -116,7 +116,7 @@ def test_a_stop_tells_what_is_kept_and_what_is_begun_is_no_adapter_yet(
         assert told == (
             f"interrupted; the last checkpoint is kept in {out}, the same command goes on from there\n"
         )
-        assert f"{out}: holds a training that is not at its end; expected the same" in shown
+        assert f"{out}: holds an unfinished training; expected the same" in shown
     else:
         assert told == "interrupted; no checkpoint was written yet, the same command begins anew\n"
         assert "lacks adapter.json" in shown
@@ -132,7 +132,7 @@ def test_the_size_for_a_model_is_told_from_its_configuration_alone(
     folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "config.json").write_bytes((folder("llava") / "config.json").read_bytes())
-    kinds: dict[str, Kind] = {"bilstm": BiLstm(), "prefix": Prefix(), "lora": Lora()}
+    kinds: dict[str, AdapterKind] = {"bilstm": BiLstm(), "prefix": Prefix(), "lora": Lora()}
     for name, kind in kinds.items():
         found = _counts(["--model", f"hf/{tmp_path}", "--kind", name], capsys)
         weights = attached_to(folder("llava"), kind).weights
@@ -199,9 +199,9 @@ def _hub(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
             {"adapter": Prefix(prefix=100_000)},
             r"the adapter's prefix 100,000; expected --set prefix=\d+ at most",
         ),
-        ({"held_out": 1.5}, "--held-out is no share"),
+        ({"held_out": 1.5}, "--held-out is out of range"),
         ({"held_out": 0, "embedder": "all-MiniLM-L6-v2"}, "--embedder has no effect"),
-        ({"model_args": {"adapter": "old"}}, "trained on a model without one"),
+        ({"model_args": {"adapter": "old"}}, "cannot be trained on top of another one"),
         ({"model": "openai/gpt-4o"}, "openai/gpt-4o is no local model"),
     ],
 )

@@ -45,7 +45,7 @@ def test_what_a_test_shows_must_not_be_trained_on(folder: Folder, data: Path, tm
     run_training(small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix(), test=[str(other)]))
     (tmp_path / "other" / "0.png").write_bytes((data.parent / "2.png").read_bytes())
     with pytest.raises(
-        UserError, match=r"record g0/original: shows an image of the training, there as g2/original"
+        UserError, match=r"record g0/original: has an image of the training data, there record g2/original"
     ):
         run_training(small_training(folder("llava"), data, tmp_path / "again", test=[str(other)]))
 
@@ -59,7 +59,7 @@ def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, t
         assert main(words) == 0
     files = [tmp_path / name / "groups.jsonl" for name in ("one", "two")]
     training = small_training(folder("llava"), files[0], tmp_path / "out", adapter=Prefix())
-    with pytest.raises(UserError, match="shows an image of the training"):
+    with pytest.raises(UserError, match="has an image of the training data"):
         run_training(replace(training, test=[str(files[1])]))
     # The run knows it by the manifest alone: the other folder's images are other files.
     run_training(replace(training, held_out=0))
@@ -68,7 +68,7 @@ def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, t
     task, adapter = f"groups:{files[1]}", {"adapter": str(tmp_path / "out")}
     run = sightline.run(task, **options, model_args=adapter)
     (note,) = [note for note in run.result.notes if "was made from" in note]
-    assert note.startswith(f"1 of the 1 images that {files[1].parent} was made from were shown to")
+    assert note.startswith(f"1 of the 1 images that {files[1].parent} was made from are training images")
     assert run.result.errors == 0
     (files[1].parent / "manifest.json").write_text("{}")
     for args in ({}, adapter):
@@ -78,10 +78,10 @@ def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, t
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"references": []}, r"record g0/r1, field references: has no reference"),
+        ({"references": []}, r"record g0/r1, field references: has no reference to learn"),
         ({"references": ["a dog " * 40]}, r"record .*g0 r1: the answer has \d+ tokens.*--max-target"),
         ({"images": ["gone.png"]}, r"record g0/r1: an image cannot be used: .*gone.png"),
-        ({"prompt": "a " * 300}, r"record .*g0 r1: the model cannot be asked this: .*no room"),
+        ({"prompt": "a " * 300}, r"record .*g0 r1: the model cannot take this prompt: .*no room"),
     ],
 )
 def test_bad_lines_are_named_before_any_step(
@@ -99,7 +99,7 @@ def test_groups_of_one_variant_have_nothing_to_be_consistent_about(
     folder: Folder, data: Path, tmp_path: Path
 ) -> None:
     kept = [line for line in data.read_text().splitlines() if '"r2"' not in line and '"r3"' not in line]
-    with pytest.raises(UserError, match="--without leaves no group two variants; expected fewer"):
+    with pytest.raises(UserError, match="--without leaves no group with two variants; expected fewer"):
         run_training(
             small_training(folder("llava"), data, tmp_path / "out", without={"wording": ["r1", "r2"]})
         )
@@ -111,7 +111,7 @@ def test_groups_of_one_variant_have_nothing_to_be_consistent_about(
 def test_the_same_groups_twice_are_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
     twice = [str(data), f"{data.parent}/../{data.parent.name}/{data.name}"]
     training = replace(small_training(folder("llava"), data, tmp_path / "out"), data=twice)
-    with pytest.raises(UserError, match=r"groups\.jsonl: --data names it twice"):
+    with pytest.raises(UserError, match=r"groups\.jsonl: --data names this file twice"):
         run_training(training)
 
 
@@ -119,5 +119,5 @@ def test_examples_with_and_without_images_do_not_mix(folder: Folder, data: Path,
     lines = [json.loads(line) for line in data.read_text().splitlines()]
     lines[1]["images"] = []
     data.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match="some examples show an image and others none"):
+    with pytest.raises(UserError, match="some examples have an image and others have none"):
         run_training(small_training(folder("llava"), data, tmp_path / "out"))

@@ -16,15 +16,15 @@ from tests.adapter.training import (
     ARCHITECTURES,
     Folder,
     attached_to,
-    maker_of,
+    encoder_of,
 )
 
 from sightline.adapter.attach import attach
-from sightline.adapter.batch import IGNORED, Maker, Ready, compose
+from sightline.adapter.batch import IGNORED, EncodedExample, ExampleEncoder, training_batch
 from sightline.adapter.examples import read_examples
 from sightline.adapter.kinds import BiLstm, Prefix
 from sightline.adapter.loss import cross_entropy, disagreement
-from sightline.adapter.train import Recipe, Step, Trainer, answer_logits
+from sightline.adapter.trainer import Recipe, Trainer, TrainingStep, answer_logits
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 
@@ -39,16 +39,16 @@ def test_a_step_in_several_passes_has_the_loss_and_the_gradients_of_one(
     # Groups of two and of three, with answers of several lengths.
     groups = [group[number % 2 :] for number, group in enumerate(groups)]
 
-    def stepped(accumulate: int) -> tuple[Step, dict[str, torch.Tensor]]:
+    def stepped(accumulate: int) -> tuple[TrainingStep, dict[str, torch.Tensor]]:
         attached = attached_to(folder("llava"), BiLstm(hidden=6))
         recipe = Recipe(steps=9, batch=5, rate=1e-3, loss=loss, consistency=3.0, accumulate=accumulate)
-        trainer = Trainer(attached, maker_of(attached), groups, recipe)
+        trainer = Trainer(attached, encoder_of(attached), groups, recipe)
         step = next(trainer.steps())
         return step, {name: _gradient(weight) for name, weight in attached.weights.items()}
 
     (one, whole), (other, summed) = stepped(1), stepped(parts)
-    assert (other.loss, other.apart) == pytest.approx((one.loss, one.apart), rel=1e-5)
-    assert one.apart > 1e-4
+    assert (other.loss, other.disagreement) == pytest.approx((one.loss, one.disagreement), rel=1e-5)
+    assert one.disagreement > 1e-4
     for name, gradient in whole.items():
         assert gradient.abs().max() > 0, name
         assert torch.allclose(summed[name], gradient, rtol=1e-4, atol=1e-5 * float(gradient.abs().max())), (
@@ -65,19 +65,19 @@ def _gradient(weight: torch.nn.Parameter) -> torch.Tensor:
 def test_the_loss_is_the_model_s_own_on_the_answer_s_tokens(name: str, folder: Folder, data: Path) -> None:
     """Against transformers' loss on one example at a time, with labels on the answer alone."""
     attached = attached_to(folder(name), BiLstm(prefix=0, hidden=3))
-    loaded, maker = attached.loaded, maker_of(attached)
-    ready = [maker.make(one) for group in read_examples([data], {})[:4] for one in group]
-    batch = compose(loaded, ready)
+    loaded, encoder = attached.loaded, encoder_of(attached)
+    ready = [encoder.encode(one) for group in read_examples([data], {})[:4] for one in group]
+    batch = training_batch(loaded, ready)
     ours = cross_entropy(answer_logits(attached, batch), batch.targets).item()
     total = 0.0
     for one in ready:
         if loaded.is_seq2seq:
-            alone = compose(loaded, [one])
+            alone = training_batch(loaded, [one])
             inputs = {key: value for key, value in alone.inputs.items() if key != "decoder_input_ids"}
             said = loaded.model(**inputs, labels=alone.targets)
         else:
             # The last token of an answer is not read; the one after it is put there in its place.
-            inputs = compose(loaded, [one._replace(answer=[*one.answer, loaded.pad])]).inputs
+            inputs = training_batch(loaded, [one._replace(answer=[*one.answer, loaded.pad])]).inputs
             labels = inputs["input_ids"].clone()
             labels[:, : one.prompt.tokens] = IGNORED
             assert labels[labels != IGNORED].tolist() == one.answer
@@ -92,17 +92,17 @@ def test_a_batch_has_the_loss_and_the_gradients_of_its_examples(
 ) -> None:
     """What shorter prompts and answers are filled up with has no part in either, adapter and all."""
     attached = attached_to(folder(name), BiLstm(hidden=6))
-    maker = maker_of(attached)
-    ready = [maker.make(one) for group in read_examples([data], {})[:4] for one in group]
+    encoder = encoder_of(attached)
+    ready = [encoder.encode(one) for group in read_examples([data], {})[:4] for one in group]
     assert len({one.prompt.tokens for one in ready}) > 1 < len({len(one.answer) for one in ready})
 
-    def learned(batches: list[list[Ready]]) -> tuple[float, dict[str, torch.Tensor]]:
+    def learned(batches: list[list[EncodedExample]]) -> tuple[float, dict[str, torch.Tensor]]:
         attached.loaded.model.zero_grad()
         for weight in attached.weights.values():
             weight.grad = None
         total = 0.0
         for rows in batches:
-            batch = compose(attached.loaded, rows)
+            batch = training_batch(attached.loaded, rows)
             loss = cross_entropy(answer_logits(attached, batch), batch.targets)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
@@ -139,11 +139,11 @@ def test_the_disagreement_is_the_mean_divergence_of_pairs() -> None:
 def test_no_place_of_an_answer_sees_what_follows_it(name: str, folder: Folder, data: Path) -> None:
     plain = LocalModel(folder(name), name="hf/tiny")
     attached = attach(load(plain.checkpoint, plain.args), Prefix())
-    maker = Maker(attached.loaded, "auto", room=0, longest=20)
-    ready = maker.make(read_examples([data], {})[1][0])
+    encoder = ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)
+    ready = encoder.encode(read_examples([data], {})[1][0])
     assert len(ready.answer) > 2
     first, other = (
-        answer_logits(attached, compose(attached.loaded, [ready._replace(answer=answer)]))[0]
+        answer_logits(attached, training_batch(attached.loaded, [ready._replace(answer=answer)]))[0]
         for answer in (ready.answer, [*ready.answer[:-2], 7, ready.answer[-1]])
     )
     assert torch.equal(first[:-1], other[:-1])

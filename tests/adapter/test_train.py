@@ -17,17 +17,17 @@ from tests.adapter.training import (
     KINDS,
     Folder,
     attached_to,
-    maker_of,
+    encoder_of,
     run_training,
     small_training,
 )
 
 from sightline.adapter.attach import attach
-from sightline.adapter.batch import Maker, Ready
-from sightline.adapter.examples import Example, read_examples
+from sightline.adapter.batch import EncodedExample, ExampleEncoder
+from sightline.adapter.examples import TrainingExample, read_examples
 from sightline.adapter.kinds import BiLstm, Prefix
-from sightline.adapter.saved import read_settings, read_weights
-from sightline.adapter.train import Recipe, Trainer
+from sightline.adapter.saved_adapter import read_metadata, read_weights
+from sightline.adapter.trainer import Recipe, Trainer
 from sightline.adapter.validate import Validation
 from sightline.errors import UserError
 from sightline.models.local.load import load
@@ -45,7 +45,7 @@ def test_the_adapter_learns(name: str, kind: str, folder: Folder, data: Path, tm
     assert last < first
     assert len(trained.validations) == 2
     assert trained.groups == 6
-    assert read_settings(tmp_path / "out").training["loss"] == "ce"
+    assert read_metadata(tmp_path / "out").training["loss"] == "ce"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,8 +56,8 @@ def test_no_weight_of_the_model_moves_by_a_bit(kind: str, folder: Folder, data: 
     parameters = dict(attached.loaded.model.named_parameters())
     base = {name: weight.clone() for name, weight in parameters.items() if id(weight) not in own}
     first = {name: weight.clone() for name, weight in attached.weights.items()}
-    maker = Maker(attached.loaded, "auto", room=10**9, longest=20)
-    trainer = Trainer(attached, maker, read_examples([data], {}), Recipe(steps=4, batch=3, rate=0.05))
+    encoder = ExampleEncoder(attached.loaded, "auto", cache_bytes=10**9, max_answer_tokens=20)
+    trainer = Trainer(attached, encoder, read_examples([data], {}), Recipe(steps=4, batch=3, rate=0.05))
     assert [step.number for step in trainer.steps()] == [1, 2, 3, 4]
     assert len(base) > 20
     assert all(torch.equal(parameters[name], weight) for name, weight in base.items())
@@ -65,9 +65,15 @@ def test_no_weight_of_the_model_moves_by_a_bit(kind: str, folder: Folder, data: 
 
 
 def test_remembered_or_made_anew_it_learns_the_same(folder: Folder, data: Path, tmp_path: Path) -> None:
-    for room in (0, 10**9):
+    for cache_bytes in (0, 10**9):
         run_training(
-            small_training(folder("llava"), data, tmp_path / str(room), adapter=BiLstm(hidden=6), room=room)
+            small_training(
+                folder("llava"),
+                data,
+                tmp_path / str(cache_bytes),
+                adapter=BiLstm(hidden=6),
+                cache_bytes=cache_bytes,
+            )
         )
     assert read_weights(tmp_path / "0").keys() == read_weights(tmp_path / str(10**9)).keys()
     for name, weight in read_weights(tmp_path / "0").items():
@@ -90,7 +96,7 @@ def test_the_rate_falls_linearly_to_zero(folder: Folder, data: Path, monkeypatch
     schedule = get_linear_schedule_with_warmup(other, 0, 5)  # type: ignore[no-untyped-call]
     recipe = Recipe(steps=5, batch=1, rate=0.5)
     before = vectors.detach().clone()
-    for _ in Trainer(attached, maker_of(attached), read_examples([data], {}), recipe).steps():
+    for _ in Trainer(attached, encoder_of(attached), read_examples([data], {}), recipe).steps():
         moved = (before - vectors.detach()).mean().item()
         assert moved == pytest.approx(schedule.get_last_lr()[0], rel=1e-4)
         before = vectors.detach().clone()
@@ -105,15 +111,15 @@ def test_an_epoch_shows_every_group_once_in_an_order_of_its_own(folder: Folder, 
     attached = attached_to(folder("llava"), Prefix())
     for seed in (1, 2):
 
-        class Recording(Maker):
-            def make(self, example: Example) -> Ready:
+        class Recording(ExampleEncoder):
+            def encode(self, example: TrainingExample) -> EncodedExample:
                 shown.setdefault(seed, []).append(example.request.key)  # noqa: B023 - called in this turn
-                return super().make(example)
+                return super().encode(example)
 
-        maker = Recording(attached.loaded, "auto", room=10**9, longest=20)
+        encoder = Recording(attached.loaded, "auto", cache_bytes=10**9, max_answer_tokens=20)
         # Eight groups, three a step: epochs end within a step.
         recipe = Recipe(steps=8, batch=3, rate=1e-3, seed=seed)
-        list(Trainer(attached, maker, groups, recipe).steps())
+        list(Trainer(attached, encoder, groups, recipe).steps())
     orders = [keys[first : first + 24] for keys in shown.values() for first in (0, 24, 48)]
     assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(orders[0]))}
     assert len(set(orders[0])) == 24
@@ -147,7 +153,7 @@ def test_a_loss_that_diverges_stops_at_its_step_and_the_last_checkpoint_is_kept(
     torch.save(state, tmp_path / "out" / "state.pt")
     before = (tmp_path / "out" / "state.pt").read_bytes()
     with pytest.raises(
-        UserError, match=r"the training diverges: the loss is no number at step 4; expected a smaller --rate"
+        UserError, match=r"the training diverges: the loss is not finite at step 4; expected a smaller --rate"
     ):
         run_training(calm)
     assert (tmp_path / "out" / "state.pt").read_bytes() == before
@@ -166,8 +172,8 @@ def test_a_weight_that_is_no_number_is_what_the_training_is_said_to_diverge_by(
 
     monkeypatch.setattr(Trainer, "_learn", learn)
     recipe = Recipe(steps=5, batch=1, rate=0.5)
-    with pytest.raises(UserError, match="the training diverges: a weight is no number after step 1;"):
-        list(Trainer(attached, maker_of(attached), read_examples([data], {}), recipe).steps())
+    with pytest.raises(UserError, match="the training diverges: a weight is not finite after step 1;"):
+        list(Trainer(attached, encoder_of(attached), read_examples([data], {}), recipe).steps())
 
 
 @pytest.mark.parametrize(
@@ -184,13 +190,13 @@ def test_a_loss_that_rises_far_above_where_it_began_diverges(
 ) -> None:
     plain = LocalModel(folder("llava"), name="hf/tiny")
     attached = attach(load(plain.checkpoint, plain.args), Prefix())
-    maker = Maker(attached.loaded, "auto", room=0, longest=20)
+    encoder = ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)
     recipe = Recipe(steps=len(losses), batch=1, rate=0.01)
-    trainer = Trainer(attached, maker, read_examples([data], {}), recipe)
+    trainer = Trainer(attached, encoder, read_examples([data], {}), recipe)
     said = iter(losses)
     monkeypatch.setattr(Trainer, "_learn", lambda *_: (next(said), 0.0))
     if diverges:
-        said_so = r"diverges: over 20 steps the loss is 3 at first and (7\.\d+) up to step \d+;"
+        said_so = r"diverges: the mean loss over 20 steps rose from 3 to (7\.\d+) up to step \d+;"
         with pytest.raises(UserError, match=said_so):
             list(trainer.steps())
     else:
@@ -204,13 +210,13 @@ def test_a_training_that_did_not_help_and_settings_that_look_odd_are_told(
     with monkeypatch.context() as patched:
         losses = iter([3.0, 4.0, 2.0, 2.9, 3.0, 2.0, 2.5, 3.25])
         patched.setattr(
-            "sightline.adapter.run.validate", lambda *_, **__: Validation(next(losses), 0.0, 0.0, None)
+            "sightline.adapter.training.validate", lambda *_, **__: Validation(next(losses), 0.0, 0.0, None)
         )
         helped, _, _ = run_training(training)
         harmed, _, _ = run_training(replace(training, out=str(tmp_path / "bad")))
     assert helped.notes == ()
     (note,) = harmed.notes
-    assert "no lower than without the adapter (3.0000 before, 3.2500 after): another --rate" in note
+    assert "no lower than without the adapter (3.0000 before, 3.2500 after): try another --rate" in note
     data.write_text("".join(line for line in data.open() if '"g0"' in line or '"g1"' in line))
     few, _, _ = run_training(
         replace(training, out=str(tmp_path / "few"), held_out=0.1, recipe=Recipe(rate=0.1, batch=3, steps=1))
@@ -218,7 +224,7 @@ def test_a_training_that_did_not_help_and_settings_that_look_odd_are_told(
     assert few.groups == 2
     assert [note.partition(" is more than")[0].partition(":")[0] for note in few.notes] == [
         "--batch 3",
-        "nothing was held out",
+        "no group was held out",
     ]
 
 
@@ -230,6 +236,6 @@ def test_a_folder_that_cannot_be_had_is_told_before_any_step(
     out: str, said: str, folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr("sightline.adapter.run.validate", lambda *_, **__: pytest.fail("was begun"))
+    monkeypatch.setattr("sightline.adapter.training.validate", lambda *_, **__: pytest.fail("was begun"))
     with pytest.raises(UserError, match=said):
         run_training(small_training(folder("llava"), data, tmp_path / out))

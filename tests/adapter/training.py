@@ -13,16 +13,17 @@ import torch
 from PIL import Image
 
 from sightline.adapter.attach import Attached, attach
-from sightline.adapter.batch import Maker
-from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
-from sightline.adapter.run import Trained, Training, train_adapter
-from sightline.adapter.train import Recipe, Step
+from sightline.adapter.batch import ExampleEncoder
+from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.settings import Training
+from sightline.adapter.trainer import Recipe, TrainingStep
+from sightline.adapter.training import TrainedAdapter, train_adapter
 from sightline.adapter.validate import Validation
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 
 Folder = Callable[[str], Path]
-KINDS: dict[str, Kind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(), "lora": Lora(rank=2)}
+KINDS: dict[str, AdapterKind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(), "lora": Lora(rank=2)}
 ARCHITECTURES = ("llava", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
 ANSWERS = ("a cat", "a red dog", "blue", "no")
 
@@ -69,13 +70,13 @@ def small_training(model: Path, data: Path, out: Path, **more: Any) -> Training:
 
 def run_training(
     training: Training, *, stopped_in: int | None = None
-) -> tuple[Trained, list[Step], list[Validation]]:
+) -> tuple[TrainedAdapter, list[TrainingStep], list[Validation]]:
     """The whole training, or, with KeyboardInterrupt, as far as the step that Ctrl-C is pressed in."""
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     seen: list[Validation] = []
     stop = Event()
 
-    def tell(step: Step, validation: Validation | None) -> None:
+    def tell(step: TrainingStep, validation: Validation | None) -> None:
         steps.append(step)
         seen.extend([validation] if validation else [])
         if step.number + 1 == stopped_in:
@@ -92,7 +93,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def attached_to(model: Path, kind: Kind) -> Attached:
+def attached_to(model: Path, kind: AdapterKind) -> Attached:
     """The model with an adapter, the same each time."""
     plain = LocalModel(model, name="hf/tiny")
     loaded = load(plain.checkpoint, plain.args)
@@ -100,5 +101,5 @@ def attached_to(model: Path, kind: Kind) -> Attached:
     return attach(loaded, kind)
 
 
-def maker_of(attached: Attached) -> Maker:
-    return Maker(attached.loaded, "auto", room=0, longest=20)
+def encoder_of(attached: Attached) -> ExampleEncoder:
+    return ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)

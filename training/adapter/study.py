@@ -18,11 +18,12 @@ from typing import Literal, NamedTuple
 import msgspec
 
 import sightline
-from sightline.adapter.checkpoint import LOG, Entry
-from sightline.adapter.kinds import BiLstm, Kind, Lora, Prefix
-from sightline.adapter.run import Training, train_adapter
-from sightline.adapter.saved import SETTINGS, SavedAdapter
-from sightline.adapter.train import Recipe
+from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.saved_adapter import METADATA, SavedAdapter
+from sightline.adapter.settings import Training
+from sightline.adapter.trainer import Recipe
+from sightline.adapter.training import train_adapter
+from sightline.adapter.training_checkpoint import LOG, LogEntry
 from sightline.adapter.validate import Validation
 from sightline.builders.synthetic import draw_mmr3
 from sightline.engine.store import Store
@@ -39,7 +40,7 @@ WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
 """What no adapter meets in training: the test has it."""
 
 LABELS = {"rephrasing": "wording", "restyling": "style", "context": "colour"}
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, AdapterKind] = {
     "bilstm": BiLstm(),
     "bilstm-32": BiLstm(hidden=32),
     "prefix": Prefix(),
@@ -111,7 +112,7 @@ class Study(NamedTuple):
         size = f"{self.groups}x{self.steps}x{self.batch}"
         left_out = "whole" if arm.whole else "parted"
         folder = self.folder / "adapters" / f"{arm.kind}-{arm.loss}-{left_out}-{size}-{rate:g}-{seed}"
-        if not (folder / SETTINGS).exists():
+        if not (folder / METADATA).exists():
             print(folder.name, file=sys.stderr)
             train_adapter(
                 Training(
@@ -147,7 +148,7 @@ class Study(NamedTuple):
 
 def last(folder: Path) -> Validation:
     """What an adapter did on the held-out groups at the end of its training."""
-    entries = msgspec.json.Decoder(Entry).decode_lines((folder / LOG).read_bytes())
+    entries = msgspec.json.Decoder(LogEntry).decode_lines((folder / LOG).read_bytes())
     return next(entry.validation for entry in reversed(entries) if entry.validation is not None)
 
 

@@ -1,1 +1,1 @@
-"""What makes a frozen vision-language model more consistent (MM-R3, section 5): trained, attached, saved."""
+"""The consistency adapter for frozen vision-language models (MM-R3, section 5): train, save, attach."""

@@ -1,4 +1,4 @@
-"""An adapter on a loaded model, at one place: the embeddings that its language model is given."""
+"""Attaches an adapter to a loaded model, at the embeddings that its language model receives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from sightline.adapter.kinds import Kind, Lora
+from sightline.adapter.kinds import AdapterKind, Lora
 from sightline.adapter.module import PrefixModule, prefix_module
 from sightline.errors import UserError
 from sightline.models.local.attachment import entrance, language_model
@@ -18,67 +18,91 @@ from sightline.models.local.load import Loaded
 
 
 class PromptPrefix:
-    """Vectors put before prompts by a hook on the part that reads them.
+    """Inserts the vectors of a prefix module in front of prompts, by a hook on the language model.
 
-    Each row has room for them in front; positions, masks and caches are then the model's own affair.
+    Each row must begin with `length` placeholder tokens. Positions, masks and caches then need no change.
     """
 
-    def __init__(self, module: PrefixModule, reads: Any) -> None:
+    def __init__(self, module: PrefixModule, receiver: Any) -> None:
+        """Register the hook.
+
+        Args:
+            module: computes the vectors.
+            receiver: the part of the model that receives the embeddings of the whole prompt.
+        """
         self.module = module
         self.length = module.length
-        # Two threads may each have a batch in work.
+        # Two threads may each run a batch.
         self._armed = local()
-        reads.register_forward_pre_hook(self._put, with_kwargs=True)
+        receiver.register_forward_pre_hook(self._insert, with_kwargs=True)
 
-    def arm(self, seen: Tensor) -> None:
-        """Put them into the next call. `seen` (B, T) is 1 where a row's room and prompt are; what follows
-        behind T has no part in the vectors."""
-        self._armed.seen = seen.bool()
+    def arm(self, prompt_mask: Tensor) -> None:
+        """Insert vectors in the next call of the model in this thread.
 
-    def _put(self, _: Any, args: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-        seen: Tensor | None = getattr(self._armed, "seen", None)
-        self._armed.seen = None
-        if seen is None or self.length == 0:
+        Args:
+            prompt_mask: shape (B, T), 1 for the placeholders and the prompt of a row. Tokens after T do not
+                influence the vectors.
+        """
+        self._armed.prompt_mask = prompt_mask.bool()
+
+    def _insert(self, _: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+        mask: Tensor | None = getattr(self._armed, "prompt_mask", None)
+        self._armed.prompt_mask = None
+        if mask is None or self.length == 0:
             return None
-        embeddings: Tensor | None = given.get("inputs_embeds")
+        embeddings: Tensor | None = kwargs.get("inputs_embeds")
         if embeddings is None:
-            raise UserError("an adapter cannot be attached: the language model is given no embeddings")
-        room = seen & (seen.cumsum(1) <= self.length)
-        # In the precision that answers are made with: training must not know another prefix than they do.
+            raise UserError("an adapter cannot be attached: the language model receives no embeddings")
+        placeholders = mask & (mask.cumsum(1) <= self.length)
+        # Training must compute the vectors in the same precision as inference.
         with torch.autocast(embeddings.device.type, enabled=False):
-            vectors = self.module(embeddings[:, : seen.shape[1]].to(_dtype(self.module)), seen & ~room)
-        everywhere = torch.nn.functional.pad(room, (0, embeddings.shape[1] - room.shape[1]))[..., None]
-        placed = embeddings.masked_scatter(everywhere, vectors.to(embeddings.dtype))
-        return args, {**given, "inputs_embeds": placed}
+            vectors = self.module(
+                embeddings[:, : mask.shape[1]].to(_dtype(self.module)), mask & ~placeholders
+            )
+        behind = embeddings.shape[1] - placeholders.shape[1]
+        positions = torch.nn.functional.pad(placeholders, (0, behind))[..., None]
+        inserted = embeddings.masked_scatter(positions, vectors.to(embeddings.dtype))
+        return args, {**kwargs, "inputs_embeds": inserted}
 
 
 class Attached(NamedTuple):
-    """A model with an adapter, and the adapter's weights by name: nothing else of it can be trained."""
+    """A model with an adapter, and the adapter's weights by name. All other weights are frozen."""
 
     loaded: Loaded
     weights: Mapping[str, torch.nn.Parameter]
 
 
-def attach(loaded: Loaded, kind: Kind) -> Attached:
-    """The model with a new adapter, its weights by torch's own dice.
+def attach(loaded: Loaded, kind: AdapterKind) -> Attached:
+    """Attach a new adapter with weights from torch's global random generator.
 
-    Raises UserError where the model has no language model of its own, or peft is missing for LoRA.
+    Args:
+        loaded: the model. Its weights are frozen in place.
+        kind: the adapter with its sizes.
+
+    Returns:
+        The model with the adapter.
+
+    Raises:
+        UserError: the model has no separate language model, or peft, which LoRA needs, is not installed.
     """
-    reads = entrance(loaded)
-    if reads is None:
-        raise UserError(
-            f"an adapter cannot be attached to {loaded.kind}: it has no language model of its own"
-        )
+    receiver = entrance(loaded)
+    if receiver is None:
+        raise UserError(f"an adapter cannot be attached to {loaded.kind}: it has no separate language model")
     loaded.model.requires_grad_(False)
     if isinstance(kind, Lora):
         return Attached(loaded, _with_lora(loaded, kind))
-    module = prefix_module(kind, width_of(loaded)).to(loaded.device)
-    return Attached(replace(loaded, before=PromptPrefix(module, reads)), dict(module.named_parameters()))
+    module = prefix_module(kind, embedding_width(loaded)).to(loaded.device)
+    return Attached(replace(loaded, before=PromptPrefix(module, receiver)), dict(module.named_parameters()))
 
 
-def merge(loaded: Loaded) -> None:
-    """Put LoRA's changes into the weights that they change: answers then cost nothing more (Hu et al. 2021,
-    4.1), and nothing is left to be trained."""
+def merge_lora(loaded: Loaded) -> None:
+    """Merge LoRA's updates into the weights that they change, in place (Hu et al. 2021, 4.1).
+
+    Answers then cost no extra time, and no trainable weight remains.
+
+    Args:
+        loaded: a model with LoRA attached.
+    """
     from peft.tuners.lora import LoraLayer
 
     for parent in list(loaded.model.modules()):
@@ -88,8 +112,15 @@ def merge(loaded: Loaded) -> None:
                 setattr(parent, name, layer.get_base_layer())
 
 
-def width_of(loaded: Loaded) -> int:
-    """How wide the language model's input embeddings are."""
+def embedding_width(loaded: Loaded) -> int:
+    """Read the width of the language model's input embeddings.
+
+    Args:
+        loaded: the model.
+
+    Returns:
+        The number of components of one embedding.
+    """
     return int(loaded.model.get_input_embeddings().weight.shape[1])
 
 
@@ -100,11 +131,11 @@ def _with_lora(loaded: Loaded, kind: Lora) -> dict[str, torch.nn.Parameter]:
         raise UserError("LoRA needs peft", expected="pip install 'sightline[adapter]'") from None
     config = peft.LoraConfig(r=kind.rank, lora_alpha=kind.alpha, target_modules="all-linear")
     peft.inject_adapter_in_model(config, language_model(loaded))
-    own = {name: weight for name, weight in loaded.model.named_parameters() if weight.requires_grad}
-    for weight in own.values():
-        # In half the precision a step is lost, or is no number; the layers convert what they are given.
+    trainable = {name: weight for name, weight in loaded.model.named_parameters() if weight.requires_grad}
+    for weight in trainable.values():
+        # In half precision small updates vanish or overflow. The layers convert their inputs.
         weight.data = weight.data.float()
-    return own
+    return trainable
 
 
 def _dtype(module: torch.nn.Module) -> torch.dtype:

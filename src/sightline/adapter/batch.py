@@ -1,4 +1,4 @@
-"""Examples as what the model is given in training: each prompt with its answer behind it."""
+"""Turns training examples into tensors: each prompt followed by its answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from sightline.adapter.examples import Example
+from sightline.adapter.examples import TrainingExample
 from sightline.errors import UserError
 from sightline.models.local.encode import Encoded, Encoder
 from sightline.models.local.inputs import fill_up, runs_along
@@ -23,98 +23,145 @@ IGNORED = -100
 Template = Literal["auto", "chat", "plain"]
 
 
-class Ready(NamedTuple):
-    """An example made ready: its prompt, the tokens of its answer with the one that ends it, and its
-    images where they are encoded already."""
+class EncodedExample(NamedTuple):
+    """An encoded prompt, the tokens of its answer including the end token, and its image features.
+
+    `features` is None if the prompt has no image or the model cannot reuse encoded images.
+    """
 
     prompt: Encoded
     answer: list[int]
     features: Features | None
 
 
-class Maker:
-    """Makes examples ready, and remembers them for as long as `room` bytes are enough."""
+class ExampleEncoder:
+    """Encodes examples and caches them in memory."""
 
     def __init__(
-        self, loaded: Loaded, template: Template, *, room: int, longest: int, ahead: int = 0
+        self,
+        loaded: Loaded,
+        template: Template,
+        *,
+        cache_bytes: int,
+        max_answer_tokens: int,
+        prefix_length: int = 0,
     ) -> None:
-        """An answer may have `longest` tokens, with the one that ends it; `ahead` are those that an adapter
-        will put before prompts, where it is not attached yet."""
+        """Prepare an encoder.
+
+        Args:
+            loaded: the model, with or without an adapter.
+            template: the chat template, as for `--model-arg template`.
+            cache_bytes: the most memory that cached examples may use.
+            max_answer_tokens: the most tokens of an answer, including the end token.
+            prefix_length: the number of vectors that an adapter will insert in front of prompts, if that
+                adapter is not attached to `loaded` yet.
+        """
         self._loaded, self._encoder = loaded, Encoder(loaded, template)
-        self._room, self._longest, self._ahead = room, longest, ahead
-        self._names: set[str] | None = None
-        self._ready: dict[str, Ready] = {}
+        self._free_bytes, self._max_answer_tokens = cache_bytes, max_answer_tokens
+        self._prefix_length = prefix_length
+        self._input_names: set[str] | None = None
+        self._cached: dict[str, EncodedExample] = {}
         self._features: dict[tuple[str, ...], Features | None] = {}
-        self._end = _end(loaded)
+        self._end = _end_token(loaded)
 
-    def make(self, example: Example) -> Ready:
-        """Raises UserError for an example that the model cannot be asked, or whose answer is too long."""
+    def encode(self, example: TrainingExample) -> EncodedExample:
+        """Encode an example, or take it from the cache.
+
+        Args:
+            example: the example.
+
+        Returns:
+            Its tensors, one row each.
+
+        Raises:
+            UserError: the model cannot take the prompt, or the answer is too long.
+        """
         key = example.request.key
-        ready = self._ready.get(key)
-        if ready is None:
-            ready = self._make(example)
-            shown = ready.prompt.shown
-            size = _bytes(ready, counted=shown in self._features)
-            if size <= self._room:
-                self._room -= size
-                self._ready[key] = ready
-                self._features[shown] = ready.features
-        return ready
+        encoded = self._cached.get(key)
+        if encoded is None:
+            encoded = self._encode(example)
+            images = encoded.prompt.shown
+            size = _bytes(encoded, without_features=images in self._features)
+            if size <= self._free_bytes:
+                self._free_bytes -= size
+                self._cached[key] = encoded
+                self._features[images] = encoded.features
+        return encoded
 
-    def check(self, example: Example) -> None:
-        """Raise UserError as `make` does, and where this example cannot be in one batch with those before;
-        remember nothing."""
-        prompt = self.encode(example)
-        self._tokens(example, prompt)
-        self._names = self._names or set(prompt.inputs)
-        if set(prompt.inputs) != self._names:
+    def check(self, example: TrainingExample) -> None:
+        """Check that an example can be encoded, and batched with all examples checked before.
+
+        Nothing is cached.
+
+        Args:
+            example: the example.
+
+        Raises:
+            UserError: `encode` would fail, or some examples have images and others have none.
+        """
+        prompt = self.encode_prompt(example)
+        self._answer_tokens(example, prompt)
+        self._input_names = self._input_names or set(prompt.inputs)
+        if set(prompt.inputs) != self._input_names:
             raise UserError(
-                "some examples show an image and others none",
+                "some examples have an image and others have none",
                 record=example.request.key,
-                expected="only ones with images, or only ones without",
+                expected="only examples with images, or only examples without",
             )
 
-    def encode(self, example: Example) -> Encoded:
-        """The prompt as the model takes it. Raises UserError where it cannot be asked."""
+    def encode_prompt(self, example: TrainingExample) -> Encoded:
+        """Encode a prompt as for inference.
+
+        Args:
+            example: the example.
+
+        Returns:
+            The model's inputs for the prompt.
+
+        Raises:
+            UserError: the model cannot take the prompt.
+        """
         prompt = self._encoder.encode(example.request)
         if isinstance(prompt, Failure):
-            raise UserError(f"the model cannot be asked this: {prompt.message}", record=example.request.key)
+            raise UserError(
+                f"the model cannot take this prompt: {prompt.message}", record=example.request.key
+            )
         return prompt
 
-    def _tokens(self, example: Example, prompt: Encoded) -> list[int]:
-        """The answer's tokens, with the one that ends it."""
-        asked = replace(prompt, request=replace(prompt.request, choices=(example.answer,)))
-        answer = [*choice_tokens(self._loaded, asked)[0], *self._end]
+    def _answer_tokens(self, example: TrainingExample, prompt: Encoded) -> list[int]:
+        """The answer's tokens with the end token."""
+        with_choice = replace(prompt, request=replace(prompt.request, choices=(example.answer,)))
+        answer = [*choice_tokens(self._loaded, with_choice)[0], *self._end]
         key, length = example.request.key, len(answer)
-        if length > self._longest:
+        if length > self._max_answer_tokens:
             raise UserError(
                 f"the answer has {length} tokens",
                 record=key,
-                expected=f"at most {self._longest}, with the one that ends it (--max-target)",
+                expected=f"at most {self._max_answer_tokens}, including the end token (--max-target)",
             )
         if self._loaded.positions is None or self._loaded.is_seq2seq:
             return answer
         free = self._loaded.positions - prompt.tokens - length
-        if self._ahead > free:
+        if self._prefix_length > free:
             raise UserError(
-                f"the model holds {self._loaded.positions:,} tokens: the prompt has {prompt.tokens:,}, the"
-                f" answer {length:,}, the adapter's prefix {self._ahead:,}",
+                f"the model's context holds {self._loaded.positions:,} tokens: the prompt has"
+                f" {prompt.tokens:,}, the answer {length:,}, the adapter's prefix {self._prefix_length:,}",
                 record=key,
                 expected=f"--set prefix={free} at most" if free > 0 else "a shorter prompt or answer",
             )
         return answer
 
-    def _make(self, example: Example) -> Ready:
-        prompt = self.encode(example)
-        answer = self._tokens(example, prompt)
-        features = self._encoded(prompt)
+    def _encode(self, example: TrainingExample) -> EncodedExample:
+        prompt = self.encode_prompt(example)
+        answer = self._answer_tokens(example, prompt)
+        features = self._image_features(prompt)
         if features is None:
-            return Ready(prompt, answer, None)
-        words = {name: tensor for name, tensor in prompt.inputs.items() if not name.startswith("pixel_")}
-        return Ready(replace(prompt, inputs=words), answer, features)
+            return EncodedExample(prompt, answer, None)
+        text = {name: tensor for name, tensor in prompt.inputs.items() if not name.startswith("pixel_")}
+        return EncodedExample(replace(prompt, inputs=text), answer, features)
 
-    def _encoded(self, prompt: Encoded) -> Features | None:
-        """The images of a prompt as vectors, once for all that show the same ones."""
+    def _image_features(self, prompt: Encoded) -> Features | None:
+        """The features of a prompt's images, computed once for all prompts with the same images."""
         if not prompt.shown or prompt.shown in self._features:
             return self._features.get(prompt.shown)
         with torch.no_grad():
@@ -122,71 +169,85 @@ class Maker:
         return features[0] if features is not None else None
 
 
-def _end(loaded: Loaded) -> list[int]:
-    """The token that ends an answer: of several the tokenizer's own, none where the model has none."""
-    own = getattr(loaded.processor.tokenizer, "eos_token_id", None)
-    return [own] if own in loaded.ends else sorted(loaded.ends)[:1]
+def _end_token(loaded: Loaded) -> list[int]:
+    """The end token: the tokenizer's own if there are several, [] if the model has none."""
+    token = getattr(loaded.processor.tokenizer, "eos_token_id", None)
+    return [token] if token in loaded.ends else sorted(loaded.ends)[:1]
 
 
-class Batch(NamedTuple):
-    """`inputs` for the model; `seen`, (B, T), where prompts and the room before them are; `targets`, (B, L),
-    the token that each place of the logits should be followed by, IGNORED where that is the prompt's."""
+class TrainingBatch(NamedTuple):
+    """Tensors for one forward pass of B rows.
+
+    `inputs` are the model's keyword arguments. `prompt_mask` (B, T) is 1 for prompts and the placeholders
+    in front of them. `targets` (B, L) holds the token that should follow each position of the logits, or
+    IGNORED at positions of the prompt.
+    """
 
     inputs: dict[str, Any]
-    seen: Tensor
+    prompt_mask: Tensor
     targets: Tensor
 
 
-def compose(loaded: Loaded, examples: Sequence[Ready]) -> Batch:
-    """Examples as one batch, each row filled up on its right."""
+def training_batch(loaded: Loaded, examples: Sequence[EncodedExample]) -> TrainingBatch:
+    """Collate examples into one batch, padded on the right.
+
+    Args:
+        loaded: the model.
+        examples: the rows, at least one.
+
+    Returns:
+        The batch on the model's device.
+    """
     if loaded.is_seq2seq:
-        inputs = _filled([dict(one.prompt.inputs) for one in examples], examples, loaded)
+        inputs = _collated([dict(one.prompt.inputs) for one in examples], examples, loaded)
         start = decoder_start(loaded.model)
-        inputs["decoder_input_ids"] = _rows([[start, *one.answer[:-1]] for one in examples], loaded.pad)
-        targets = _rows([one.answer for one in examples], IGNORED)
+        inputs["decoder_input_ids"] = _padded([[start, *one.answer[:-1]] for one in examples], loaded.pad)
+        targets = _padded([one.answer for one in examples], IGNORED)
     else:
-        inputs = _filled([_with_answer(one, loaded.kind) for one in examples], examples, loaded)
-        targets = _rows([[IGNORED] * (one.prompt.tokens - 1) + one.answer for one in examples], IGNORED)
-    seen = _rows([[1] * one.prompt.tokens for one in examples], 0)
-    given = to_device(inputs, loaded)
+        inputs = _collated([_with_answer(one, loaded.kind) for one in examples], examples, loaded)
+        targets = _padded([[IGNORED] * (one.prompt.tokens - 1) + one.answer for one in examples], IGNORED)
+    prompt_mask = _padded([[1] * one.prompt.tokens for one in examples], 0)
+    on_device = to_device(inputs, loaded)
     if examples[0].features is not None:
-        given = with_encoded(given, [one.features for one in examples if one.features is not None])
-    return Batch(given, seen.to(loaded.device), targets.to(loaded.device))
+        on_device = with_encoded(on_device, [one.features for one in examples if one.features is not None])
+    return TrainingBatch(on_device, prompt_mask.to(loaded.device), targets.to(loaded.device))
 
 
-def _with_answer(one: Ready, kind: str) -> dict[str, Any]:
-    """The inputs of a prompt with its answer behind it, but for the token that ends it."""
-    said = torch.tensor([one.answer[:-1]])
-    behind = {"input_ids": said, "attention_mask": torch.ones_like(said)}
-    if kind == "paligemma":
-        # Its prompts are read in both directions, and only this keeps answers from being; elsewhere it says
-        # what is an image.
-        behind["token_type_ids"] = torch.ones_like(said)
-    inputs = dict(one.prompt.inputs)
-    for name, tensor in one.prompt.inputs.items():
-        if runs_along(name, tensor, one.prompt.tokens) and not name.startswith("qformer_"):
-            more = behind.get(name, torch.zeros_like(said)).to(tensor.dtype)
-            inputs[name] = torch.cat((tensor, more), dim=1)
+def _with_answer(example: EncodedExample, architecture: str) -> dict[str, Any]:
+    """The inputs of a prompt followed by its answer without the end token."""
+    answer = torch.tensor([example.answer[:-1]])
+    appended = {"input_ids": answer, "attention_mask": torch.ones_like(answer)}
+    if architecture == "paligemma":
+        # PaliGemma reads its prompts in both directions; type 1 makes attention causal for the answer. In
+        # other models token types mark images.
+        appended["token_type_ids"] = torch.ones_like(answer)
+    inputs = dict(example.prompt.inputs)
+    for name, tensor in example.prompt.inputs.items():
+        if runs_along(name, tensor, example.prompt.tokens) and not name.startswith("qformer_"):
+            suffix = appended.get(name, torch.zeros_like(answer)).to(tensor.dtype)
+            inputs[name] = torch.cat((tensor, suffix), dim=1)
     return inputs
 
 
-def _filled(rows: Sequence[dict[str, Any]], examples: Sequence[Ready], loaded: Loaded) -> dict[str, Any]:
-    together: dict[str, Any] = {}
+def _collated(
+    rows: Sequence[dict[str, Any]], examples: Sequence[EncodedExample], loaded: Loaded
+) -> dict[str, Any]:
+    collated: dict[str, Any] = {}
     for name, first in examples[0].prompt.inputs.items():
         tensors = [row[name] for row in rows]
         if runs_along(name, first, examples[0].prompt.tokens):
             tensors = fill_up(tensors, loaded.pad if name == "input_ids" else 0, left=False)
-        together[name] = torch.cat(tensors)
-    return together
+        collated[name] = torch.cat(tensors)
+    return collated
 
 
-def _rows(rows: Sequence[list[int]], filler: int) -> Tensor:
+def _padded(rows: Sequence[list[int]], padding: int) -> Tensor:
     width = max(map(len, rows))
-    return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
+    return torch.tensor([row + [padding] * (width - len(row)) for row in rows])
 
 
-def _bytes(ready: Ready, *, counted: bool) -> int:
-    """What an example takes in memory, but for its encoded images where they are `counted` already."""
-    tensors = [tensor for tensor in ready.prompt.inputs.values() if isinstance(tensor, Tensor)]
-    tensors += ready.features.images if ready.features is not None and not counted else []
+def _bytes(example: EncodedExample, *, without_features: bool) -> int:
+    """The memory that an example uses."""
+    tensors = [tensor for tensor in example.prompt.inputs.values() if isinstance(tensor, Tensor)]
+    tensors += example.features.images if example.features is not None and not without_features else []
     return sum(tensor.nbytes for tensor in tensors)

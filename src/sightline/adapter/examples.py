@@ -1,4 +1,4 @@
-"""What an adapter is trained on: groups of prompts with the answer that each should get."""
+"""Reads training examples from groups files: prompts with the answer that each should get."""
 
 from __future__ import annotations
 
@@ -14,150 +14,200 @@ from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.images import BadImage, look
 from sightline.types import ImageFile, ImageRef, Request, user
 
-ANSWER = 64
-"""Tokens of an answer in validation."""
+VALIDATION_TOKENS = 64
+"""The most tokens that the model generates for an answer in validation."""
 
-Without = Mapping[str, Collection[str]]
-"""Labels and their values: lines that carry one of them are left out."""
+ExcludedLabels = Mapping[str, Collection[str]]
+"""Labels with values: lines that carry one of them are not used."""
 
 
-class Example(NamedTuple):
-    """A prompt, in `request`, the answer that it should get, and all that would be right."""
+class TrainingExample(NamedTuple):
+    """A prompt (`request`), the answer to learn, and all answers that count as right in validation."""
 
     request: Request
     answer: str
     references: tuple[str, ...]
 
 
-Examples = list[list[Example]]
-"""Groups of two examples at least."""
+ExampleGroups = list[list[TrainingExample]]
+"""Groups of at least two examples."""
 
 
-def read_examples(files: Sequence[Path], without: Without) -> Examples:
-    """The variants of each group, but for the original, each with its first reference.
+def read_examples(files: Sequence[Path], without: ExcludedLabels) -> ExampleGroups:
+    """Read the variants of each group, except the original, with the first reference as the answer.
 
-    Raises UserError where a file is wrong, a line has no reference or no image that can be read, a label
-    of `without` occurs nowhere, or no group has two variants, by itself or after `without`.
+    Args:
+        files: groups files.
+        without: lines with one of these labels are left out.
+
+    Returns:
+        The groups in the order of the files.
+
+    Raises:
+        UserError: a file is wrong, a line has no reference or an unreadable image, no line has a label of
+            `without`, or no group has two variants, with or without `without`.
     """
-    groups: Examples = []
-    known: dict[str, ImageFile] = {}
-    met: set[tuple[str, str]] = set()
-    several = False
+    groups: ExampleGroups = []
+    inspected: dict[str, ImageFile] = {}
+    labels: set[tuple[str, str]] = set()
+    has_variants = False
     for file in files:
         for name, lines in by_group(read_groups(file)).items():
-            met.update((label, str(value)) for line in lines for label, value in line.labels.items())
+            labels.update((label, str(value)) for line in lines for label, value in line.labels.items())
             variants = [line for line in lines if line.variant != ORIGINAL]
-            kept = [line for line in variants if not _is_left_out(line, without)]
-            several = several or len(variants) > 1
-            if len(kept) > 1:
-                groups.append([_example(line, file, f"{file} {name}", known) for line in kept])
+            used = [line for line in variants if not _is_excluded(line, without)]
+            has_variants = has_variants or len(variants) > 1
+            if len(used) > 1:
+                groups.append([_example(line, file, f"{file} {name}", inspected) for line in used])
     for label, values in without.items():
         for value in values:
-            if (label, value) not in met:
+            if (label, value) not in labels:
                 raise UserError(f"--without {label}={value}: no line has that label", file=files[0])
-    if several and not groups:
-        raise UserError("--without leaves no group two variants", file=files[0], expected="fewer of them")
+    if has_variants and not groups:
+        raise UserError(
+            "--without leaves no group with two variants", file=files[0], expected="fewer --without"
+        )
     if not groups:
         raise UserError(
-            "no group has two variants, so there is nothing to be consistent about",
+            "no group has two variants, so consistency cannot be trained",
             file=files[0],
-            expected="what `sightline build rephrase`, `restyle` or `mask` makes",
+            expected="a folder of `sightline build rephrase`, `restyle` or `mask`",
         )
     return groups
 
 
-def images_in(files: Sequence[Path]) -> dict[str, str]:
-    """The digest of every image of these groups files and of what a builder made them from, each with the
-    record that shows it. Raises UserError for an image that cannot be read."""
-    found: dict[str, str] = {}
-    known: dict[str, ImageFile] = {}
+def image_digests(files: Sequence[Path]) -> dict[str, str]:
+    """Collect the images of groups files, and the source images from which a builder made them.
+
+    Args:
+        files: groups files.
+
+    Returns:
+        The SHA-256 of each image with the record that shows it, or with the id of the source.
+
+    Raises:
+        UserError: an image cannot be read, or a manifest was not written by a builder.
+    """
+    records: dict[str, str] = {}
+    inspected: dict[str, ImageFile] = {}
     for file in files:
         for line in read_groups(file):
-            for image in _images(line, file, known).values():
-                found.setdefault(image.digest, f"{line.group}/{line.variant}")
-        for source, digest in sources_of(file.parent).items():
-            found.setdefault(digest, source)
-    return found
+            for image in _images(line, file, inspected).values():
+                records.setdefault(image.digest, f"{line.group}/{line.variant}")
+        for source, digest in source_digests(file.parent).items():
+            records.setdefault(digest, source)
+    return records
 
 
-def refuse_overlap(trained: Mapping[str, str], test: Sequence[Path]) -> None:
-    """Raise UserError where groups files for a test show an image of the training (`images_in`)."""
+def refuse_overlap(training: Mapping[str, str], test: Sequence[Path]) -> None:
+    """Check that test data share no image with the training data.
+
+    Args:
+        training: the images of the training data, as `image_digests` returns them.
+        test: groups files of the test data.
+
+    Raises:
+        UserError: an image occurs in both.
+    """
     for file in test:
-        for digest, record in images_in([file]).items():
-            if digest in trained:
+        for digest, record in image_digests([file]).items():
+            if digest in training:
                 raise UserError(
-                    f"shows an image of the training, there as {trained[digest]}",
+                    f"has an image of the training data, there record {training[digest]}",
                     file=file,
                     record=record,
-                    expected="images that training does not show (`sightline build ... --apart-from`)",
+                    expected="images that are not in the training data (`sightline build ... --apart-from`)",
                 )
 
 
-def sources_of(folder: Path) -> Mapping[str, str]:
-    """The digests of the images that a builder's folder was made from, by their names: nothing else tells
-    that two styles are of one image. Raises UserError for a manifest that is none of a builder."""
+def source_digests(folder: Path) -> Mapping[str, str]:
+    """Read from which images a builder made a folder.
+
+    Only the manifest shows that two styles come from one image.
+
+    Args:
+        folder: the folder of a groups file.
+
+    Returns:
+        The id and the SHA-256 of each source image; empty if the folder has no manifest.
+
+    Raises:
+        UserError: the manifest was not written by a builder.
+    """
     return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
 
 
-def split(groups: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
-    """Groups for training and for validation, those that share an image on the same side."""
+def split(groups: ExampleGroups, share: float, seed: int) -> tuple[ExampleGroups, ExampleGroups]:
+    """Split groups into a training set and a held-out set for validation.
+
+    Groups that share an image, directly or through other groups, stay on the same side.
+
+    Args:
+        groups: all groups.
+        share: the share of groups to hold out, 0 to 1.
+        seed: the seed of the choice.
+
+    Returns:
+        The training set and the held-out set. At least one cluster stays in the training set.
+    """
     clusters = _clusters(groups)
     Random(f"validation {seed}").shuffle(clusters)
-    wanted = round(share * len(groups))
-    held: Examples = []
-    while len(held) < wanted and len(clusters) > 1:
-        held += clusters.pop()
-    return [group for cluster in clusters for group in cluster], held
+    count = round(share * len(groups))
+    held_out: ExampleGroups = []
+    while len(held_out) < count and len(clusters) > 1:
+        held_out += clusters.pop()
+    return [group for cluster in clusters for group in cluster], held_out
 
 
-def _clusters(groups: Examples) -> list[Examples]:
-    """Groups that share an image, with each other or through others."""
-    cluster_of: dict[str, Examples] = {}
+def _clusters(groups: ExampleGroups) -> list[ExampleGroups]:
+    """Groups that share an image, directly or through other groups."""
+    cluster_of: dict[str, ExampleGroups] = {}
     for group in groups:
-        met = {id(cluster_of[shown]): cluster_of[shown] for shown in _shown(group) if shown in cluster_of}
-        together = [*(one for cluster in met.values() for one in cluster), group]
-        cluster_of |= dict.fromkeys((shown for one in together for shown in _shown(one)), together)
+        images = _digests(group)
+        touched = {id(cluster_of[image]): cluster_of[image] for image in images if image in cluster_of}
+        merged = [*(one for cluster in touched.values() for one in cluster), group]
+        cluster_of |= dict.fromkeys((image for one in merged for image in _digests(one)), merged)
     return list({id(cluster): cluster for cluster in cluster_of.values()}.values())
 
 
-def _shown(group: Sequence[Example]) -> list[str]:
-    """The images of a group by their digests; a group without any is by itself."""
+def _digests(group: Sequence[TrainingExample]) -> list[str]:
+    """The digests of a group's images; a group without images forms a cluster of its own."""
     digests = [file.digest for one in group for file in one.request.images.values()]
     return list(dict.fromkeys(digests)) or [group[0].request.key]
 
 
-def _is_left_out(line: GroupLine, without: Without) -> bool:
+def _is_excluded(line: GroupLine, without: ExcludedLabels) -> bool:
     return any(str(line.labels.get(label)) in values for label, values in without.items())
 
 
-def _example(line: GroupLine, file: Path, name: str, known: dict[str, ImageFile]) -> Example:
+def _example(line: GroupLine, file: Path, name: str, inspected: dict[str, ImageFile]) -> TrainingExample:
     if not line.references or not line.references[0].strip():
         raise UserError(
-            "has no reference to be trained on",
+            "has no reference to learn",
             file=file,
             record=f"{line.group}/{line.variant}",
             field="references",
         )
-    images = _images(line, file, known)
-    shown = [ImageRef(path, str(file.parent)) for path in images]
+    images = _images(line, file, inspected)
+    parts = [ImageRef(path, str(file.parent)) for path in images]
     request = Request(
         key=f"{name} {line.variant}",
-        messages=(user(*shown, *([line.prompt] if line.prompt else [])),),
-        sampling={"max_tokens": ANSWER},
+        messages=(user(*parts, *([line.prompt] if line.prompt else [])),),
+        sampling={"max_tokens": VALIDATION_TOKENS},
         images=images,
     )
-    return Example(request, line.references[0].strip(), line.references)
+    return TrainingExample(request, line.references[0].strip(), line.references)
 
 
-def _images(line: GroupLine, file: Path, known: dict[str, ImageFile]) -> dict[str, ImageFile]:
-    """The images of a line by their paths, looked at. Raises UserError for one that cannot be read."""
-    found = {}
+def _images(line: GroupLine, file: Path, inspected: dict[str, ImageFile]) -> dict[str, ImageFile]:
+    """The images of a line by path. Raises UserError if one cannot be read."""
+    images = {}
     for image in line.images:
         path = os.path.join(str(file.parent), image)
         try:
-            found[path] = known[path] = look(ImageRef(path, str(file.parent)), known)
+            images[path] = inspected[path] = look(ImageRef(path, str(file.parent)), inspected)
         except BadImage as error:
             raise UserError(
                 f"an image cannot be used: {error}", file=file, record=f"{line.group}/{line.variant}"
             ) from None
-    return found
+    return images

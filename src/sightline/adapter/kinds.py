@@ -1,4 +1,4 @@
-"""The kinds of adapter and their sizes, and what is kept of one in a folder."""
+"""The kinds of adapter with their sizes, as `adapter.json` stores them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-Size = Annotated[int, Meta(ge=1)]
+PositiveInt = Annotated[int, Meta(ge=1)]
 
 
 class BiLstm(Struct, frozen=True, forbid_unknown_fields=True, tag="bilstm", tag_field="kind"):
-    """MM-R3's adapter (5.1, 5.2): a Bi-LSTM over the prompt's embeddings, max-pooled, and an MLP that makes
-    `prefix` vectors of it. `hidden` is a direction's width, None that of the embeddings, as in the paper."""
+    """The adapter of MM-R3 (5.1, 5.2): Bi-LSTM over the prompt's embeddings, max-pooling, MLP.
+
+    The MLP computes `prefix` vectors. `hidden` is the width of one direction of the LSTM. None means the
+    width of the embeddings, as in the paper.
+    """
 
     prefix: Annotated[int, Meta(ge=0)] = 3
-    hidden: Size | None = None
-    layers: Size = 2
+    hidden: PositiveInt | None = None
+    layers: PositiveInt = 2
 
 
 class Prefix(Struct, frozen=True, forbid_unknown_fields=True, tag="prefix", tag_field="kind"):
-    """Prompt tuning (Lester et al. 2021): `prefix` free vectors, the same before every prompt."""
+    """Prompt tuning (Lester et al. 2021): `prefix` free vectors, the same for every prompt."""
 
     prefix: Annotated[int, Meta(ge=0)] = 3
 
 
 class Lora(Struct, frozen=True, forbid_unknown_fields=True, tag="lora", tag_field="kind"):
-    """LoRA (Hu et al. 2021) on all linear layers of the language model, by peft."""
+    """LoRA (Hu et al. 2021) on all linear layers of the language model, implemented by peft."""
 
-    rank: Size = 16
-    alpha: Size = 32
+    rank: PositiveInt = 16
+    alpha: PositiveInt = 32
 
 
-Kind = BiLstm | Prefix | Lora
-KINDS: dict[str, type[Kind]] = {"bilstm": BiLstm, "prefix": Prefix, "lora": Lora}
+AdapterKind = BiLstm | Prefix | Lora
+KINDS: dict[str, type[AdapterKind]] = {"bilstm": BiLstm, "prefix": Prefix, "lora": Lora}

@@ -1,4 +1,4 @@
-"""What training makes small: cross-entropy of the answers, and how far a group's variants disagree."""
+"""The training loss: cross-entropy of the answers, and disagreement between the variants of a group."""
 
 from __future__ import annotations
 
@@ -11,30 +11,46 @@ from sightline.adapter.batch import IGNORED
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """The sum over all tokens of answers (5.2); logits (B, T, vocabulary), targets (B, T)."""
-    given, wanted = logits[targets != IGNORED], targets[targets != IGNORED]
-    return torch.nn.functional.cross_entropy(given.float(), wanted, reduction="sum")
+    """Sum the cross-entropy over all answer tokens (MM-R3, 5.2).
+
+    Args:
+        logits: shape (B, T, vocabulary).
+        targets: shape (B, T), IGNORED at positions that are not part of an answer.
+
+    Returns:
+        A scalar, in nats.
+    """
+    answer_logits, answers = logits[targets != IGNORED], targets[targets != IGNORED]
+    return torch.nn.functional.cross_entropy(answer_logits.float(), answers, reduction="sum")
 
 
 def disagreement(logits: Tensor, targets: Tensor, groups: Sequence[range]) -> Tensor:
-    """How far the distributions of a group's rows over the tokens of one answer lie apart: the mean
-    Kullback-Leibler divergence of its ordered pairs of rows over tokens, summed over `groups`.
+    """Measure how much the token distributions differ between the rows of each group.
 
-    Rows of a group that should give another answer than its first are not compared.
+    The value of a group is the mean Kullback-Leibler divergence over ordered pairs of rows and over the
+    tokens of the answer. Rows whose answer differs from that of the group's first row are left out.
+
+    Args:
+        logits: shape (B, T, vocabulary).
+        targets: shape (B, T), IGNORED at positions that are not part of an answer.
+        groups: the rows of each group.
+
+    Returns:
+        A scalar, in nats: the sum over `groups`.
     """
-    found = logits.new_zeros((), dtype=torch.float32)
+    total = logits.new_zeros((), dtype=torch.float32)
     for rows in groups:
         answers = {row: targets[row][targets[row] != IGNORED] for row in rows}
-        alike = [row for row in rows if answers[row].equal(answers[rows[0]])]
-        if len(alike) > 1:
-            said = torch.stack([logits[row][targets[row] != IGNORED] for row in alike])
-            found = found + _divergence(said.float().log_softmax(-1))
-    return found
+        same_answer = [row for row in rows if answers[row].equal(answers[rows[0]])]
+        if len(same_answer) > 1:
+            row_logits = torch.stack([logits[row][targets[row] != IGNORED] for row in same_answer])
+            total = total + _divergence(row_logits.float().log_softmax(-1))
+    return total
 
 
-def _divergence(likely: Tensor) -> Tensor:
-    """The mean of KL(i || j) over ordered pairs of rows; log-probabilities (rows, tokens, vocabulary)."""
-    count = len(likely)
-    others = likely.sum(0, keepdim=True) - likely
-    of_row = (likely.exp() * ((count - 1) * likely - others)).sum(-1).mean(-1)
+def _divergence(log_probabilities: Tensor) -> Tensor:
+    """The mean of KL(i || j) over ordered pairs of rows, for log-probabilities (rows, tokens, vocabulary)."""
+    count = len(log_probabilities)
+    others = log_probabilities.sum(0, keepdim=True) - log_probabilities
+    of_row = (log_probabilities.exp() * ((count - 1) * log_probabilities - others)).sum(-1).mean(-1)
     return of_row.sum() / (count * (count - 1))

@@ -1,4 +1,4 @@
-"""What makes the vectors that are put before a prompt's embeddings."""
+"""The modules that compute the prefix vectors of a prompt."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from sightline.adapter.kinds import BiLstm, Prefix
 
-SPREAD = 0.02
-"""The standard deviation of free vectors before training: that of most models' embeddings."""
+INITIAL_STD = 0.02
+"""The standard deviation of free vectors before training: that of the embeddings of most models."""
 
 
 class BiLstmPrefix(nn.Module):
-    """MM-R3's adapter (5.1): Bi-LSTM, max-pooling over the tokens, MLP.
+    """The adapter of MM-R3 (5.1): Bi-LSTM, max-pooling over the tokens, MLP.
 
-    The paper gives the layers, their width and the size of the prefix; the one hidden layer of the MLP, as
-    wide as what it reads, with ReLU, is that of Newman et al. 2022, whom it follows.
+    The paper gives the number of layers, their width and the size of the prefix. The MLP follows Newman et
+    al. 2022, on whom the paper builds: one hidden layer as wide as its input, with ReLU.
     """
 
     def __init__(self, kind: BiLstm, width: int) -> None:
@@ -30,27 +30,35 @@ class BiLstmPrefix(nn.Module):
             nn.Linear(2 * hidden, 2 * hidden), nn.ReLU(), nn.Linear(2 * hidden, kind.prefix * width)
         )
 
-    def forward(self, embeddings: Tensor, seen: Tensor) -> Tensor:
-        """The prefix of each row, (B, prefix, width), from embeddings (B, T, width) and which of them are
-        the prompt's, (B, T) bool with one at least in each row; the others have no part in it."""
-        lengths = seen.sum(1)
-        order = (~seen).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
+    def forward(self, embeddings: Tensor, prompt_mask: Tensor) -> Tensor:
+        """Compute the prefix of each row.
+
+        Args:
+            embeddings: shape (B, T, width).
+            prompt_mask: shape (B, T), bool: True where a token belongs to the prompt, at least once in each
+                row. The other embeddings do not influence the result.
+
+        Returns:
+            The prefix vectors, shape (B, prefix, width).
+        """
+        lengths = prompt_mask.sum(1)
+        order = (~prompt_mask).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
         prompts = embeddings.gather(1, order[..., None].expand(-1, -1, self.width))
         packed = pack_padded_sequence(prompts, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        read, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, padding_value=float("-inf"))
-        return cast(Tensor, self.mlp(read.amax(1))).view(-1, self.length, self.width)
+        hidden, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, padding_value=float("-inf"))
+        return cast(Tensor, self.mlp(hidden.amax(1))).view(-1, self.length, self.width)
 
 
 class FreePrefix(nn.Module):
-    """The same vectors before every prompt."""
+    """The same trainable vectors for every prompt."""
 
     def __init__(self, kind: Prefix, width: int) -> None:
         super().__init__()
         self.length, self.width = kind.prefix, width
-        self.vectors = nn.Parameter(torch.randn(kind.prefix, width) * SPREAD)
+        self.vectors = nn.Parameter(torch.randn(kind.prefix, width) * INITIAL_STD)
 
-    def forward(self, embeddings: Tensor, seen: Tensor) -> Tensor:
-        """As `BiLstmPrefix`, whatever the prompts are."""
+    def forward(self, embeddings: Tensor, prompt_mask: Tensor) -> Tensor:
+        """Repeat the vectors for each row."""
         return self.vectors.expand(len(embeddings), -1, -1)
 
 
@@ -58,5 +66,13 @@ PrefixModule = BiLstmPrefix | FreePrefix
 
 
 def prefix_module(kind: BiLstm | Prefix, width: int) -> PrefixModule:
-    """A module with new weights, by torch's own dice, for a language model with embeddings that wide."""
+    """Create a module with new weights from torch's global random generator.
+
+    Args:
+        kind: the adapter with its sizes.
+        width: the width of the language model's embeddings.
+
+    Returns:
+        The module, in float32 on torch's default device.
+    """
     return BiLstmPrefix(kind, width) if isinstance(kind, BiLstm) else FreePrefix(kind, width)

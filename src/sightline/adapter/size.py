@@ -1,4 +1,4 @@
-"""How large an adapter is beside a model, from the model's configuration alone."""
+"""The size of an adapter relative to its model, computed from the model's configuration alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from sightline.adapter.attach import attach, width_of
-from sightline.adapter.kinds import Kind
+from sightline.adapter.attach import attach, embedding_width
+from sightline.adapter.kinds import AdapterKind
 from sightline.errors import UserError
 from sightline.models.local.load import Loaded
 from sightline.models.local.processor import first_line, silent
 
 
-class Size(Struct, frozen=True):
-    """Parameters of a model and of an adapter, and how wide the embeddings are that it is put before."""
+class AdapterSize(Struct, frozen=True):
+    """The parameter counts of a model and of an adapter, and the width of the model's embeddings."""
 
     architecture: str
     width: int
@@ -25,17 +25,25 @@ class Size(Struct, frozen=True):
     adapter: int
 
 
-def size_of(folder: Path, kind: Kind) -> Size:
-    """The size of an adapter for the model whose config.json lies in a folder; no weights are read.
+def adapter_size(folder: Path, kind: AdapterKind) -> AdapterSize:
+    """Compute the size of an adapter without reading any weights.
 
-    Raises UserError where that is no configuration of an image-text-to-text model.
+    Args:
+        folder: a folder with the model's config.json.
+        kind: the adapter with its sizes.
+
+    Returns:
+        The parameter counts.
+
+    Raises:
+        UserError: config.json does not describe an image-text-to-text model.
     """
     library: Any = import_module("transformers")
     try:
         config = library.AutoConfig.from_pretrained(str(folder), local_files_only=True)
         with silent(), torch.device("meta"):
             model = library.AutoModelForImageTextToText.from_config(config)
-    # A foreign folder fails in as many ways as there are libraries below.
+    # A configuration from elsewhere can fail with any exception of several libraries.
     except Exception as error:
         raise UserError(
             "holds no configuration of an image-text-to-text model",
@@ -52,7 +60,7 @@ def size_of(folder: Path, kind: Kind) -> Size:
         pad=0,
         is_seq2seq=bool(getattr(config.get_text_config(), "is_encoder_decoder", False)),
     )
-    whole = sum(weight.numel() for weight in model.parameters())
+    model_count = sum(weight.numel() for weight in model.parameters())
     with torch.device("meta"):
-        own = sum(weight.numel() for weight in attach(loaded, kind).weights.values())
-    return Size(type(model).__name__, width_of(loaded), whole, own)
+        adapter_count = sum(weight.numel() for weight in attach(loaded, kind).weights.values())
+    return AdapterSize(type(model).__name__, embedding_width(loaded), model_count, adapter_count)

@@ -1,4 +1,4 @@
-"""How consistent a model is on groups that are held out of its adapter's training."""
+"""Measures how consistent a model is on the groups that are held out of its adapter's training."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ import torch
 from msgspec import Struct
 
 from sightline.adapter.attach import Attached
-from sightline.adapter.batch import Maker, compose
-from sightline.adapter.examples import Example, Examples
+from sightline.adapter.batch import ExampleEncoder, training_batch
+from sightline.adapter.examples import ExampleGroups, TrainingExample
 from sightline.adapter.loss import cross_entropy
-from sightline.adapter.train import answer_logits
+from sightline.adapter.trainer import answer_logits
 from sightline.models.local.batches import alike
 from sightline.models.local.generate import generate
 from sightline.scoring.containment import contains, normalised, post_process
 from sightline.scoring.similarity import THRESHOLD
 
 Embed = Callable[[Sequence[str]], Any]
+"""Computes unit-length embeddings of texts, shape (texts, width)."""
 
 
 class Validation(Struct, frozen=True):
-    """`loss` a token; shares from 0 to 1, as `groups:FILE` counts them: of answers that hold their
-    reference, of pairs of answers that say anything and are equal, and of pairs that are similar as `con`
-    counts them (None without an embedder)."""
+    """The result of a validation. The shares run from 0 to 1 and match the metrics of `groups:FILE`.
+
+    `loss` is the cross-entropy per token, `acc` the share of answers that contain their reference, `agree`
+    the share of answer pairs that are equal and not empty, `con` the share of answer pairs that are similar
+    (None without an embedder).
+    """
 
     loss: float
     acc: float
@@ -36,56 +40,83 @@ class Validation(Struct, frozen=True):
 
 
 def validate(
-    attached: Attached, maker: Maker, groups: Examples, embed: Embed | None, *, size: int, stop: Event
+    attached: Attached,
+    encoder: ExampleEncoder,
+    groups: ExampleGroups,
+    embed: Embed | None,
+    *,
+    batch: int,
+    stop: Event,
 ) -> Validation:
-    """Ask all examples of the groups, greedily and `size` at a time, and hold the answers of each group
-    against each other. Raises KeyboardInterrupt once `stop` is set."""
+    """Answer all examples greedily and compare the answers within each group.
+
+    Args:
+        attached: the model with the adapter.
+        encoder: encodes the examples for that model.
+        groups: the held-out set.
+        embed: the embedder for `con`, or None.
+        batch: the most examples in a forward pass.
+        stop: ends the validation when it is set.
+
+    Returns:
+        The metrics over all groups.
+
+    Raises:
+        KeyboardInterrupt: `stop` was set.
+    """
     examples = [one for group in groups for one in group]
-    answers = _answers(attached, maker, examples, size, stop)
+    answers = _answers(attached, encoder, examples, batch, stop)
     texts = [[answers[one.request.key] for one in group] for group in groups]
-    said = [[normalised(text) for text in each] for each in texts]
+    normal = [[normalised(text) for text in group] for group in texts]
     return Validation(
-        loss=_loss(attached, maker, examples, size),
+        loss=_loss(attached, encoder, examples, batch),
         acc=_mean(contains(answers[one.request.key], one.references) for one in examples),
         agree=_mean(
-            first == second for texts in said for first, second in combinations(texts, 2) if first and second
+            first == second
+            for group in normal
+            for first, second in combinations(group, 2)
+            if first and second
         ),
         con=None if embed is None else _con(texts, embed),
     )
 
 
 def _answers(
-    attached: Attached, maker: Maker, examples: Sequence[Example], size: int, stop: Event
+    attached: Attached, encoder: ExampleEncoder, examples: Sequence[TrainingExample], size: int, stop: Event
 ) -> dict[str, str]:
-    found: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for first in range(0, len(examples), size):
-        encoded = [(place, maker.encode(one)) for place, one in enumerate(examples[first : first + size])]
+        encoded = [
+            (index, encoder.encode_prompt(one)) for index, one in enumerate(examples[first : first + size])
+        ]
         for batch in alike(encoded):
-            asked = [one for _, one in batch]
-            for one, answer in zip(asked, generate(attached.loaded, asked, stop, ""), strict=True):
-                found[one.request.key] = answer.text
+            prompts = [one for _, one in batch]
+            for one, answer in zip(prompts, generate(attached.loaded, prompts, stop, ""), strict=True):
+                answers[one.request.key] = answer.text
         if stop.is_set():
             raise KeyboardInterrupt
-    return found
+    return answers
 
 
 @torch.no_grad()
-def _loss(attached: Attached, maker: Maker, examples: Sequence[Example], size: int) -> float:
+def _loss(
+    attached: Attached, encoder: ExampleEncoder, examples: Sequence[TrainingExample], size: int
+) -> float:
     total, tokens = 0.0, 0
     for first in range(0, len(examples), size):
-        ready = [maker.make(one) for one in examples[first : first + size]]
-        batch = compose(attached.loaded, ready)
+        encoded = [encoder.encode(one) for one in examples[first : first + size]]
+        batch = training_batch(attached.loaded, encoded)
         total += cross_entropy(answer_logits(attached, batch), batch.targets).item()
-        tokens += sum(len(one.answer) for one in ready)
+        tokens += sum(len(one.answer) for one in encoded)
     return total / tokens
 
 
 def _con(answers: Sequence[Sequence[str]], embed: Embed) -> float:
-    """MM-R3 3.3: the share of pairs whose cosine is above 0.7; an answer that says nothing is like none."""
-    said = [[post_process(text, "other").strip() for text in group] for group in answers]
-    texts = sorted({text for group in said for text in group if text})
+    """MM-R3 3.3: the share of pairs with a cosine above 0.7. An empty answer is similar to none."""
+    processed = [[post_process(text, "other").strip() for text in group] for group in answers]
+    texts = sorted({text for group in processed for text in group if text})
     vectors = dict(zip(texts, embed(texts), strict=True)) if texts else {}
-    pairs = [pair for group in said for pair in combinations(group, 2)]
+    pairs = [pair for group in processed for pair in combinations(group, 2)]
     return _mean(
         first in vectors and second in vectors and float(np.dot(vectors[first], vectors[second])) > THRESHOLD
         for first, second in pairs
@@ -93,5 +124,5 @@ def _con(answers: Sequence[Sequence[str]], embed: Embed) -> float:
 
 
 def _mean(values: Iterable[bool]) -> float:
-    found = [float(value) for value in values]
-    return float(np.mean(found)) if found else 0.0
+    numbers = [float(value) for value in values]
+    return float(np.mean(numbers)) if numbers else 0.0

@@ -10,7 +10,7 @@ from sightline.cli.options import add_store
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.adapter.saved import SavedAdapter
+    from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.engine.store import Store
     from sightline.report.adapted import Cost
 
@@ -46,10 +46,10 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status."""
-    from sightline.adapter.needs import check_installed
+    from sightline.adapter.requirements import check_installed
 
     check_installed()
-    from sightline.adapter.saved import SavedAdapter
+    from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.adapter_report import adapted
@@ -89,10 +89,10 @@ def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]
     return Cost(
         folder=str(adapter.folder),
-        kind=f"{adapter.settings.adapter.__struct_config__.tag}, {adapter.settings.training.get('loss', '')}",
-        trained_on=", ".join(name for name, _ in adapter.settings.training.get("data", ())),
+        kind=f"{adapter.metadata.adapter.__struct_config__.tag}, {adapter.metadata.training.get('loss', '')}",
+        trained_on=", ".join(name for name, _ in adapter.metadata.training.get("data", ())),
         parameters=adapter.parameters,
-        model=adapter.settings.parameters,
+        model=adapter.metadata.parameters,
         memory=adapter.memory,
         before=seconds(store, [base for base, _ in pairs]),
         after=seconds(store, [other for _, other in pairs]),

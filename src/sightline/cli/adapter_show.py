@@ -31,7 +31,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print it; returns the exit status."""
-    from sightline.adapter.needs import check_installed
+    from sightline.adapter.requirements import check_installed
 
     check_installed()
     if (options.folder is None) == (options.model is None):
@@ -49,16 +49,16 @@ def _saved(folder: Path) -> dict[str, Any]:
     """What a saved adapter says of itself."""
     import msgspec
 
-    from sightline.adapter.saved import SavedAdapter
+    from sightline.adapter.saved_adapter import SavedAdapter
 
     saved = SavedAdapter(folder)
-    settings = saved.settings
+    metadata = saved.metadata
     return {
-        "adapter": msgspec.to_builtins(settings.adapter),
+        "adapter": msgspec.to_builtins(metadata.adapter),
         "parameters": saved.parameters,
-        "base": settings.base,
-        "training": dict(settings.training),
-        "images": len(settings.images),
+        "base": metadata.base,
+        "training": dict(metadata.training),
+        "images": len(metadata.images),
     }
 
 
@@ -66,7 +66,7 @@ def _planned(options: argparse.Namespace) -> dict[str, Any]:
     """How large an adapter would be for a model."""
     import msgspec
 
-    from sightline.adapter.size import size_of
+    from sightline.adapter.size import adapter_size
     from sightline.models.resolve import model_folder
 
-    return msgspec.structs.asdict(size_of(model_folder(options.model), kind_of(options)))
+    return msgspec.structs.asdict(adapter_size(model_folder(options.model), kind_of(options)))

@@ -14,9 +14,9 @@ from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.adapter.kinds import Kind
-    from sightline.adapter.run import Trained
-    from sightline.adapter.train import Step
+    from sightline.adapter.kinds import AdapterKind
+    from sightline.adapter.trainer import TrainingStep
+    from sightline.adapter.training import TrainedAdapter
     from sightline.adapter.validate import Validation
 
 SUMMARY = "train an adapter for a frozen local model on what `sightline build` made (MM-R3, section 5)"
@@ -102,11 +102,12 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Train it, and print how consistent the model was and is on what was held out."""
-    from sightline.adapter.needs import check_installed
+    from sightline.adapter.requirements import check_installed
 
     check_installed()
-    from sightline.adapter.run import Training, train_adapter
-    from sightline.adapter.train import Recipe
+    from sightline.adapter.settings import Training
+    from sightline.adapter.trainer import Recipe
+    from sightline.adapter.training import train_adapter
 
     recipe = Recipe(
         steps=options.steps,
@@ -128,8 +129,8 @@ def execute(options: argparse.Namespace) -> int:
         held_out=options.held_out,
         every=options.every,
         embedder=options.embedder,
-        longest=options.max_target,
-        room=int(options.remember * 1024**3),
+        max_answer_tokens=options.max_target,
+        cache_bytes=int(options.remember * 1024**3),
         model_args=pairs(options.model_arg, "--model-arg"),
     )
     stop = Event()
@@ -142,7 +143,7 @@ def execute(options: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        more: dict[str, Any] = {} if options.quiet else {"tell": _tell, "show_progress": True}
+        more: dict[str, Any] = {} if options.quiet else {"on_step": _tell, "show_progress": True}
         trained = train_adapter(training, stop=stop, **more)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(Path(options.out))) from None
@@ -154,7 +155,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _kept(folder: Path) -> str:
     """What is left of a training that was stopped."""
-    from sightline.adapter.checkpoint import STATE
+    from sightline.adapter.training_checkpoint import STATE
 
     if (folder / STATE).exists():
         return f"the last checkpoint is kept in {folder}, the same command goes on from there"
@@ -167,15 +168,15 @@ def _groups(word: str) -> str:
     return str(path / "groups.jsonl") if path.is_dir() else word
 
 
-def kind_of(options: argparse.Namespace) -> Kind:
+def kind_of(options: argparse.Namespace) -> AdapterKind:
     """The adapter of that kind with the sizes that `--set` names."""
     import msgspec
 
-    from sightline.adapter.kinds import Kind
+    from sightline.adapter.kinds import AdapterKind
 
     sizes = pairs(options.set, "--set")
     try:
-        kind: Kind = msgspec.convert({"kind": options.kind, **sizes}, Kind)
+        kind: AdapterKind = msgspec.convert({"kind": options.kind, **sizes}, AdapterKind)
     except msgspec.ValidationError as error:
         raise UserError(f"--set: {error}", expected=f"a size of {options.kind}, as --help says") from None
     return kind
@@ -192,7 +193,7 @@ def _without(words: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _tell(step: Step, validation: Validation | None) -> None:
+def _tell(step: TrainingStep, validation: Validation | None) -> None:
     if validation is not None:
         print(f"step {step.number:,}: loss {step.loss:.4f}; {_said(validation)}", file=sys.stderr)
 
@@ -203,7 +204,7 @@ def _said(validation: Validation) -> str:
     return f"held out: {told}, loss {validation.loss:.4f}"
 
 
-def _print(trained: Trained, as_json: bool) -> None:
+def _print(trained: TrainedAdapter, as_json: bool) -> None:
     if as_json:
         print_json(trained)
         return

@@ -164,10 +164,10 @@ def _attachment(args: LocalArgs) -> Attachment | None:
     """The adapter that is to be attached to a local model."""
     if args.adapter is None:
         return None
-    from sightline.adapter.needs import check_installed
+    from sightline.adapter.requirements import check_installed
 
     check_installed()
-    from sightline.adapter.saved import SavedAdapter
+    from sightline.adapter.saved_adapter import SavedAdapter
 
     return SavedAdapter(Path(args.adapter))
 

@@ -1,4 +1,4 @@
-"""What adapters need to be installed."""
+"""The libraries that adapters need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from sightline.models.local.checkpoint import INSTALL
 
 
 def check_installed() -> None:
-    """Raise UserError where torch or transformers is missing."""
+    """Check that torch, transformers and safetensors are installed.
+
+    Raises:
+        UserError: one of them is missing; the message names the command that installs it.
+    """
     for name in ("torch", "transformers", "safetensors"):
         if find_spec(name) is None:
             raise UserError(f"an adapter needs {name}", expected=INSTALL)

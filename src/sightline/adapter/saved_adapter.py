@@ -1,0 +1,229 @@
+"""An adapter in a folder: `adapter.json` with its metadata, `adapter.safetensors` with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from msgspec import Struct, field
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from sightline.adapter.attach import attach, merge_lora
+from sightline.adapter.examples import source_digests
+from sightline.adapter.kinds import AdapterKind, Lora
+from sightline.adapter.training_checkpoint import STATE
+from sightline.errors import UserError
+from sightline.formats.files import write_atomically
+from sightline.models.local.headers import parameters
+from sightline.models.local.load import Loaded
+from sightline.models.weights import digest_of
+from sightline.types import Request
+
+METADATA, WEIGHTS = "adapter.json", "adapter.safetensors"
+
+
+class AdapterMetadata(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of adapter.json.
+
+    `base` is the identity of the model that it was trained on and `parameters` that model's parameter count.
+    `training` holds the settings of the training. `images` are the digests of all training images.
+    """
+
+    adapter: AdapterKind
+    base: str
+    parameters: int
+    training: Mapping[str, Any] = field(default_factory=dict)
+    images: tuple[str, ...] = ()
+
+
+class SavedAdapter:
+    """An adapter on disk, which can be attached to the model that it was trained on."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the metadata.
+
+        Args:
+            folder: the adapter's folder.
+
+        Raises:
+            UserError: the folder holds no adapter.
+        """
+        self.folder = folder
+        self.metadata = read_metadata(folder)
+        if not (folder / WEIGHTS).is_file():
+            raise UserError(f"lacks {WEIGHTS}", file=folder)
+        self._training_images = frozenset(self.metadata.images)
+        self.identity = digest_of(folder, {Path(METADATA), Path(WEIGHTS)})
+
+    @property
+    def parameters(self) -> int:
+        """The adapter's parameter count."""
+        return parameters(self.folder / WEIGHTS)
+
+    @property
+    def memory(self) -> int:
+        """The size of the weights in bytes."""
+        return sum(tensor.nbytes for tensor in read_weights(self.folder).values())
+
+    def refuse_other(self, base: str) -> None:
+        """Check that the adapter fits a model; the number type may differ.
+
+        Args:
+            base: the model's identity.
+
+        Raises:
+            UserError: the adapter was trained on another model, or with another chat template.
+        """
+        trained = self.metadata.base
+        if base.split()[:2] != trained.split()[:2]:
+            raise UserError(
+                "this adapter was trained on another model", file=self.folder, found=base, expected=trained
+            )
+        template, expected = (identity.partition(" template ")[2] or "auto" for identity in (base, trained))
+        if template != expected:
+            raise UserError(
+                "this adapter was trained with another template",
+                file=self.folder,
+                found=template,
+                expected=f"--model-arg template={expected}",
+            )
+
+    def refusal(self, request: Request) -> str:
+        """Explain why a request must not be sent: it contains a training image.
+
+        Args:
+            request: the request.
+
+        Returns:
+            The reason; empty if the request is allowed.
+        """
+        used = [file.path for file in request.images.values() if file.digest in self._training_images]
+        return f"{used[0]}: {self.folder} was trained on this image" if used else ""
+
+    def caution(self, folder: Path) -> str:
+        """Warn about data that a builder made from training images, even if the files differ.
+
+        Args:
+            folder: the folder of a groups file.
+
+        Returns:
+            The warning; empty if there is none.
+        """
+        # A manifest of another tool says nothing about sources.
+        with suppress(UserError):
+            sources = set(source_digests(folder).values())
+            if shared := len(sources & self._training_images):
+                return (
+                    f"{shared:,} of the {len(sources):,} images that {folder} was made from are training"
+                    f" images of {self.folder}: with this adapter, the result is no test on unseen images"
+                )
+        return ""
+
+    def attach(self, loaded: Loaded) -> Loaded:
+        """Attach the adapter to a loaded model.
+
+        Args:
+            loaded: the model, which is changed in place.
+
+        Returns:
+            The model with the adapter.
+
+        Raises:
+            UserError: the weights do not fit the metadata.
+        """
+        attached = attach(loaded, self.metadata.adapter)
+        copy_weights(read_weights(self.folder), attached.weights, self.folder / WEIGHTS)
+        if isinstance(self.metadata.adapter, Lora):
+            merge_lora(attached.loaded)
+        return attached.loaded
+
+
+def copy_weights(
+    saved: Mapping[str, torch.Tensor], weights: Mapping[str, torch.nn.Parameter], file: Path
+) -> None:
+    """Copy saved weights into an adapter.
+
+    Args:
+        saved: the tensors to copy, by name.
+        weights: the adapter's parameters, by name.
+        file: where `saved` was read, for messages.
+
+    Raises:
+        UserError: names or shapes differ.
+    """
+    expected = {name: tuple(weight.shape) for name, weight in weights.items()}
+    found = {name: tuple(tensor.shape) for name, tensor in saved.items()}
+    if expected != found:
+        wrong = sorted(dict(expected.items() ^ found.items()))
+        raise UserError(f"the weights do not fit {METADATA}", file=file, found=wrong[0])
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(saved[name])
+
+
+def save_adapter(folder: Path, metadata: AdapterMetadata, weights: Mapping[str, torch.nn.Parameter]) -> None:
+    """Write an adapter; the metadata come last, so that a folder with metadata is complete.
+
+    Args:
+        folder: the adapter's folder, which is created.
+        metadata: the content of adapter.json.
+        weights: the adapter's parameters, by name.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
+    write_atomically(folder / WEIGHTS, [save(tensors)])
+    write_atomically(folder / METADATA, [msgspec.json.format(msgspec.json.encode(metadata)), b"\n"])
+
+
+def read_metadata(folder: Path) -> AdapterMetadata:
+    """Read adapter.json.
+
+    Args:
+        folder: the adapter's folder.
+
+    Returns:
+        The metadata.
+
+    Raises:
+        UserError: the file is missing or broken, or the training is not finished.
+    """
+    file = folder / METADATA
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=AdapterMetadata)
+    except FileNotFoundError:
+        if (folder / STATE).exists():
+            raise UserError(
+                "holds an unfinished training",
+                file=folder,
+                expected="the same `sightline adapter train` command again, which continues it",
+            ) from None
+        raise UserError(
+            f"lacks {METADATA}", file=folder, expected="a folder written by `sightline adapter train`"
+        ) from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise UserError(f"cannot be read ({error})", file=file) from None
+
+
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Read adapter.safetensors.
+
+    Args:
+        folder: the adapter's folder.
+
+    Returns:
+        The tensors by name, on the CPU.
+
+    Raises:
+        UserError: the file is missing or broken.
+    """
+    try:
+        return load_file(folder / WEIGHTS)
+    except FileNotFoundError:
+        raise UserError(f"lacks {WEIGHTS}", file=folder) from None
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot be read ({error})", file=folder / WEIGHTS) from None

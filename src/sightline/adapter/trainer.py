@@ -1,0 +1,205 @@
+"""Trains an adapter on a frozen model, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, Literal, NamedTuple
+
+import torch
+from msgspec import Struct
+from torch import Tensor
+
+from sightline.adapter.attach import Attached
+from sightline.adapter.batch import EncodedExample, ExampleEncoder, TrainingBatch, training_batch
+from sightline.adapter.examples import ExampleGroups, TrainingExample
+from sightline.adapter.loss import cross_entropy, disagreement
+from sightline.errors import UserError
+
+CONSISTENCY = 1.0
+"""The default weight of a group's disagreement relative to the cross-entropy of one token."""
+WINDOW = 20
+"""The number of steps over which the loss is averaged to detect divergence."""
+
+
+class Recipe(Struct, frozen=True, kw_only=True):
+    """The hyperparameters of a training.
+
+    `batch` counts groups in a step, with all variants of each. The learning rate `rate` falls linearly to
+    zero over `steps`. `accumulate` splits the groups of a step into that many forward passes.
+    """
+
+    steps: int
+    batch: int
+    rate: float
+    loss: Literal["ce", "ce+consistency"] = "ce"
+    consistency: float = CONSISTENCY
+    accumulate: int = 1
+    seed: int = 0
+
+
+EncodedGroup = Sequence[EncodedExample]
+
+
+class TrainingStep(NamedTuple):
+    """The result of a step: its number from 1, its loss per token, and the disagreement of its groups."""
+
+    number: int
+    loss: float
+    disagreement: float
+
+
+class DivergedError(UserError):
+    """The loss or a weight is not finite, or the loss has risen far above its initial value."""
+
+
+class Trainer:
+    """An adapter in training. From a copy of `state()`, another trainer continues to the same weights."""
+
+    def __init__(
+        self, attached: Attached, encoder: ExampleEncoder, groups: ExampleGroups, recipe: Recipe
+    ) -> None:
+        """Prepare the optimizer; train nothing.
+
+        Args:
+            attached: the model with the adapter.
+            encoder: encodes the examples for that model.
+            groups: the training set.
+            recipe: the hyperparameters.
+        """
+        self._attached, self._encoder, self._groups, self._recipe = attached, encoder, groups, recipe
+        # The paper does not name the optimizer. Newman et al. 2022, on whom it builds, use Adam.
+        self._optimizer = torch.optim.Adam(attached.weights.values(), lr=recipe.rate)
+        self._losses: list[float] = []
+        self.done = 0
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """Run the remaining steps.
+
+        Yields:
+            Each step after it is done.
+
+        Raises:
+            DivergedError: the training diverges.
+        """
+        while self.done < self._recipe.steps:
+            step = self._step()
+            self.done += 1
+            yield step
+
+    def state(self) -> dict[str, Any]:
+        """Collect everything that the next step depends on.
+
+        Returns:
+            Weights, optimizer state, losses and the number of steps done. Tensors are not copied.
+        """
+        return {
+            "weights": {name: weight.detach() for name, weight in self._attached.weights.items()},
+            "optimizer": self._optimizer.state_dict(),
+            "losses": self._losses,
+            "done": self.done,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state.
+
+        Args:
+            state: what `state` returned.
+        """
+        with torch.no_grad():
+            for name, weight in self._attached.weights.items():
+                weight.copy_(state["weights"][name])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._losses, self.done = list(state["losses"]), state["done"]
+
+    def _step(self) -> TrainingStep:
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._recipe.rate * (1 - self.done / self._recipe.steps)
+        self._optimizer.zero_grad(set_to_none=True)
+        groups = [[self._encoder.encode(one) for one in group] for group in self._next_groups()]
+        tokens = sum(len(one.answer) for group in groups for one in group)
+        loss = difference = 0.0
+        for part in _parts(groups, self._recipe.accumulate):
+            part_loss, part_difference = self._learn(part, tokens, len(groups))
+            loss, difference = loss + part_loss, difference + part_difference
+        self._losses.append(loss)
+        self._refuse_divergence()
+        self._optimizer.step()
+        if not all(bool(weight.isfinite().all()) for weight in self._attached.weights.values()):
+            raise self._diverged("a weight is not finite after")
+        return TrainingStep(self.done + 1, loss, difference)
+
+    def _learn(self, groups: Sequence[EncodedGroup], tokens: int, count: int) -> tuple[float, float]:
+        """Add the gradients of some groups of a step; returns their part of its loss and disagreement."""
+        batch = training_batch(self._attached.loaded, [one for group in groups for one in group])
+        logits = answer_logits(self._attached, batch)
+        loss = cross_entropy(logits, batch.targets) / tokens
+        if self._recipe.loss == "ce":
+            with torch.no_grad():
+                difference = disagreement(logits, batch.targets, _rows(groups)) / count
+            loss.backward()  # type: ignore[no-untyped-call]
+        else:
+            difference = disagreement(logits, batch.targets, _rows(groups)) / count
+            (loss + self._recipe.consistency * difference).backward()  # type: ignore[no-untyped-call]
+        return loss.item(), difference.item()
+
+    def _next_groups(self) -> list[list[TrainingExample]]:
+        """The groups of the next step: each epoch shuffles all of them anew."""
+        first = self.done * self._recipe.batch
+        return [self._group(position) for position in range(first, first + self._recipe.batch)]
+
+    def _group(self, position: int) -> list[TrainingExample]:
+        epoch, within = divmod(position, len(self._groups))
+        order = list(range(len(self._groups)))
+        Random(f"adapter {self._recipe.seed} {epoch}").shuffle(order)
+        return self._groups[order[within]]
+
+    def _refuse_divergence(self) -> None:
+        first, last = self._losses[:WINDOW], self._losses[-WINDOW:]
+        # The margin of 1 allows for models whose loss is near zero from the start.
+        has_risen = len(last) == WINDOW and sum(last) > 2 * sum(first) + WINDOW
+        if not math.isfinite(last[-1]):
+            raise self._diverged("the loss is not finite at")
+        if has_risen:
+            before, now = sum(first) / WINDOW, sum(last) / WINDOW
+            raise self._diverged(
+                f"the mean loss over {WINDOW} steps rose from {before:.3g} to {now:.3g} up to"
+            )
+
+    def _diverged(self, what: str) -> DivergedError:
+        return DivergedError(
+            f"the training diverges: {what} step {self.done + 1}", expected="a smaller --rate"
+        )
+
+
+def answer_logits(attached: Attached, batch: TrainingBatch) -> Tensor:
+    """Run the model with its adapter on a batch.
+
+    Args:
+        attached: the model with the adapter.
+        batch: B rows.
+
+    Returns:
+        The logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
+    """
+    if attached.loaded.before is not None:
+        attached.loaded.before.arm(batch.prompt_mask)
+    device = attached.loaded.device.type
+    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        logits: Tensor = attached.loaded.model(**batch.inputs, use_cache=False).logits
+    return logits
+
+
+def _parts(groups: Sequence[EncodedGroup], count: int) -> list[Sequence[EncodedGroup]]:
+    size = math.ceil(len(groups) / count)
+    return [groups[first : first + size] for first in range(0, len(groups), size)]
+
+
+def _rows(groups: Sequence[EncodedGroup]) -> list[range]:
+    """The rows of each group in a batch."""
+    rows, first = [], 0
+    for group in groups:
+        rows.append(range(first, first + len(group)))
+        first += len(group)
+    return rows

@@ -1,0 +1,253 @@
+"""`adapter train` from start to end: data, checkpoints, validation, and the adapter in its folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any, NamedTuple
+
+import msgspec
+import torch
+from msgspec import Struct
+
+from sightline.adapter.attach import Attached, attach
+from sightline.adapter.batch import ExampleEncoder
+from sightline.adapter.examples import ExampleGroups, image_digests, read_examples, refuse_overlap, split
+from sightline.adapter.saved_adapter import METADATA, AdapterMetadata, save_adapter
+from sightline.adapter.settings import Training, check_settings, training_notes
+from sightline.adapter.trainer import Trainer, TrainingStep
+from sightline.adapter.training_checkpoint import TrainingCheckpoint
+from sightline.adapter.validate import Validation, validate
+from sightline.errors import UserError
+from sightline.formats.files import refuse_unwritable
+from sightline.models.embedder import embedder
+from sightline.models.local.load import Loaded, load
+from sightline.models.local.model import LocalModel
+from sightline.models.resolve import ModelOptions, resolve
+from sightline.progress import progress
+
+
+class TrainedAdapter(Struct, frozen=True):
+    """The result of a training.
+
+    `parameters` counts the adapter's weights, `groups` the training set. `validations` are those of the
+    model without and with the adapter, if groups were held out. `notes` describe possible mistakes.
+    """
+
+    folder: str
+    parameters: int
+    groups: int
+    validations: Sequence[Validation]
+    notes: Sequence[str] = ()
+
+
+OnStep = Callable[[TrainingStep, Validation | None], None]
+"""Called after each step, with the validation if one ran."""
+
+
+def train_adapter(
+    training: Training,
+    on_step: OnStep = lambda *_: None,
+    *,
+    stop: Event | None = None,
+    show_progress: bool = False,
+) -> TrainedAdapter:
+    """Train an adapter, or continue a training that was stopped.
+
+    A checkpoint is written before each validation. A validation that failed is repeated.
+
+    Args:
+        training: the settings.
+        on_step: called after each step.
+        stop: once it is set, the current step ends, a checkpoint is written and KeyboardInterrupt is raised.
+        show_progress: show progress on standard error.
+
+    Returns:
+        The adapter that was written to `training.out`.
+
+    Raises:
+        UserError: the data, the model or a setting is wrong, or the training diverges. The last checkpoint
+            is kept.
+        KeyboardInterrupt: `stop` was set.
+    """
+    check_settings(training)
+    folder = Path(training.out)
+    refuse_unwritable(folder)
+    if (folder / METADATA).exists():
+        raise UserError("holds an adapter already", file=folder, expected="another --out")
+    data = _read_data(training)
+    model = _local_model(training)
+    checkpoint = TrainingCheckpoint(folder, _recorded_settings(training, model.identity, data.images))
+    run = _TrainingRun(training, data, model, checkpoint, stop or Event())
+    attached = run.train(on_step, show_progress)
+    metadata = AdapterMetadata(
+        adapter=training.adapter,
+        base=model.identity,
+        parameters=sum(weight.numel() for weight in _frozen(attached).values()),
+        training=checkpoint.training,
+        images=tuple(sorted(data.images)),
+    )
+    save_adapter(folder, metadata, attached.weights)
+    checkpoint.finish()
+    validations = checkpoint.validations()
+    return TrainedAdapter(
+        folder=str(folder),
+        parameters=sum(weight.numel() for weight in attached.weights.values()),
+        groups=len(data.training),
+        validations=validations,
+        notes=tuple(training_notes(training, len(data.training), len(data.held_out), validations)),
+    )
+
+
+class _TrainingData(NamedTuple):
+    """All groups in the order of the files, their split, and all images by their digests."""
+
+    groups: ExampleGroups
+    training: ExampleGroups
+    held_out: ExampleGroups
+    images: Mapping[str, str]
+
+
+def _read_data(training: Training) -> _TrainingData:
+    files = [Path(name) for name in training.data]
+    groups = read_examples(files, training.without)
+    images = image_digests(files)
+    refuse_overlap(images, [Path(name) for name in training.test])
+    return _TrainingData(groups, *split(groups, training.held_out, training.recipe.seed), images)
+
+
+class _TrainingRun:
+    """One call of `train_adapter`, after its data are read."""
+
+    def __init__(
+        self,
+        training: Training,
+        data: _TrainingData,
+        model: LocalModel,
+        checkpoint: TrainingCheckpoint,
+        stop: Event,
+    ) -> None:
+        self._training, self._data, self._model = training, data, model
+        self._checkpoint, self._stop = checkpoint, stop
+        self._embed = embedder(training.embedder).embed if training.embedder is not None else None
+
+    def train(self, on_step: OnStep, show_progress: bool) -> Attached:
+        """Run all steps that are left; returns the model with the trained adapter."""
+        state = self._checkpoint.read()
+        loaded = load(self._model.checkpoint, self._model.args)
+        self._check_examples(loaded, show_progress)
+        if state is None:
+            self._checkpoint.begin()
+            self._validate(Attached(loaded, {}), self._encoder(loaded))
+        torch.manual_seed(self._training.recipe.seed)
+        attached = attach(loaded, self._training.adapter)
+        encoder = self._encoder(attached.loaded)
+        trainer = Trainer(attached, encoder, self._data.training, self._training.recipe)
+        if state is None:
+            self._checkpoint.write(trainer.state())
+        else:
+            trainer.restore(state)
+            # Otherwise memory would hold a second copy of the weights and of the optimizer's state.
+            state.clear()
+            if self._checkpoint.lacks_validation(self._training.every):
+                self._validate(attached, encoder)
+        versions = _versions(attached)
+        self._run_steps(trainer, attached, encoder, on_step, show_progress)
+        if _versions(attached) != versions:
+            raise RuntimeError("a weight of the frozen model has changed in training")
+        return attached
+
+    def _run_steps(
+        self,
+        trainer: Trainer,
+        attached: Attached,
+        encoder: ExampleEncoder,
+        on_step: OnStep,
+        show_progress: bool,
+    ) -> None:
+        steps = self._training.recipe.steps
+        with progress("training", steps, "steps", done=trainer.done, show_progress=show_progress) as advance:
+            for step in trainer.steps():
+                is_last = step.number == steps
+                validates = is_last or step.number % self._training.every == 0
+                self._checkpoint.add_step(step)
+                if validates or self._stop.is_set():
+                    self._checkpoint.write(trainer.state())
+                if self._stop.is_set() and not is_last:
+                    raise KeyboardInterrupt
+                validation = self._validate(attached, encoder) if validates else None
+                advance(1)
+                on_step(step, validation)
+
+    def _encoder(self, loaded: Loaded, *, prefix_length: int = 0) -> ExampleEncoder:
+        return ExampleEncoder(
+            loaded,
+            self._model.args.template,
+            cache_bytes=self._training.cache_bytes,
+            max_answer_tokens=self._training.max_answer_tokens,
+            prefix_length=prefix_length,
+        )
+
+    def _check_examples(self, loaded: Loaded, show_progress: bool) -> None:
+        """Check all examples before the first step. Raises UserError for one that cannot be learned."""
+        groups = self._data.groups
+        encoder = self._encoder(loaded, prefix_length=getattr(self._training.adapter, "prefix", 0))
+        with progress("checking", sum(map(len, groups)), "examples", show_progress=show_progress) as advance:
+            for group in groups:
+                for one in group:
+                    encoder.check(one)
+                advance(len(group))
+                if self._stop.is_set():
+                    raise KeyboardInterrupt
+
+    def _validate(self, attached: Attached, encoder: ExampleEncoder) -> Validation | None:
+        """Validate on the held-out set and log the result; None if nothing is held out."""
+        if not self._data.held_out:
+            return None
+        validation = validate(
+            attached,
+            encoder,
+            self._data.held_out,
+            self._embed,
+            batch=self._model.args.batch,
+            stop=self._stop,
+        )
+        self._checkpoint.add_validation(validation)
+        return validation
+
+
+def _local_model(training: Training) -> LocalModel:
+    model = resolve(training.model, ModelOptions(args=training.model_args))[0]
+    assert isinstance(model, LocalModel)
+    return model
+
+
+def _recorded_settings(training: Training, identity: str, images: Mapping[str, str]) -> dict[str, Any]:
+    """All settings that influence the learned weights, as adapter.json and checkpoints store them."""
+    return {
+        "model": identity,
+        "adapter": msgspec.to_builtins(training.adapter),
+        **msgspec.to_builtins(training.recipe),
+        "data": [
+            [file.resolve().parent.name, hashlib.sha256(file.read_bytes()).hexdigest()]
+            for file in map(Path, training.data)
+        ],
+        "images": hashlib.sha256(" ".join(sorted(images)).encode()).hexdigest(),
+        "without": {label: list(values) for label, values in training.without.items()},
+        "held_out": training.held_out,
+        "max_answer_tokens": training.max_answer_tokens,
+    }
+
+
+def _frozen(attached: Attached) -> dict[str, torch.nn.Parameter]:
+    """The weights of the frozen model by name."""
+    trainable = set(map(id, attached.weights.values()))
+    parameters = attached.loaded.model.named_parameters()
+    return {name: weight for name, weight in parameters if id(weight) not in trainable}
+
+
+def _versions(attached: Attached) -> dict[str, int]:
+    """How often each weight of the frozen model was changed in place."""
+    return {name: weight._version for name, weight in _frozen(attached).items()}
