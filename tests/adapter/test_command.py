@@ -33,8 +33,8 @@ def test_training_is_said_to_begin_once_the_data_are_checked(
     told: list[tuple[str, int]] = []
 
     @contextmanager
-    def progress(title: str, total: int, unit: str, *, done: int = 0, shown: bool) -> Iterator[Any]:
-        assert shown
+    def progress(title: str, total: int, unit: str, *, done: int = 0, show_progress: bool) -> Iterator[Any]:
+        assert show_progress
         told.append((title, done))
 
         def advance(more: int) -> None:
