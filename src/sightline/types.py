@@ -17,7 +17,16 @@ Labels = Mapping[str, str | tuple[str, ...]]
 VerdictName = Literal["right", "wrong", "miss", "undecided", "refused", "error", "unscored"]
 Role = Literal["system", "user", "assistant"]
 Unit = Literal["percent", "points", "number"]
-"""Points are differences of percentages, -100 to 100."""
+"""Points are differences of percentages."""
+
+Better = Literal["higher", "lower", "neither"]
+"""Which direction of a metric is better."""
+
+Range = tuple[float | None, float | None]
+"""The smallest and the largest possible value of a metric; None if there is no bound."""
+
+PERCENT = (0.0, 100.0)
+"""The range of a metric that is a share."""
 
 
 CUT_OFF = ("length", "max_tokens")
@@ -309,24 +318,57 @@ class Term(Struct, frozen=True):
     overall: bool = True
 
 
-class Metric(Struct, frozen=True):
-    """A named reading of groups. Subsets, n, intervals and paired differences follow from `terms`.
+class MetricDefinition(Struct, frozen=True):
+    """What a metric means: an entry of `metric_definitions` in metrics.json.
 
-    `needs` names another setting whose answers the metric reads; where they are not known the metric is
-    null with that reason. `judged` is the question whose verdicts it rests on, None where it reads the
-    answers themselves. `whole` says that a group is read as one: an undecided outcome leaves all of it
-    undecided. `source` is the place in the paper that defines it, `absent` the reason given where no group
-    yields a term.
+    Attributes:
+        meaning: One line in plain words.
+        better: Which direction is better; `neither` for a description of the responses.
+        range: The smallest and the largest possible value, in `unit`.
+        unit: The unit of the values.
+        source: The section or table of the paper that defines it.
+    """
+
+    meaning: str
+    better: Better
+    range: Range
+    unit: Unit = "percent"
+    source: str = ""
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """A metric over groups. Subsets, n, confidence intervals and paired differences follow from `terms`.
+
+    Attributes:
+        name: The name in metrics.json.
+        terms: What one group adds to the metric.
+        meaning: What the metric measures: one line in plain words.
+        better: Which direction is better; `neither` for a description of the responses.
+        range: The smallest and the largest possible value, in `unit`.
+        source: The section or table of the paper that defines it.
+        unit: The unit of the values.
+        needs: Another setting whose answers the metric reads; without them it is null with that reason.
+        judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
+        absent: The reason that is given if no group yields a term.
+        whole: Whether a group counts as one unit: one undecided outcome leaves the group undecided.
     """
 
     name: str
     terms: Callable[[Group], Iterable[Term]]
+    meaning: str
+    better: Better
+    range: Range
     source: str
     unit: Unit = "percent"
     needs: str | None = None
     judged: str | None = "correct"
     absent: str = "no probe counts towards it"
     whole: bool = False
+
+    @property
+    def definition(self) -> MetricDefinition:
+        """The part of the metric that results and reports show."""
+        return MetricDefinition(self.meaning, self.better, self.range, self.unit, self.source)
 
 
 class MetricValue(Struct, frozen=True):
@@ -392,6 +434,7 @@ class Result(Struct, frozen=True):
     judge_errors: int = 0
     mixed_versions: bool = False
     notes: list[str] = field(default_factory=list)
+    metric_definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
     schema: int = 1
 
 

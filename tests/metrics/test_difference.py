@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.tally import tally
-from sightline.types import Group, Metric, MetricValue, Outcome, Term, Usage
+from sightline.types import PERCENT, Group, Metric, MetricValue, Outcome, Term, Usage
+
+PLAIN: dict[str, Any] = {"meaning": "", "better": "higher", "range": PERCENT, "source": ""}
 
 
 def _outcome(variant: str, right: bool, **labels: str) -> Outcome:
@@ -51,7 +54,7 @@ def _acc(group: Group) -> Iterator[Term]:
 
 def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_size() -> None:
     runs = {"a": ("110", "111"), "b": ("000", "001"), "c": ("101", "100")}
-    changes = _changes(Metric("acc", _acc, source=""), runs)
+    changes = _changes(Metric(name="acc", terms=_acc, **PLAIN), runs)
     # 4 of 9 right before, 5 of 9 after; style s2: 1 of 3 before, 2 of 3 after; s1: 1 and 1.
     assert changes["all"].value == pytest.approx(100 * 1 / 9)
     assert changes["all"].n == 3
@@ -68,13 +71,13 @@ def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_si
 def test_what_changes_alike_everywhere_has_no_interval(before: str, after: str, value: float) -> None:
     """Five groups that all gain are p 0.0625 to a flip of signs: no spread is no certainty."""
     runs = {str(number): (before, after) for number in range(5)}
-    change = _changes(Metric("acc", _acc, source=""), runs)["all"]
+    change = _changes(Metric(name="acc", terms=_acc, **PLAIN), runs)["all"]
     assert (change.value, change.clusters) == (value, 5)
     assert (change.low, change.high, change.interval) == (None, None, None)
 
 
 def test_terms_without_labels_of_their_own_have_those_of_their_group() -> None:
-    metric = Metric("all right", lambda group: [Term(all(one.right for one in group), 1)], source="")
+    metric = Metric(name="all right", terms=lambda group: [Term(all(one.right for one in group), 1)], **PLAIN)
     runs = {"a": ("11", "10"), "b": ("11", "11")}
     changes = _changes(metric, runs, category="A")
     assert changes["category=A"].value == changes["all"].value == -50
@@ -82,7 +85,7 @@ def test_terms_without_labels_of_their_own_have_those_of_their_group() -> None:
 
 def test_the_groups_own_values_are_those_that_the_difference_averages() -> None:
     runs = {"a": ("110", "111"), "b": ("000", "001"), "c": ("101", "100")}
-    metric = Metric("acc", _acc, source="")
+    metric = Metric(name="acc", terms=_acc, **PLAIN)
     earlier = {name: _group(name, before) for name, (before, _) in runs.items()}
     later = [_group(name, after) for name, (_, after) in runs.items()]
     found = paired(later, metric, metric, lambda group: earlier[group.id])
@@ -98,8 +101,8 @@ def test_the_groups_own_values_are_those_that_the_difference_averages() -> None:
 def test_each_run_s_own_reading_is_subtracted() -> None:
     """Two runs of the same answers that differ in what is read of them: the base's metric reads its group."""
     group = _group("a", "10")
-    strict = Metric("read", lambda group: [Term(0, 1)], source="")
-    kind = Metric("read", lambda group: [Term(1, 1)], source="")
+    strict = Metric(name="read", terms=lambda group: [Term(0, 1)], **PLAIN)
+    kind = Metric(name="read", terms=lambda group: [Term(1, 1)], **PLAIN)
     (change,) = [
         value
         for value in tally([group], [difference(kind, strict, lambda group: group)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,18 @@ from sightline.metrics.choice import ACCURACY, ERROR, LEAKAGE
 from sightline.metrics.paired import ACC_P, ACC_P_IMAGES, ACC_Q, CONTEXT_AWARENESS
 from sightline.metrics.statistics import bootstrap, wilson
 from sightline.metrics.tally import tally
-from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Term, Usage, Verdict, VerdictName
+from sightline.types import (
+    PERCENT,
+    Group,
+    Labels,
+    Metric,
+    MetricValue,
+    Outcome,
+    Term,
+    Usage,
+    Verdict,
+    VerdictName,
+)
 
 
 def score(group: Group) -> Iterator[Term]:
@@ -28,8 +40,10 @@ def by_style(group: Group) -> Iterator[Term]:
         yield Term(outcome.right, 1, {"style": outcome.variant})
 
 
-SCORE = Metric("score", score, source="", unit="number", judged=None)
-BY_STYLE = Metric("by_style", by_style, source="")
+PLAIN: dict[str, Any] = {"meaning": "", "better": "higher", "range": PERCENT, "source": ""}
+
+SCORE = Metric(name="score", terms=score, unit="number", judged=None, **PLAIN)
+BY_STYLE = Metric(name="by_style", terms=by_style, **PLAIN)
 
 
 def outcome(

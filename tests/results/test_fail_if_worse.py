@@ -7,7 +7,7 @@ import pytest
 from sightline.errors import UserError
 from sightline.metrics.significance import Significance
 from sightline.results.fail_if_worse import losses
-from sightline.types import MetricValue
+from sightline.types import PERCENT, MetricDefinition, MetricValue
 
 
 def _row(metric: str, subset: str, value: float | None) -> MetricValue:
@@ -19,6 +19,7 @@ ROWS = [
     _row("acc_p", "category=Attributes", -12.5),
     _row("acc_q", "all", 8.0),
     _row("miss", "all", 4.0),
+    _row("bias", "all", 1.0),
 ]
 SURE = Significance(p=0.001, t=None, mcnemar=None, detectable=None, holm=0.004)
 UNSURE = Significance(p=0.04, t=0.001, mcnemar=0.001, detectable=None, holm=0.08, benjamini_hochberg=0.04)
@@ -29,10 +30,16 @@ TESTED = {
     ("miss", "all"): SURE,
 }
 LEADING = ("acc_p", "acc_q")
+DEFINITIONS = {
+    "acc_p": MetricDefinition("", "higher", PERCENT),
+    "acc_q": MetricDefinition("", "higher", PERCENT),
+    "miss": MetricDefinition("", "lower", PERCENT),
+    "bias": MetricDefinition("", "neither", PERCENT),
+}
 
 
 def _found(text: str, rows: list[MetricValue] = ROWS) -> list[str]:
-    (loss,) = losses([text], rows, LEADING)
+    (loss,) = losses([text], rows, DEFINITIONS)
     return loss.found(rows, TESTED)
 
 
@@ -45,6 +52,7 @@ def _found(text: str, rows: list[MetricValue] = ROWS) -> list[str]:
         ("acc_q: worse", []),
         ("acc_q: higher", ["acc_q: higher: acc_q differs by +8 (p 0.004, Holm)"]),
         ("miss: higher", ["miss: higher: miss differs by +4 (p 0.004, Holm)"]),
+        ("miss: worse", ["miss: worse: miss differs by +4 (p 0.004, Holm)"]),
         ("acc_p[category=Attributes]: worse", []),  # t and McNemar find it; they do not decide
     ],
 )
@@ -52,24 +60,27 @@ def test_only_a_significant_difference_in_that_direction_fails(text: str, found:
     assert _found(text) == found
 
 
-def test_worse_is_any_leading_metric_of_the_table() -> None:
+def test_worse_is_any_metric_of_the_table() -> None:
     leading = [row for row in ROWS if row.metric in LEADING]
     assert _found("worse", leading) == ["worse: acc_p differs by -30 (p 0.004, Holm)"]
 
 
 def test_a_row_without_a_difference_does_not_pass() -> None:
     rows = [_row("acc_p", "all", None)]
-    (loss,) = losses(["worse"], rows, LEADING)
+    (loss,) = losses(["worse"], rows, DEFINITIONS)
     assert loss.found(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("acc_x: worse", "the metric is not in this table (found 'acc_p, acc_q, miss'); expected --metric"),
+        (
+            "acc_x: worse",
+            "the metric is not in this table (found 'acc_p, acc_q, miss, bias'); expected",
+        ),
         ("acc_p[category=Else]: worse", "has no such row in this table (found 'all, category=Attributes')"),
-        ("miss: worse", "whether more of miss is better is not known; expected 'miss: lower' or"),
-        ("worse", "whether more of miss is better is not known"),
+        ("bias: worse", "neither direction of bias is better; expected 'bias: lower' or"),
+        ("worse", "neither direction of bias is better"),
         ("lower", "names no metric; expected 'METRIC: lower'"),
         ("acc_p<30", "no condition on two runs; expected worse, 'METRIC: worse'"),
         ("acc_p: bad", "no condition on two runs"),
@@ -78,5 +89,5 @@ def test_a_row_without_a_difference_does_not_pass() -> None:
 )
 def test_other_words_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
-        losses([text], ROWS, LEADING)
+        losses([text], ROWS, DEFINITIONS)
     assert message in str(refused.value)

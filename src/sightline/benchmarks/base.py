@@ -70,7 +70,7 @@ class Setting(Struct, frozen=True):
 class Facts(Struct, frozen=True):
     """What reports know of a benchmark; empty where it says none.
 
-    `leading`: the metrics that compact tables show, of which more is better. `chance`: metric -> the line
+    `leading`: the metrics that compact tables show. `chance`: metric -> the line
     that says what guessing gets. `correlated`: the pairs of metrics whose correlation over models its paper
     speaks of, by `coefficient`. `spread`: the metrics whose spread over models it speaks of. `commands`: its
     questions are instructions, most of them commands, so that their verbs can be counted. `texts`: those of a

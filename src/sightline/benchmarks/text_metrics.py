@@ -7,10 +7,21 @@ from typing import Any
 
 from sightline.benchmarks.base import Option
 from sightline.errors import unknown_name
-from sightline.types import Group, Metric, Term
+from sightline.types import PERCENT, Group, Metric, Range, Term
 
 NAMES = ("rouge_l", "bertscore", "bleurt")
 """The text metrics of ConTextual (3.2.2, Table 3)."""
+
+_MEANINGS: Mapping[str, str] = {
+    "rouge_l": "F1 of the longest common subsequence with the reference (ROUGE-L), x 100",
+    "bertscore": "F1 of token embeddings matched with the reference (BERTScore), x 100",
+    "bleurt": "similarity to the reference by a trained regression model (BLEURT), x 100",
+}
+_RANGES: Mapping[str, Range] = {
+    "rouge_l": PERCENT,
+    "bertscore": (-100.0, 100.0),
+    "bleurt": (None, None),
+}
 
 NONE = "none"
 
@@ -50,8 +61,11 @@ def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
     """
     return [
         Metric(
-            name,
-            _mean_of(name),
+            name=name,
+            terms=_mean_of(name),
+            meaning=_MEANINGS[name],
+            better="higher",
+            range=_RANGES[name],
             source="ConTextual 3.2.2, Table 3",
             judged=None,
             absent="no answers with references to hold them against",

@@ -34,7 +34,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--tests", action="store_true", help="a second table: every test, corrected, and what it could find")
     loss = (
         "exit with status 5 where this is a significant difference (Holm, over the rows of the table), or "
-        "has no number: worse (any leading metric), 'acc_p: worse', 'miss: higher'; may repeat"
+        "has no number: worse (any metric of the table), 'acc_p: worse', 'miss: higher'; may repeat"
     )
     add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
     add("--format", choices=("table", "markdown", "csv", "json"), default="table", help="how it is printed")
@@ -61,14 +61,13 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         store.close()
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
-    leading = facts(comparison.task.partition(":")[0]).leading
-    wanted = options.metric or leading
+    wanted = options.metric or facts(comparison.task.partition(":")[0]).leading
     for name in wanted:
         if name not in known:
             raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))
     check_label(options.by, [comparison])
     rows = rows_of(comparison, wanted, options.by)
-    conditions = losses(options.fail_if, rows, leading)
+    conditions = losses(options.fail_if, rows, comparison.definitions)
     found = tested(comparison, rows)
     tables = [comparison_table(comparison, rows, found)]
     if options.tests:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sightline.benchmarks.base import Benchmark
+    from sightline.types import MetricDefinition
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +65,7 @@ def _describe(name: str) -> dict[str, Any]:
             }
             for setting in found.settings.values()
         ],
+        "metrics": _metrics(found),
         "options": {
             key: {"default": option.default, "summary": option.summary, "allowed": option.allowed}
             for key, option in found.options.items()
@@ -68,6 +73,26 @@ def _describe(name: str) -> dict[str, Any]:
         "presets": {key: dict(value) for key, value in found.presets.items()},
         "published_rows": rows(name),
     }
+
+
+def _metrics(found: Benchmark) -> dict[str, dict[str, Any]]:
+    """Every metric that a result of the benchmark can hold, by name."""
+    from msgspec.structs import asdict
+
+    from sightline.benchmarks.text_metrics import NAMES
+    from sightline.metrics.agreement import DEFINITIONS
+    from sightline.plan.spec import Spec, effective
+    from sightline.report.notes import direction
+
+    definitions: dict[str, MetricDefinition] = {}
+    for setting in found.settings.values():
+        options = effective(found, setting, Spec(task=found.name)).benchmark
+        if "text_metrics" in options:
+            options = {**options, "text_metrics": ",".join(NAMES)}
+        definitions |= {metric.name: metric.definition for metric in found.metrics(options)}
+    if "model" in found.judged_by or "human" in found.judged_by:
+        definitions |= DEFINITIONS
+    return {name: {**asdict(one), "direction": direction(one)} for name, one in definitions.items()}
 
 
 def _print(one: dict[str, Any], *, full: bool) -> None:
@@ -85,7 +110,9 @@ def _print(one: dict[str, Any], *, full: bool) -> None:
         print("  options (--set KEY=VALUE):")
         for key, option in one["options"].items():
             print(f"    {key} = {_shown(option['default'])}: {option['summary']} ({option['allowed']})")
-        print(f"  metrics: {', '.join(dict.fromkeys(m for s in one['settings'] for m in s['metrics']))}")
+        print("  metrics:")
+        for name, metric in one["metrics"].items():
+            print(f"    {name}: {metric['meaning']} ({metric['direction']}; {metric['source']})")
         print(f"  published rows (--against): {', '.join(one['published_rows']) or 'none'}")
     print()
 

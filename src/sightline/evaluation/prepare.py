@@ -16,7 +16,6 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.augment import Augment, augment_of, images_of, refuse_nothing_to_tell
 from sightline.formats.synthetic_marker import is_synthetic
-from sightline.judging.agreement import NAMES as AGREEMENTS
 from sightline.judging.judges import (
     HumanJudge,
     Judge,
@@ -30,6 +29,7 @@ from sightline.judging.measures import AnswerMeasures
 from sightline.judging.panel import JudgePanel, judged_partners
 from sightline.judging.similarity import similarity, vector_scorer
 from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
+from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.base import Cautious, Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
@@ -74,7 +74,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
     options = effective(benchmark, setting, spec)
-    check_metrics(wanted, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENTS])
+    check_metrics(wanted, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS])
     split = split_of(benchmark, spec)
     check_judge_kinds(benchmark, spec.judges)
     spec = replace(spec, judges=with_deciding_rules(benchmark, spec.judges, options.benchmark))

@@ -14,9 +14,6 @@ from sightline.types import MetricValue, Verdict
 MOST_JUDGES = 8
 """More judges than this are not compared pair by pair."""
 
-NAMES = ("agreement", "human_consistency")
-"""The metrics that judges add to those of a benchmark."""
-
 RATERS = 4
 """People who must have rated the same answers before their consistency is reported (Appendix A)."""
 

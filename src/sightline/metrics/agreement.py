@@ -12,13 +12,29 @@ from sightline.metrics.association import AGREEMENT
 from sightline.metrics.judging import measured
 from sightline.metrics.values import clustered_mean
 from sightline.scoring.majority import majority
-from sightline.types import MetricValue, Verdict, VerdictName
+from sightline.types import PERCENT, MetricDefinition, MetricValue, Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
 """A verdict's targets -> the cluster that intervals resample; targets that it lacks are their own."""
 
 Judged = tuple[tuple[str, ...], str, str]
 """What is judged: targets, question and variant."""
+
+DEFINITIONS: Mapping[str, MetricDefinition] = {
+    "agreement": MetricDefinition(
+        meaning="answers on which two judges agree, right or not right",
+        better="higher",
+        range=PERCENT,
+        source="CODIS 5.3, Table 7",
+    ),
+    "human_consistency": MetricDefinition(
+        meaning="ratings that agree with the majority of the human annotators",
+        better="higher",
+        range=PERCENT,
+        source="CODIS Appendix A, Table 8",
+    ),
+}
+"""The metrics of this file by name."""
 
 UNDECIDED = 0.5
 """Where a verdict that leaves it open stands: between not right (0) and right (1)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sightline.types import Group, Metric, Outcome, Term
+from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 NO_KEY = "no answer key: the test split is released without answers (--set answers=FILE gives one)"
 LETTERS = "ABCDEF"
@@ -49,16 +49,80 @@ def _is_letter(letter: str) -> Callable[[Outcome], bool]:
     return lambda outcome: outcome.extracted == letter
 
 
-ACCURACY = Metric("accuracy", accuracy, source="II-Bench 4.1, Table 3", absent=NO_KEY)
-ERROR = Metric("error", share_of(lambda o: not o.answered), source="II-Bench 4.1, Tables 9-12", judged=None)
-MISS = Metric(
-    "miss", share_of(lambda o: o.verdict == "miss"), source="II-Bench 4.1, Tables 9-12", judged=None
+ACCURACY = Metric(
+    name="accuracy",
+    terms=accuracy,
+    meaning="questions that are answered right",
+    better="higher",
+    range=PERCENT,
+    source="II-Bench 4.1, Table 3",
+    absent=NO_KEY,
 )
-EMPTY = Metric("empty", share_of(lambda o: o.status == "empty"), source="beyond the paper", judged=None)
-REFUSED = Metric("refused", share_of(declined), source="beyond the paper; II-Bench 4.3", judged=None)
+ERROR = Metric(
+    name="error",
+    terms=share_of(lambda outcome: not outcome.answered),
+    meaning="requests that failed",
+    better="lower",
+    range=PERCENT,
+    source="II-Bench 4.1, Tables 9-12",
+    judged=None,
+)
+MISS = Metric(
+    name="miss",
+    terms=share_of(lambda outcome: outcome.verdict == "miss"),
+    meaning="responses from which no option can be extracted",
+    better="lower",
+    range=PERCENT,
+    source="II-Bench 4.1, Tables 9-12",
+    judged=None,
+)
+EMPTY = Metric(
+    name="empty",
+    terms=share_of(lambda outcome: outcome.status == "empty"),
+    meaning="responses without text",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=None,
+)
+REFUSED = Metric(
+    name="refused",
+    terms=share_of(declined),
+    meaning="responses that decline to answer",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper; II-Bench 4.3",
+    judged=None,
+)
 ANSWERED = tuple(
-    Metric(f"answered_{letter}", share_of(_is_letter(letter)), source="beyond the paper", judged=None)
+    Metric(
+        name=f"answered_{letter}",
+        terms=share_of(_is_letter(letter)),
+        meaning=f"responses that choose option {letter}",
+        better="neither",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=None,
+    )
     for letter in LETTERS
 )
-LEAKAGE = Metric("leakage", leakage, source="II-Bench B.2, Table 6", needs="no-image", absent=NO_KEY)
-CONSISTENT = Metric("consistent", consistent, source="beyond the paper", absent=NO_KEY, whole=True)
+LEAKAGE = Metric(
+    name="leakage",
+    terms=leakage,
+    meaning="accuracy with the image minus accuracy without it",
+    better="higher",
+    range=(-100.0, 100.0),
+    source="II-Bench B.2, Table 6",
+    needs="no-image",
+    absent=NO_KEY,
+)
+CONSISTENT = Metric(
+    name="consistent",
+    terms=consistent,
+    meaning="questions answered right under every order of the options",
+    better="higher",
+    range=PERCENT,
+    source="beyond the paper",
+    absent=NO_KEY,
+    whole=True,
+)

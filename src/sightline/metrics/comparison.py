@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from sightline.metrics.significance import Paired
-from sightline.types import MetricValue
+from sightline.types import MetricDefinition, MetricValue
 
 Place = tuple[str, str]
 """A metric and a subset."""
@@ -20,7 +20,7 @@ class Comparison(Struct, frozen=True):
     first, those of each pair alone where there are several, how many groups only one of a pair has, by metric
     and subset the groups' own values, what was not alike in the first runs and in the second (`judge`,
     options, and versions of what judged and measured, by name the values on either side), and of each run
-    that has any how many probes have no answer, and of how many."""
+    that has any how many probes have no answer, and of how many, and what the metrics mean."""
 
     runs: tuple[tuple[int, int], ...]
     task: str
@@ -33,3 +33,4 @@ class Comparison(Struct, frozen=True):
     groups: Mapping[str, Mapping[str, Paired]]
     unlike: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
     unanswered: Mapping[int, tuple[int, int]]
+    definitions: Mapping[str, MetricDefinition]

@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
+from sightline.metrics.difference import difference_range
 from sightline.scoring.containment import normalised
 from sightline.scoring.contrary import contrary
 from sightline.scoring.options import is_refusal
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import UNCHANGED, Group, Metric, Outcome, Term, Verdict
+from sightline.types import PERCENT, UNCHANGED, Group, Metric, Outcome, Term, Verdict
 
 NO_REFERENCE = "no answers with references to score them against"
 NO_EMBEDDER = "no similarities: embedder=none"
@@ -231,32 +232,13 @@ def consistency_metrics(
     answers that say nothing out of all but the count of them; `sampling` adds the differences to the
     unchanged input, `masks` what answers say of the mask itself.
     """
-    main = [
-        Metric("acc", acc, source="MM-R3 3.3, Tables 2-5", absent=NO_REFERENCE),
-        Metric("s_gt", s_gt, source="MM-R3 3.3, Tables 2-5", judged=None, absent=NO_REFERENCE),
-        Metric("con", con, source="MM-R3 3.3, Tables 2-5", judged=SIMILAR, absent=NO_PAIR),
-        Metric("s_c", s_c, source="MM-R3 3.3, Tables 2-5", judged=SIMILAR, absent=NO_PAIR),
-    ]
-    differences = [
-        Metric(
-            f"{metric.name}_minus_sampling",
-            minus_sampling(metric.terms),
-            source="MM-R3 4.2, Tables 2-4",
-            unit="points",
-            needs=UNCHANGED,
-            judged=metric.judged,
-            absent=metric.absent,
-        )
-        for metric in main
-    ]
+    main = [ACC, S_GT, CON, S_C]
+    differences = [_minus_sampling(metric) for metric in main]
     every = [*main, *(differences if sampling else ()), *_BESIDE, *(_MASKS if masks else ())]
     if ignore_empty:
         every = [replace(metric, terms=without_empty(metric.terms)) for metric in every]
     left_out = pairs_left_out_or_empty if ignore_empty else pairs_left_out
-    every += [
-        _beside("pairs_left_out", left_out),
-        _beside("empty", empty, "no answers", judged=None),
-    ]
+    every += [replace(PAIRS_LEFT_OUT, terms=left_out), EMPTY]
     if embedded:
         return every
     return [replace(metric, absent=NO_EMBEDDER) if _is_similarity(metric) else metric for metric in every]
@@ -329,36 +311,216 @@ def _text(outcome: Outcome) -> str:
     return normalised(outcome.response if outcome.extracted is None else outcome.extracted)
 
 
-def _beside(name: str, terms: Terms, absent: str = NO_PAIR, judged: str | None = SIMILAR) -> Metric:
-    return Metric(name, terms, source="beyond the paper", judged=judged, absent=absent)
+def _minus_sampling(metric: Metric) -> Metric:
+    """The metric as a difference to the unchanged input (MM-R3 4.2, Tables 2-4, in brackets)."""
+    return replace(
+        metric,
+        name=f"{metric.name}_minus_sampling",
+        terms=minus_sampling(metric.terms),
+        meaning=f"{metric.name} minus that of the unchanged input, asked again and again",
+        range=difference_range(metric.range),
+        source="MM-R3 4.2, Tables 2-4",
+        unit="points",
+        needs=UNCHANGED,
+    )
 
 
+_MAIN = "MM-R3 3.3, Tables 2-5"
 _FAILURE = "MM-R3 A.5 and A.8, Tables 7 and 10-13"
+_COSINE = (-100.0, 100.0)
+
+ACC = Metric(
+    name="acc",
+    terms=acc,
+    meaning="answers that are right",
+    better="higher",
+    range=PERCENT,
+    source=_MAIN,
+    absent=NO_REFERENCE,
+)
+S_GT = Metric(
+    name="s_gt",
+    terms=s_gt,
+    meaning="mean cosine similarity of an answer to its nearest reference, x 100",
+    better="higher",
+    range=_COSINE,
+    source=_MAIN,
+    judged=None,
+    absent=NO_REFERENCE,
+)
+CON = Metric(
+    name="con",
+    terms=con,
+    meaning="pairs of answers in a group whose cosine similarity is above 0.7",
+    better="higher",
+    range=PERCENT,
+    source=_MAIN,
+    judged=SIMILAR,
+    absent=NO_PAIR,
+)
+S_C = Metric(
+    name="s_c",
+    terms=s_c,
+    meaning="mean cosine similarity of the pairs of answers in a group, x 100",
+    better="higher",
+    range=_COSINE,
+    source=_MAIN,
+    judged=SIMILAR,
+    absent=NO_PAIR,
+)
+PAIRS_LEFT_OUT = Metric(
+    name="pairs_left_out",
+    terms=pairs_left_out,
+    meaning="pairs that are not compared: an answer failed, or is left out as empty",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=SIMILAR,
+    absent=NO_PAIR,
+)
+EMPTY = Metric(
+    name="empty",
+    terms=empty,
+    meaning="answers without text, or without any after post-processing",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=None,
+    absent="no answers",
+)
 
 _BESIDE = (
-    _beside("agree", agree, judged=None),
     Metric(
-        "same_meaning",
-        same_meaning,
+        name="agree",
+        terms=agree,
+        meaning="pairs of answers that are equal after normalisation",
+        better="higher",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=None,
+        absent=NO_PAIR,
+    ),
+    Metric(
+        name="same_meaning",
+        terms=same_meaning,
+        meaning="pairs of answers that a judge calls the same in meaning",
+        better="higher",
+        range=PERCENT,
         source="beyond the paper",
         judged="same_meaning",
         absent="no judge decided whether answers mean the same (--judge MODEL)",
     ),
-    _beside("contrary_consistent", contrary_consistent, "no pair above the threshold"),
-    _beside("consistent_right", consistent_right, NO_SCORED_PAIR),
-    _beside("consistent_wrong", consistent_wrong, NO_SCORED_PAIR),
-    _beside("consistent_mixed", consistent_mixed, NO_SCORED_PAIR),
-    _beside("inconsistent", inconsistent, NO_SCORED_PAIR),
-    Metric("failures", failures, source=_FAILURE, absent=NO_REFERENCE),
-    Metric("s_gt_failures", in_failures(s_gt), source=_FAILURE, judged=None, absent=NO_FAILURE),
-    Metric("con_failures", in_failures(con), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),
-    Metric("s_c_failures", in_failures(s_c), source=_FAILURE, judged=SIMILAR, absent=NO_FAILING_PAIR),
-    _beside("refused", refused, "no answers", judged=None),
+    Metric(
+        name="contrary_consistent",
+        terms=contrary_consistent,
+        meaning="consistent pairs that contradict each other, such as yes and no",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent="no pair above the threshold",
+    ),
+    Metric(
+        name="consistent_right",
+        terms=consistent_right,
+        meaning="pairs that are consistent and of which both answers are right",
+        better="higher",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="consistent_wrong",
+        terms=consistent_wrong,
+        meaning="pairs that are consistent and of which both answers are wrong",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="consistent_mixed",
+        terms=consistent_mixed,
+        meaning="pairs that are consistent and of which one answer is right, one wrong",
+        better="neither",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="inconsistent",
+        terms=inconsistent,
+        meaning="pairs that are not consistent",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="failures",
+        terms=failures,
+        meaning="groups in which at least one answer is not right",
+        better="lower",
+        range=PERCENT,
+        source=_FAILURE,
+        absent=NO_REFERENCE,
+    ),
+    Metric(
+        name="s_gt_failures",
+        terms=in_failures(s_gt),
+        meaning="s_gt over the groups in which at least one answer is not right",
+        better="higher",
+        range=_COSINE,
+        source=_FAILURE,
+        judged=None,
+        absent=NO_FAILURE,
+    ),
+    Metric(
+        name="con_failures",
+        terms=in_failures(con),
+        meaning="con over the groups in which at least one answer is not right",
+        better="neither",
+        range=PERCENT,
+        source=_FAILURE,
+        judged=SIMILAR,
+        absent=NO_FAILING_PAIR,
+    ),
+    Metric(
+        name="s_c_failures",
+        terms=in_failures(s_c),
+        meaning="s_c over the groups in which at least one answer is not right",
+        better="neither",
+        range=_COSINE,
+        source=_FAILURE,
+        judged=SIMILAR,
+        absent=NO_FAILING_PAIR,
+    ),
+    Metric(
+        name="refused",
+        terms=refused,
+        meaning="answers that decline to answer",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper; MM-R3 A.9.3",
+        judged=None,
+        absent="no answers",
+    ),
 )
 
 _MASKS = tuple(
     Metric(
-        name, of_mask(holds, label), source="MM-R3 4.3.1 and A.9.3", judged=None, absent=f"no label '{label}'"
+        name=name,
+        terms=of_mask(holds, label),
+        meaning=f"answers that name the {label} of the mask",
+        better="lower",
+        range=PERCENT,
+        source="MM-R3 4.3.1 and A.9.3",
+        judged=None,
+        absent=f"no label '{label}'",
     )
     for name, holds, label in (
         ("names_colour", names_colour, "colour"),

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from sightline.metrics.significance import Paired
-from sightline.types import Group, Metric, Term, Unit
+from sightline.types import Group, Metric, Range, Term, Unit
 
 Label = tuple[str, str] | None
 Before = Callable[[Group], Group]
@@ -29,7 +29,29 @@ def difference(metric: Metric, base: Metric, before: Before) -> Metric:
             yield Term(here - there, 1, labels, overall=label is None)
 
     unit: Unit = "points" if metric.unit == "percent" else metric.unit
-    return replace(metric, terms=terms, unit=unit, absent="no group counts in both runs")
+    return replace(
+        metric,
+        terms=terms,
+        range=difference_range(metric.range),
+        unit=unit,
+        absent="no group counts in both runs",
+    )
+
+
+def difference_range(bounds: Range) -> Range:
+    """The range of the difference of two values.
+
+    Args:
+        bounds: The range of each value.
+
+    Returns:
+        The smallest and the largest difference; None without a bound.
+
+    >>> difference_range((0.0, 100.0))
+    (-100.0, 100.0)
+    """
+    low, high = bounds
+    return (None, None) if low is None or high is None else (low - high, high - low)
 
 
 def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before) -> dict[str, Paired]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sightline.types import Group, Metric, Outcome, Term
+from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 NO_REFERENCE = "no answers with references to score them against"
 
@@ -72,41 +72,73 @@ def _both_right(pair: Sequence[Outcome]) -> Iterator[Term]:
         yield Term(all(outcome.right for outcome in pair), 1)
 
 
-ACC_P = Metric("acc_p", acc_p, source="CODIS 3.3, Table 3", absent=NO_REFERENCE, whole=True)
-ACC_Q = Metric("acc_q", acc_q, source="CODIS 3.3, Table 3", absent=NO_REFERENCE)
+ACC_P = Metric(
+    name="acc_p",
+    terms=acc_p,
+    meaning="pairs of which both answers are right",
+    better="higher",
+    range=PERCENT,
+    source="CODIS 3.3, Table 3",
+    absent=NO_REFERENCE,
+    whole=True,
+)
+ACC_Q = Metric(
+    name="acc_q",
+    terms=acc_q,
+    meaning="queries that are answered right",
+    better="higher",
+    range=PERCENT,
+    source="CODIS 3.3, Table 3",
+    absent=NO_REFERENCE,
+)
 ACC_P_IMAGES = Metric(
-    "acc_p_images",
-    acc_p_images,
+    name="acc_p_images",
+    terms=acc_p_images,
+    meaning="acc_p of the same pairs with the image instead of its caption",
+    better="higher",
+    range=PERCENT,
     source="CODIS 5.1, Table 5",
     needs="default",
     absent=NO_REFERENCE,
     whole=True,
 )
 CONTEXT_AWARENESS = Metric(
-    "context_awareness",
-    context_awareness,
+    name="context_awareness",
+    terms=context_awareness,
+    meaning="pairs whose two outputs differ in meaning",
+    better="higher",
+    range=PERCENT,
     source="CODIS 4.2, Table 3",
     judged="same_meaning",
     absent="no judge decided whether the outputs of any pair differ in meaning",
 )
 CONTEXT_AWARENESS_LEFT_OUT = Metric(
-    "context_awareness_left_out",
-    context_awareness_left_out,
+    name="context_awareness_left_out",
+    terms=context_awareness_left_out,
+    meaning="pairs that context_awareness leaves out: failed or undecided",
+    better="lower",
+    range=PERCENT,
     source="beyond the paper",
     judged=None,
     absent="no pair of outputs",
 )
 OUTPUT_VARIABILITY = Metric(
-    "output_variability",
-    output_variability,
+    name="output_variability",
+    terms=output_variability,
+    meaning="queries whose output changes in meaning without the context",
+    better="higher",
+    range=PERCENT,
     source="CODIS 4.2, Table 4",
     needs="no-context",
     judged="same_meaning",
     absent="no judge decided whether any output differs in meaning without the context",
 )
 OUTPUT_VARIABILITY_LEFT_OUT = Metric(
-    "output_variability_left_out",
-    output_variability_left_out,
+    name="output_variability_left_out",
+    terms=output_variability_left_out,
+    meaning="queries that output_variability leaves out: failed or undecided",
+    better="lower",
+    range=PERCENT,
     source="beyond the paper",
     needs="no-context",
     judged=None,

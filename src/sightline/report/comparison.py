@@ -19,7 +19,7 @@ from sightline.report.grid import (
     table,
     value_cell,
 )
-from sightline.report.notes import compact, null_notes
+from sightline.report.notes import compact, definition_notes, null_notes
 from sightline.report.varied import short_names
 from sightline.types import MetricValue
 
@@ -78,6 +78,7 @@ def comparison_table(
             f"run {run}: {errors:,} of {probes:,} probes have no answer, and count as not right"
             for run, (errors, probes) in comparison.unanswered.items()
         ),
+        *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
         DECIDES.format("one row" if len(found) == 1 else f"{len(found)} rows"),
         *null_notes(rows),

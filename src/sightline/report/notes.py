@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sightline.registry import facts
-from sightline.types import MetricValue, PublishedValue, Result
+from sightline.types import MetricDefinition, MetricValue, PublishedValue, Result
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are told even where they are 0."""
@@ -67,6 +67,42 @@ def told(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     return [
         note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
     ]
+
+
+def definition_notes(names: Iterable[str], definitions: Mapping[str, MetricDefinition]) -> list[str]:
+    """The legend of a table: what its metrics mean and which direction is better.
+
+    Args:
+        names: The metrics of the table.
+        definitions: The definitions by name; a metric without one is left out.
+
+    Returns:
+        One line for each metric: "acc_p: pairs of which both answers are right (%, higher is better)".
+    """
+    return [
+        f"{name}: {definitions[name].meaning} ({direction(definitions[name])})"
+        for name in dict.fromkeys(names)
+        if name in definitions
+    ]
+
+
+def direction(definition: MetricDefinition) -> str:
+    """Range and better direction of a metric in words.
+
+    Args:
+        definition: The definition of the metric.
+
+    Returns:
+        "0 to 100 %, higher is better".
+
+    >>> direction(MetricDefinition("", "neither", (-100.0, None), "points"))
+    'from -100 points, neither direction is better'
+    """
+    better = "neither direction" if definition.better == "neither" else definition.better
+    low, high = (None if bound is None else f"{bound:g}" for bound in definition.range)
+    bounds = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}"
+    unit = {"percent": " %", "points": " points", "number": ""}[definition.unit]
+    return f"{f'{bounds}{unit}' if low or high else 'unbounded'}, {better} is better"
 
 
 def chance_notes(result: Result) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from sightline.report.grid import Column, Field, Table, n_cell, table, value_cell
-from sightline.report.notes import chance_notes, interval_notes, told
+from sightline.report.notes import chance_notes, definition_notes, interval_notes, told
 from sightline.report.varied import short_names
 from sightline.types import MetricValue, Result
 
@@ -55,7 +55,9 @@ def _notes(results: Sequence[Result]) -> list[str]:
         chance.setdefault(result.benchmark, []).extend(chance_notes(result))
     own = [(f"{_setting(result)}, {result.model}", result.notes) for result in results]
     intervals = interval_notes([metric for result in results for metric in result.metrics])
-    return [*told(own), *told(list(chance.items())), *intervals]
+    definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
+    legend = definition_notes((metric.metric for result in results for metric in result.metrics), definitions)
+    return [*legend, *told(own), *told(list(chance.items())), *intervals]
 
 
 def _setting(result: Result) -> str:

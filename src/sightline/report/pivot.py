@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sightline.errors import unknown_name
 from sightline.report.breakdown import label_of
 from sightline.report.grid import Cell, Column, Spread, Table
-from sightline.report.notes import place, published_notes, run_notes, told, value_notes
+from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
 from sightline.report.terminal import least_width
 from sightline.report.varied import (
     Measured,
@@ -210,8 +210,10 @@ def _notes(
         for m in one.metrics.values()
         for value in m.published or ()
     ]
+    definitions = {name: one for p in points for name, one in p.result.metric_definitions.items()}
     return [
         *_models(points),
+        *definition_notes(shown, definitions),
         *(["±: how far the 95 % interval reaches"] if any(m.low is not None for m in metrics) else []),
         *([f"in brackets: {contrasted[1]} minus {contrasted[0]}"] if contrasted else []),
         _counts([point.result for point in points]),

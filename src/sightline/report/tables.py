@@ -19,7 +19,7 @@ from sightline.report.grid import (
     table,
     value_cell,
 )
-from sightline.report.notes import place, published_notes, run_notes, told, value_notes
+from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
 from sightline.types import MetricValue, PublishedValue, Result
 
 MOST_ROWS = 16
@@ -86,7 +86,9 @@ def _full(results: Sequence[Result], by: str | None) -> Table:
     ]
     own = [(name, _notes([line.metric for line in lines if line.run == name])) for name in names]
     whole = [(name, run_notes(result)) for name, result in zip(names, results, strict=True)]
-    return table(_title(results, by), fields, lines, [*told(own), *told(whole)])
+    definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
+    legend = definition_notes((line.metric.metric for line in lines), definitions)
+    return table(_title(results, by), fields, lines, [*legend, *told(own), *told(whole)])
 
 
 def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> list[_Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -15,11 +15,12 @@ from sightline.judging.groups import AnswerLookup, CollectedAnswers
 from sightline.judging.judges import HumanJudge, Judge, judge_kind
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgedGroup, JudgePanel, judged_partners
+from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.tally import tally
 from sightline.plan.spec import Decide
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import Group, MetricValue, Result, Verdict
+from sightline.types import Group, Metric, MetricDefinition, MetricValue, Result, Verdict
 
 
 class EvaluationDescription(Struct, frozen=True, kw_only=True):
@@ -128,7 +129,8 @@ def aggregate(
     }
     digest = seen.digest.hexdigest()
     result = _result(description, seen.summary, data_digest=digest, versions=versions, metrics=values)
-    return Aggregate(result=replace(result, notes=notes), unanswered=seen.summary.examples.unanswered)
+    result = replace(result, notes=notes, metric_definitions=_definitions(values, metrics))
+    return Aggregate(result=result, unanswered=seen.summary.examples.unanswered)
 
 
 def _metrics_by_judge(
@@ -206,6 +208,12 @@ def _result(
         judge_errors=counts.judge_errors,
         mixed_versions=len(summary.model_versions) > 1,
     )
+
+
+def _definitions(values: Iterable[MetricValue], metrics: Iterable[Metric]) -> dict[str, MetricDefinition]:
+    """The definitions of the metrics that have a value or a reason, by name, in the order of the values."""
+    known = {**AGREEMENT_METRICS, **{metric.name: metric.definition for metric in metrics}}
+    return {name: known[name] for name in dict.fromkeys(value.metric for value in values)}
 
 
 def _judge_names(description: EvaluationDescription) -> str:

@@ -67,6 +67,7 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
             for number, run in runs.items()
             if run.result.errors
         },
+        definitions={metric.name: metric.definition for metric in metrics.values()},
     )
 
 

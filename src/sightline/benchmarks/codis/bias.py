@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -10,7 +11,7 @@ from sightline.errors import UserError
 from sightline.scoring.offers import offer_of
 from sightline.scoring.polarity import NO, YES, asks_yes_or_no, said_yes_or_no
 from sightline.scoring.text import FUNCTION_WORDS, answer_part, stem, words
-from sightline.types import Group, Metric, Term
+from sightline.types import PERCENT, Group, Metric, Term
 
 
 class WordSet(Struct, frozen=True):
@@ -55,7 +56,13 @@ def word_sets(text: str) -> tuple[WordSet, ...]:
 BIAS_SETS = word_sets(DEFAULT_SETS)
 """The three pairs of words of Table 6."""
 
-Side = str  # "first", "second" or "neither"
+Side = Literal["first", "second", "neither"]
+
+_SIDES: Mapping[Side, str] = {
+    "first": "outputs that name the first word of a pair that the question offers",
+    "second": "outputs that name the second word of a pair that the question offers",
+    "neither": "outputs that name neither or both words of a pair that the question offers",
+}
 
 
 def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
@@ -66,13 +73,16 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
     """
     return tuple(
         Metric(
-            f"bias_{side}",
-            _share(side, sets),
+            name=f"bias_{side}",
+            terms=_share(side, sets),
+            meaning=meaning,
+            better="neither",
+            range=PERCENT,
             source="CODIS 5.2, Table 6",
             judged=None,
             absent="no question offers the words of a set",
         )
-        for side in ("first", "second", "neither")
+        for side, meaning in _SIDES.items()
     )
 
 
@@ -101,7 +111,8 @@ def named_side(question: str, output: str, pair: WordSet) -> Side:
     """
     answer = answer_part(output)
     if pair.denies:
-        return {YES: "first", NO: "second"}.get(said_yes_or_no(question, answer) or "", "neither")
+        sides: Mapping[str, Side] = {YES: "first", NO: "second"}
+        return sides.get(said_yes_or_no(question, answer) or "", "neither")
     said = set(map(stem, words(answer)))
     first, second = stem(pair.first) in said, stem(pair.second) in said
     return "neither" if first == second else "first" if first else "second"

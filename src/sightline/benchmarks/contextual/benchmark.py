@@ -17,7 +17,7 @@ from sightline.prompts import load
 from sightline.scoring.judge import accepted
 from sightline.scoring.options import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.types import Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
+from sightline.types import PERCENT, Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
 
 SAMPLING = {"temperature": 0, "max_tokens": 1024}
 SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"
@@ -144,7 +144,15 @@ def accepted_terms(group: Group) -> Iterator[Term]:
                 yield Term(0, 0, {"task": task}, overall=False)
 
 
-ACCEPTED = Metric("accepted", accepted_terms, source="ConTextual 3.2, Tables 3 and 5", absent=NOTHING)
+ACCEPTED = Metric(
+    name="accepted",
+    terms=accepted_terms,
+    meaning="responses that the judge accepts",
+    better="higher",
+    range=PERCENT,
+    source="ConTextual 3.2, Tables 3 and 5",
+    absent=NOTHING,
+)
 
 
 def _turn(image: ImageRef, instruction: str, first: str) -> Message:

@@ -15,7 +15,7 @@ from sightline.metrics import choice
 from sightline.prompts import fill, load
 from sightline.scoring.options import EXTRACTIONS, LETTERS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
-from sightline.types import Case, Group, ImageRef, Metric, Probe, Sample, Term, user
+from sightline.types import PERCENT, Case, Group, ImageRef, Metric, Probe, Sample, Term, user
 
 SAMPLING = {"temperature": 0, "max_tokens": 1000}
 SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"
@@ -147,7 +147,15 @@ def extractions_differ(group: Group) -> Iterator[Term]:
             yield Term(len(read) > 1, 1)
 
 
-EXTRACTIONS_DIFFER = Metric("extractions_differ", extractions_differ, source="beyond the paper", judged=None)
+EXTRACTIONS_DIFFER = Metric(
+    name="extractions_differ",
+    terms=extractions_differ,
+    meaning="responses that the released and the strict extraction read differently",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=None,
+)
 
 
 def _prompt(sample: Sample, order: Sequence[str], options: Mapping[str, Any]) -> str:
