@@ -54,7 +54,7 @@ def seconds(task: str, data: Path, adapter: Path | None, folder: Path) -> tuple[
             model="mini",
             data=str(data),
             set={"embedder": "none"},
-            model_args={} if adapter is None else {"adapter": str(adapter)},
+            model_arg={} if adapter is None else {"adapter": str(adapter)},
             store=str(folder / f"{began}.db"),
         )
     )

@@ -1,84 +1,127 @@
-"""The Python API: the words of the command line as functions, in scripts and in notebooks."""
+"""The Python API: run, score and sweep as typed functions, for scripts and notebooks."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar, Unpack
 
-import msgspec
-
-from sightline.errors import UserError, unknown_name
+from sightline.errors import UserError
 from sightline.evaluation.run import Evaluation
-from sightline.evaluation.run import arun as _arun
-from sightline.evaluation.score import ascore as _ascore
+from sightline.evaluation.run import arun as run_spec
+from sightline.evaluation.score import ascore as score_spec
 from sightline.evaluation.sweep import Sweep, asweep, plan_sweep
-from sightline.plan.spec import Spec
+from sightline.plan.spec import (
+    RequestOptions,
+    RunOptions,
+    ScoreOptions,
+    StrPath,
+    SweepOptions,
+    check_options,
+    spec_of,
+)
 
 __all__ = ["Evaluation", "Sweep", "UserError", "arun", "run", "score", "sweep"]
 
 T = TypeVar("T")
 
 
-def run(task: str, *, model: str, judge: str | Sequence[str] = "rules", **options: Any) -> Evaluation:
-    """Run a benchmark: `run("codis:no-cot", model="http://host:8000/v1#name", data="DIR")`.
+def run(task: str, *, show_progress: bool = False, **options: Unpack[RunOptions]) -> Evaluation:
+    """Run a benchmark: send its requests to a model, judge the answers, compute the metrics.
 
-    Options are those of the command line with underscores: data, split, limit, shuffle, repeats, seed,
-    concurrency, store, out, against, set, gen, preset, model_args, judge_gen, decide, fresh, model_id,
-    retry_errors, max_requests, max_cost, config, augment, captioner, captions, fail_if (a list); and
-    `progress=True`. Raises UserError where the call or the data is wrong.
+    Example: `run("codis:no-cot", model="http://host:8000/v1#name", data="DIR", limit=20)`.
+
+    Args:
+        task: BENCHMARK or BENCHMARK:SETTING.
+        show_progress: Whether to display progress on standard error.
+        **options: The options of `sightline run --help`, with underscores; `model` is required.
+
+    Returns:
+        The metrics, the counts of requests, and the probes without an answer.
+
+    Raises:
+        UserError: An option or the data is wrong; no request was sent.
+        EnvironmentFailedError: The store or the disk failed.
     """
-    return _wait(arun(task, model=model, judge=judge, **options))
+    return _wait(arun(task, show_progress=show_progress, **options))
 
 
-async def arun(task: str, *, model: str, judge: str | Sequence[str] = "rules", **options: Any) -> Evaluation:
-    """The async form of `run`."""
-    progress = bool(options.pop("progress", False))
-    return await _arun(_spec(task=task, model=model, judges=_names(judge), **options), show_progress=progress)
+async def arun(task: str, *, show_progress: bool = False, **options: Unpack[RunOptions]) -> Evaluation:
+    """Run a benchmark in the caller's event loop; see `run`.
+
+    Args:
+        task: BENCHMARK or BENCHMARK:SETTING.
+        show_progress: Whether to display progress on standard error.
+        **options: The options of `run`.
+
+    Returns:
+        As `run` does.
+    """
+    return await run_spec(spec_of(task, options, RunOptions), show_progress=show_progress)
 
 
 def score(
     task: str,
-    file: str | Path,
+    file: StrPath,
     *,
-    judge: str | Sequence[str] = "rules",
     partners: Mapping[str, str] | None = None,
-    **options: Any,
+    show_progress: bool = False,
+    **options: Unpack[ScoreOptions],
 ) -> Evaluation:
     """Score a file of answers that any tool collected: `score("iibench:none", "predictions.jsonl")`.
 
-    `partners` maps other settings to files with their answers, for the metrics that need them. Other
-    options as for `run`, and `allow_missing`.
+    Args:
+        task: BENCHMARK or BENCHMARK:SETTING.
+        file: The answers, in one of the formats of `sightline score --help`.
+        partners: Answers under other settings, for metrics that need them: setting -> file.
+        show_progress: Whether to display progress on standard error.
+        **options: The options of `sightline score --help`, with underscores.
+
+    Returns:
+        The metrics, and the probes without an answer.
+
+    Raises:
+        UserError: An option, the file or the data is wrong.
+        EnvironmentFailedError: The store or the disk failed.
     """
-    progress = bool(options.pop("progress", False))
-    spec = _spec(task=task, judges=_names(judge), **options)
-    return _wait(_ascore(spec, str(file), partners, show_progress=progress))
+    spec = spec_of(task, options, ScoreOptions)
+    return _wait(score_spec(spec, str(file), partners, show_progress=show_progress))
 
 
-def sweep(
-    task: str,
-    *,
-    models: str | Sequence[str],
-    judge: str | Sequence[str] = "rules",
-    set: Mapping[str, Any] | None = None,  # noqa: A002
-    gen: Mapping[str, Any] | None = None,
-    augment: str | Sequence[str] = (),
-    **options: Any,
-) -> Sweep:
-    """Run every combination: `sweep("codis", models=["a", "b"], gen={"temperature": [0.2, 0.7, 1]})`.
+def sweep(task: str, *, show_progress: bool = False, **options: Unpack[SweepOptions]) -> Sweep:
+    """Run every combination of models and values of options.
 
-    A list under `set` or `gen` holds values to vary; anything else is one value (a value that is a list
-    itself stands in another list); `augment` is one way to tell images in words, or several. Other
-    options as for `run`; `max_requests` and `max_cost` hold over all, `out` receives a folder a point,
-    sweep.json and sweep.md. Raises UserError before the first call where anything is wrong with any
-    combination.
+    Example: `sweep("codis", model=["a", "b"], gen={"temperature": [0.2, 0.7, 1]})`.
+
+    Args:
+        task: BENCHMARK or BENCHMARK:SETTING.
+        show_progress: Whether to display progress on standard error.
+        **options: The options of `sightline sweep --help`, with underscores. A list under `set` or `gen`
+            holds the values to vary (put a value that is a list into another list); `model` and `augment`
+            take one name or several. `max_requests` and `max_cost` limit the whole sweep. `out` receives a
+            folder for each combination, sweep.json and sweep.md.
+
+    Returns:
+        The combinations, in the order in which they ran.
+
+    Raises:
+        UserError: A combination is wrong; no request was sent.
+        EnvironmentFailedError: The store or the disk failed.
     """
-    progress = bool(options.pop("progress", False))
-    base = _spec(task=task, judges=_names(judge), **options)
-    points = plan_sweep(base, _names(models), _values(set), _values(gen), _names(augment))
-    return _wait(asweep(points, base.out, show_progress=progress))
+    check_options(options, SweepOptions)
+    shared = {
+        name: value for name, value in options.items() if name not in ("model", "augment", "set", "gen")
+    }
+    base = spec_of(task, shared, RequestOptions)
+    points = plan_sweep(
+        base,
+        _names(options["model"]),
+        _values(options.get("set")),
+        _values(options.get("gen")),
+        _names(options.get("augment", ())),
+    )
+    return _wait(asweep(points, base.out, show_progress=show_progress))
 
 
 def _values(options: Mapping[str, Any] | None) -> dict[str, tuple[Any, ...]]:
@@ -88,41 +131,28 @@ def _values(options: Mapping[str, Any] | None) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _spec(**options: Any) -> Spec:
-    """The options as a Spec, their names and types checked."""
-    known = Spec.__struct_fields__
-    for name in options:
-        if name not in known:
-            raise unknown_name("option", name, known)
-    plain = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    try:
-        return msgspec.convert(plain, Spec)
-    except msgspec.ValidationError as error:
-        raise UserError(str(error), expected="the types of the command line's options") from None
-
-
-def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+def _names(names: Any) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _wait(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine; on a thread of its own where a loop runs already, as in a notebook."""
+    """Run a coroutine to its end, on a thread of its own if an event loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+    results: list[T] = []
+    errors: list[BaseException] = []
 
     def target() -> None:
         try:
-            outcome.append(asyncio.run(work))
+            results.append(asyncio.run(work))
         except BaseException as error:
-            failure.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=target)
     thread.start()
     thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    if errors:
+        raise errors[0]
+    return results[0]

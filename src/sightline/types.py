@@ -19,6 +19,9 @@ Role = Literal["system", "user", "assistant"]
 Unit = Literal["percent", "points", "number"]
 """Points are differences of percentages."""
 
+Augmentation = Literal["ocr", "layout", "layout+caption"]
+"""The text that replaces images: OCR text, OCR text in its layout, or that and a caption (ConTextual 3.1)."""
+
 Better = Literal["higher", "lower", "neither"]
 """Which direction of a metric is better."""
 

@@ -111,9 +111,7 @@ def test_another_training_in_the_same_folder_is_refused(folder: Folder, data: Pa
     ):
         run_training(small_training(folder("llava"), data, tmp_path / "out", recipe={"rate": 0.01}))
     with pytest.raises(UserError, match=r"field model: holds the checkpoint of another training"):
-        run_training(
-            small_training(folder("llava"), data, tmp_path / "out", model_args={"template": "plain"})
-        )
+        run_training(small_training(folder("llava"), data, tmp_path / "out", model_arg={"template": "plain"}))
     run_training(small_training(folder("llava"), data, tmp_path / "out"))
     with pytest.raises(UserError, match="holds an adapter already"):
         run_training(small_training(folder("llava"), data, tmp_path / "out"))

@@ -201,7 +201,7 @@ def _hub(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
         ),
         ({"held_out": 1.5}, "--held-out is out of range"),
         ({"held_out": 0, "embedder": "all-MiniLM-L6-v2"}, "--embedder has no effect"),
-        ({"model_args": {"adapter": "old"}}, "cannot be trained on top of another one"),
+        ({"model_arg": {"adapter": "old"}}, "cannot be trained on top of another one"),
         ({"model": "openai/gpt-4o"}, "openai/gpt-4o is no local model"),
     ],
 )

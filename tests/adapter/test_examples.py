@@ -66,13 +66,13 @@ def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, t
     options: dict[str, Any] = {"set": {"embedder": "none"}, "gen": {"max_tokens": 2}}
     options |= {"model": training.model, "store": str(tmp_path / "s.db")}
     task, adapter = f"groups:{files[1]}", {"adapter": str(tmp_path / "out")}
-    run = sightline.run(task, **options, model_args=adapter)
+    run = sightline.run(task, **options, model_arg=adapter)
     (note,) = [note for note in run.result.notes if "was made from" in note]
     assert note.startswith(f"1 of the 1 images that {files[1].parent} was made from are training images")
     assert run.result.errors == 0
     (files[1].parent / "manifest.json").write_text("{}")
     for args in ({}, adapter):
-        assert not sightline.run(task, **options, model_args=args).result.notes
+        assert not sightline.run(task, **options, model_arg=args).result.notes
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.formats.groups import read_groups
 from sightline.images import look
-from sightline.plan.spec import Spec, effective
+from sightline.plan.effective import effective
+from sightline.plan.spec import Spec
 from sightline.types import Sample
 
 

@@ -16,7 +16,7 @@ from sightline.errors import UserError
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys, sightline, sightline.cli.main as m\n"
-        "m._parser('', '')\n"
+        "m.build_parser([])\n"
         "heavy = {'torch', 'scipy', 'fastapi', 'sqlalchemy', 'numpy', 'aiohttp', 'PIL', 'rich'}\n"
         "heavy.add('inspect_ai')\n"
         "print(sorted(heavy & set(sys.modules)))"

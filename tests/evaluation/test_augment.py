@@ -21,7 +21,7 @@ from sightline.models.base import Capabilities
 from sightline.models.ocr import Word
 from sightline.models.offline import Offline
 from sightline.plan.spec import Spec
-from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, Text
+from sightline.types import Answer, Augmentation, Failure, ImageFile, ImageRef, Request, Text
 
 PAIRS = 6
 
@@ -91,7 +91,9 @@ def names(codis: Path) -> list[str]:
     return [path.stem for path in sorted((codis / "images").iterdir())]
 
 
-def run(codis: Path, augment: str | None = "layout", model: str = "blind", **options: Any) -> Evaluation:
+def run(
+    codis: Path, augment: Augmentation | None = "layout", model: str = "blind", **options: Any
+) -> Evaluation:
     task = options.pop("task", "codis")
     return sightline.run(task, model=model, data=codis, augment=augment, store="s.db", **options)
 
@@ -276,7 +278,11 @@ def test_a_caption_that_could_be_of_two_images_is_refused(tmp_path: Path, codis:
         (tmp_path / "own" / folder / "a.png").write_bytes((codis / "images" / "scene-000.png").read_bytes())
         lines.append({"group": folder, "variant": "seen", "images": [f"{folder}/a.png"], "prompt": "?"})
     Path("own/groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    words = {"task": "groups:own/groups.jsonl", "augment": "layout+caption", "captions": "captions.json"}
+    words: dict[str, Any] = {
+        "task": "groups:own/groups.jsonl",
+        "augment": "layout+caption",
+        "captions": "captions.json",
+    }
     Path("captions.json").write_text('{"a.png": "a wall"}')
     with pytest.raises(UserError, match="stands for two images"):
         run(codis, set={"embedder": "none"}, **words)
@@ -311,7 +317,7 @@ def test_a_sweep_varies_how_images_are_told_and_gives_captions_to_those_that_tak
 
 
 def test_a_swept_table_has_a_column_for_each_way(codis: Path) -> None:
-    sweep = sightline.sweep("codis", models="blind", data=codis, augment=["ocr", "layout"], store="s.db")
+    sweep = sightline.sweep("codis", model="blind", data=codis, augment=["ocr", "layout"], store="s.db")
     assert [dict(one.at) for one in sweep.results] == [{"augment": "ocr"}, {"augment": "layout"}]
     assert sweep.exit_status == 0
     assert sorted(Signs.reading) == names(codis)

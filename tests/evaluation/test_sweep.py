@@ -194,7 +194,7 @@ def test_a_point_that_cannot_be_run_after_all_does_not_stop_the_others(
 def test_the_python_api_varies_what_is_a_list(codis: str, tmp_path: Path) -> None:
     sweep = sightline.sweep(
         "codis",
-        models="baseline/chance",
+        model="baseline/chance",
         data=codis,
         store=tmp_path / "s.db",
         set={"cot": [True, False], "instructions": False},

@@ -17,7 +17,8 @@ from sightline.images import ImageLimits
 from sightline.judging.judges import BLIND, HumanJudge, Judge, ModelJudge, check_judge_kinds, judge_kind
 from sightline.judging.panel import JudgePanel
 from sightline.judging.verdict_selection import select_verdict
-from sightline.plan.spec import Spec, effective
+from sightline.plan.effective import effective
+from sightline.plan.spec import Spec
 from sightline.types import Answer, Case, Failure, Group, ImageFile, Outcome, Usage, Verdict, VerdictName
 
 CASE = Case(("k",), "correct", "Up or down?", ("Up.",), ("Up.",))

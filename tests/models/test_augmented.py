@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.images import BadImage
-from sightline.models.augmented import HOW, Augmented, How, InWords, text_of
+from sightline.models.augmented import AUGMENTATIONS, Augmented, InWords, text_of
 from sightline.models.ocr import Word
-from sightline.types import ImageRef, Message, Text, user
+from sightline.types import Augmentation, ImageRef, Message, Text, user
 
 IMAGE = ImageRef("data/images/a.jpg", "data")
 
@@ -34,7 +34,7 @@ WORDS = [
 HIRING = "Provide the cost of hiring the machine type depicted in the image for nine months."
 
 
-def told(how: How, *messages: Message, caption: str = "") -> list[str]:
+def told(how: Augmentation, *messages: Message, caption: str = "") -> list[str]:
     """The text of each message, of which nothing else is left."""
     augmented = Augmented(how, {IMAGE.path: InWords(text_of(WORDS, how), caption)})
     texts = []
@@ -54,7 +54,7 @@ def told(how: How, *messages: Message, caption: str = "") -> list[str]:
     ],
 )
 def test_a_turn_is_the_prompt_that_the_paper_prints(
-    shared: Path, how: How, page: str, instruction: str
+    shared: Path, how: Augmentation, page: str, instruction: str
 ) -> None:
     paper = " ".join((shared / "papers" / "contextual.txt").read_text().split())
     printed = paper[paper.index(page) :]
@@ -67,8 +67,8 @@ def test_a_turn_is_the_prompt_that_the_paper_prints(
     assert prompt.endswith("\nAnswer:")
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_examples_become_text_too_and_only_the_first_turn_opens(how: How) -> None:
+@pytest.mark.parametrize("how", AUGMENTATIONS)
+def test_examples_become_text_too_and_only_the_first_turn_opens(how: Augmentation) -> None:
     first, answer, second, last = told(
         how,
         user(IMAGE, "One?"),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.plan.spec import Spec, effective, setting_of
+from sightline.plan.effective import effective, setting_of
+from sightline.plan.spec import Spec
 from sightline.registry import benchmark
 
 

@@ -141,7 +141,7 @@ class Study(NamedTuple):
             f"mmr3:{task}",
             model=self.model,
             data=str(self.data("test")),
-            model_args={} if adapter is None else {"adapter": str(adapter)},
+            model_arg={} if adapter is None else {"adapter": str(adapter)},
             store=self.store,
         )
 

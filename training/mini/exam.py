@@ -93,7 +93,7 @@ def told(part: Part, model: str, folder: Path) -> list[MetricValue]:
         **part.spec,
         model=model,
         store=str(folder / "sightline.db"),
-        model_args={"dtype": "float32"} if model.startswith("hf/") else {},
+        model_arg={"dtype": "float32"} if model.startswith("hf/") else {},
     )
     return [metric for metric in evaluation.metrics if metric.metric == part.metric]
 

@@ -36,7 +36,7 @@ class Training(Struct, frozen=True, kw_only=True):
     embedder: str | None = None
     max_answer_tokens: int = 64
     cache_bytes: int = 2 * 1024**3
-    model_args: Mapping[str, Any] = field(default_factory=dict)
+    model_arg: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_settings(training: Training) -> None:
@@ -59,7 +59,7 @@ def check_settings(training: Training) -> None:
         if files.count(file) > 1:
             raise UserError("--data names this file twice", file=file, expected="each groups file once")
     refuse_remote(training.model)
-    if "adapter" in training.model_args:
+    if "adapter" in training.model_arg:
         raise UserError(
             "an adapter cannot be trained on top of another one", expected="no --model-arg adapter"
         )

@@ -219,7 +219,7 @@ class _TrainingRun:
 
 
 def _local_model(training: Training) -> LocalModel:
-    model = resolve(training.model, ModelOptions(args=training.model_args))[0]
+    model = resolve(training.model, ModelOptions(args=training.model_arg))[0]
     assert isinstance(model, LocalModel)
     return model
 

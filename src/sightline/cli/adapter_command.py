@@ -1,4 +1,4 @@
-"""`sightline adapter KIND`: finds what is to be done with adapters; only that is imported."""
+"""`sightline adapter SUBCOMMAND`: train adapters, report their effect, describe them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import argparse
 from sightline.cli.kinds import add_kinds
 
 KINDS = {
-    "train": "train one on groups of perturbed images or questions",
-    "report": "the runs with one against those without, as Table 6 of MM-R3",
-    "show": "what one is, and how large one would be for a model",
+    "train": "train an adapter on groups of perturbed images or questions",
+    "report": "compare runs with and without an adapter, as Table 6 of MM-R3",
+    "show": "describe an adapter, or the size of one for a model",
 }
 
 EXAMPLE = """examples:
@@ -19,7 +19,7 @@ EXAMPLE = """examples:
 """
 
 
-def register(parser: argparse.ArgumentParser, kind: str) -> None:
-    """Add what can be done, with the options of that which is."""
+def register(parser: argparse.ArgumentParser, kind: str) -> argparse.ArgumentParser:
+    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
-    add_kinds(parser, "adapter", KINDS, kind, "thing to do with adapters")
+    return add_kinds(parser, "adapter", KINDS, kind)

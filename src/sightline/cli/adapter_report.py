@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_store
+from sightline.cli.options import add_printing, add_store
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only this; may repeat (default: Table 6's, and agree)",
     )
-    add("--by", metavar="LABEL", help="also under each value of this label")
-    add("--format", choices=("table", "markdown", "csv", "json"), default="table", help="how it is printed")
+    add_printing(parser)
     add_store(parser)
     parser.set_defaults(execute=execute)
 
@@ -53,13 +52,10 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.adapter_report import adapted
-    from sightline.registry import plug_in
     from sightline.report.adapted import SHOWN, adapted_table, cost_table
     from sightline.report.comparison import check_label
     from sightline.results.compare import compare
 
-    for file in options.plugin:
-        plug_in(file)
     adapters = [SavedAdapter(Path(folder)) for folder in options.folder]
     store = Store.open(options.store, create=False)
     try:

@@ -131,7 +131,7 @@ def execute(options: argparse.Namespace) -> int:
         embedder=options.embedder,
         max_answer_tokens=options.max_target,
         cache_bytes=int(options.remember * 1024**3),
-        model_args=pairs(options.model_arg, "--model-arg"),
+        model_arg=pairs(options.model_arg, "--model-arg"),
     )
     stop = Event()
     before = signal.getsignal(signal.SIGINT)

@@ -25,7 +25,7 @@ KINDS = {
 
 EXAMPLE = """example:
   sightline build restyle photos --out restyled --preview sheet.png
-  sightline build KIND --help
+  sightline build SUBCOMMAND --help
 
 What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
 `mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
@@ -35,7 +35,7 @@ own; rate lists answers for people.
 """
 
 
-def register(parser: argparse.ArgumentParser, kind: str) -> None:
-    """Add the kinds of `build`, with the options of the one that is run."""
+def register(parser: argparse.ArgumentParser, kind: str) -> argparse.ArgumentParser:
+    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
-    add_kinds(parser, "build", KINDS, kind, "kind to build")
+    return add_kinds(parser, "build", KINDS, kind)

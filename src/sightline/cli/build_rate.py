@@ -173,7 +173,7 @@ def _images(data: str | None, ran: Mapping[Path, Ran]) -> dict[str, str]:
 def _images_in(folder: Path, ran: Mapping[Path, Ran]) -> dict[str, str]:
     from sightline.benchmarks.base import defaults
     from sightline.formats.run_metadata import METRICS
-    from sightline.plan.spec import setting_of
+    from sightline.plan.effective import setting_of
     from sightline.registry import benchmark
 
     if not ran:

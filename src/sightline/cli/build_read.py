@@ -96,12 +96,12 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _print_texts(read: Mapping[str, Reading], how: str) -> None:
-    from sightline.cli.pipe import until_the_reader_leaves
+    from sightline.cli.pipe import output_errors
     from sightline.images import BadImage
     from sightline.models.layout import layout_text, plain_text
 
     told = layout_text if how == "layout" else plain_text
-    with until_the_reader_leaves():
+    with output_errors():
         for name, words in read.items():
             if not isinstance(words, BadImage):
                 print(f"== {name}\n{told(words)}\n")

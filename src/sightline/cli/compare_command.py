@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli.options import add_store
+from sightline.cli.options import add_printing, add_store
 from sightline.errors import UserError
 
 EXAMPLE = """examples:
@@ -30,16 +30,13 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only this; may repeat (default: the leading ones)",
     )
-    add("--by", metavar="LABEL", help="also under each value of this label")
     add("--tests", action="store_true", help="a second table: every test, corrected, and what it could find")
     loss = (
         "exit with status 5 where this is a significant difference (Holm, over the rows of the table), or "
         "has no number: worse (any metric of the table), 'acc_p: worse', 'miss: higher'; may repeat"
     )
     add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
-    add("--format", choices=("table", "markdown", "csv", "json"), default="table", help="how it is printed")
-    json_too = "the same as --format json"
-    add("--json", action="store_const", dest="format", const="json", help=json_too)
+    add_printing(parser)
     add_store(parser)
     parser.set_defaults(execute=execute)
 
@@ -48,13 +45,11 @@ def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 where a condition of --fail-if holds."""
     from sightline.cli.printing import print_failed, print_tables
     from sightline.engine.store import Store
-    from sightline.registry import facts, plug_in
+    from sightline.registry import facts
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
     from sightline.results.compare import compare, tested
     from sightline.results.fail_if_worse import losses
 
-    for file in options.plugin:
-        plug_in(file)
     store = Store.open(options.store, create=False)
     try:
         comparison = compare(store, _pairs(options.base, options.other))

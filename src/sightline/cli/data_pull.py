@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from sightline.cli.pipe import until_the_reader_leaves
+from sightline.cli.pipe import output_errors
 from sightline.cli.printing import by_reason, print_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
         print_json(pulled)
         return
     there = "" if pulled.fetched else ", there already"
-    with until_the_reader_leaves():
+    with output_errors():
         print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{there}")
         print(f"  paper: {pulled.paper}")
         print(f"  licence: {pulled.licence}")

@@ -59,7 +59,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.formats.jsonl import write_answers
     from sightline.formats.read import only_of_model, read_predictions
     from sightline.formats.verdicts import write_verdicts
-    from sightline.plan.spec import Spec, setting_of, variant_of
+    from sightline.plan.effective import setting_of, variant_of
+    from sightline.plan.spec import Spec
     from sightline.registry import benchmark as find_benchmark
 
     out, file = Path(options.out), Path(options.file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_store, pairs
+from sightline.cli.options import add_printing, add_store, pairs
 
 if TYPE_CHECKING:
     from sightline.judging.judge_data import JudgeData
@@ -53,9 +53,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--by", metavar="LABEL", help="a table by this label in place of category")
     add("--quiet", action="store_true", help="no progress on standard error")
     add("--seed", type=int, default=0, metavar="N", help="seed of the intervals' resamples")
-    forms = ("table", "markdown", "csv", "json")
-    add("--format", choices=forms, default="table", help="how the tables are printed; csv: the first one")
-    add("--json", action="store_const", dest="format", const="json", help="the same as --format json")
+    add_printing(parser, by=False)
     add_store(parser)
     parser.set_defaults(execute=execute)
 
@@ -64,11 +62,8 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_tables
     from sightline.judging.judge_report import judge_report
-    from sightline.registry import plug_in
     from sightline.report.judges import judge_tables
 
-    for file in options.plugin:
-        plug_in(file)
     judge_data = _testimony(options)
     tables = judge_tables(judge_report(judge_data, _labels(options.by, judge_data), seed=options.seed))
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
@@ -99,7 +94,7 @@ def _testimony(options: argparse.Namespace) -> JudgeData:
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
     """The options of the text metrics: defaults, then --set."""
     from sightline.benchmarks.text_metrics import TEXT_METRICS
-    from sightline.plan.spec import check_option
+    from sightline.plan.effective import check_option
 
     given = pairs(options.set, "--set")
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Commands that have kinds below them; only the one that is run is imported."""
+"""Commands with subcommands; only the module of the executed subcommand is imported."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ from sightline.errors import unknown_name
 
 
 def add_kinds(
-    parser: argparse.ArgumentParser, command: str, kinds: Mapping[str, str], chosen: str, what: str
-) -> None:
-    """Add the kinds of a command, with the options of the chosen one, module `cli.COMMAND_KIND`.
+    parser: argparse.ArgumentParser, command: str, kinds: Mapping[str, str], chosen: str
+) -> argparse.ArgumentParser:
+    """Add the subcommands of a command, with the options of the chosen one, module `cli.COMMAND_KIND`.
 
-    Raises UserError for a kind that does not exist, of which `what` says what it is a kind of.
+    Args:
+        parser: The parser of the command.
+        command: The name of the command.
+        kinds: The summary of each subcommand by name.
+        chosen: The word after the command; '' if there is none.
+
+    Returns:
+        The parser of the chosen subcommand, or that of the command.
+
+    Raises:
+        UserError: There is no such subcommand.
     """
     if chosen and not chosen.startswith("-") and chosen not in kinds:
-        raise unknown_name(what, chosen, kinds)
+        raise unknown_name(f"subcommand of {command}", chosen, kinds)
     parser.set_defaults(execute=lambda _: _print_help(parser))
-    below = parser.add_subparsers(title="kinds", metavar="KIND")
+    below = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
+    innermost = parser
     for name, summary in kinds.items():
         child = below.add_parser(
             name,
@@ -32,6 +43,8 @@ def add_kinds(
             module = importlib.import_module(f"sightline.cli.{command}_{name}")
             child.description = module.SUMMARY
             module.register(child)
+            innermost = child
+    return innermost
 
 
 def _print_help(parser: argparse.ArgumentParser) -> int:

@@ -40,7 +40,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    from sightline.plan.spec import Spec, effective
+    from sightline.plan.effective import effective
+    from sightline.plan.spec import Spec
     from sightline.published import rows
     from sightline.registry import benchmark
 
@@ -81,7 +82,8 @@ def _metrics(found: Benchmark) -> dict[str, dict[str, Any]]:
 
     from sightline.benchmarks.text_metrics import NAMES
     from sightline.metrics.agreement import DEFINITIONS
-    from sightline.plan.spec import Spec, effective
+    from sightline.plan.effective import effective
+    from sightline.plan.spec import Spec
     from sightline.report.notes import direction
 
     definitions: dict[str, MetricDefinition] = {}

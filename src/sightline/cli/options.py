@@ -1,173 +1,224 @@
-"""Options that several commands share, and how their words become a Spec."""
+"""The options of commands: argparse arguments from declarations, and options that several commands share."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_origin
 
 from sightline.errors import UserError
-from sightline.plan.spec import Spec
+from sightline.plan.spec import DeclaredOption, OptionGroup, RunOptions, declared_options
 
 if TYPE_CHECKING:
     from sightline.engine.client import Asking
 
-Group = argparse.ArgumentParser | argparse._ArgumentGroup
+FORMATS = ("table", "markdown", "csv", "json")
 
 
-def add_evaluation(parser: argparse.ArgumentParser) -> None:
-    """What both `run` and `score` take."""
-    parser.add_argument("task", help="BENCHMARK or BENCHMARK:SETTING, such as codis or iibench:cot")
-    _add_data(parser.add_argument_group("what is evaluated"))
-    _add_judging(parser.add_argument_group("judging"))
-    add_asking(parser.add_argument_group("asking"))
-    results = parser.add_argument_group("results")
-    _add(
-        results, "--out", "write metrics.json, answers.jsonl, verdicts.jsonl, report.md there", metavar="DIR"
+class Group(Protocol):
+    """A parser or a group of its options."""
+
+    def add_argument(self, *flags: str, **properties: Any) -> Any:
+        """Add one argument, as argparse does."""
+
+
+def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, Group]:
+    """Add what run, score and sweep take: the task, the declared options, and how results are printed.
+
+    Args:
+        parser: The parser of the command.
+        options: The TypedDict that declares the options of the command.
+
+    Returns:
+        The groups of options by title.
+    """
+    parser.add_argument(
+        "task", metavar="TASK", help="BENCHMARK or BENCHMARK:SETTING, as codis or iibench:cot"
     )
-    _add(results, "--quiet", "no progress on standard error", action="store_true")
-    add_table(parser, results)
+    declared = declared_options(options)
+    titles = [
+        title for title in get_args(OptionGroup) if any(one.argument.group == title for one in declared)
+    ]
+    groups: dict[str, Group] = {title: parser.add_argument_group(title) for title in titles}
+    for option in declared:
+        _add_declared(groups[option.argument.group], option)
+    groups["data"].add_argument(
+        "--unchanged",
+        action="append_const",
+        dest="set",
+        const="unchanged=on",
+        help="the same as --set unchanged=on: the unchanged input instead of its variants; with"
+        " --repeats 4, Sampling of MM-R3",
+    )
+    groups["results"].add_argument("--quiet", action="store_true", help="display no progress")
+    add_printing(groups["results"])
+    add_plugins(groups["results"])
+    return groups
 
 
-def add_table(parser: argparse.ArgumentParser, group: Group | None = None) -> None:
-    """How numbers are printed, where they are kept, what else is loaded."""
-    group = group or parser
-    forms = ("table", "markdown", "csv", "json")
-    _add(group, "--against", "published row to set beside the numbers, such as GPT-4V", metavar="ROW")
-    _add(group, "--by", "break the printed table down by this label", metavar="LABEL")
-    _add(group, "--format", "how the numbers are printed", choices=forms, default="table")
-    _add(group, "--json", "the same as --format json", action="store_const", dest="format", const="json")
-    condition = "exit with status 5 where this holds, as 'acc_p<30', or has no number; may repeat"
-    _add(group, "--fail-if", condition, action="append", default=[], metavar="CONDITION")
-    add_store(group)
+def _add_declared(group: Group, option: DeclaredOption, **changed: Any) -> None:
+    """Add one declared option; `changed` are properties of argparse that replace the declared ones."""
+    argument, default = option.argument, option.default
+    written = ", ".join(default) if isinstance(default, tuple) else default
+    shown = "" if written in (None, "", False) or isinstance(written, Mapping) else f" (default: {written})"
+    properties = {"help": argument.help + shown, "default": default, **_reading(option.type)}
+    if argument.metavar is not None:
+        properties["metavar"] = argument.metavar
+    if option.required:
+        properties["required"] = True
+    group.add_argument(option.flag, **{**properties, **changed})
+
+
+def _reading(written: Any) -> dict[str, Any]:
+    """The properties by which argparse reads a value of a declared type."""
+    members = get_args(written) if get_origin(written) in (Union, UnionType) else (written,)
+    first, *others = [member for member in members if member is not type(None)]
+    if first is bool:
+        return {"action": "store_true"}
+    if get_origin(first) is Mapping or Sequence[str] in others:
+        return {"action": "append", "default": []}
+    if get_origin(first) is Literal and not others:
+        return {"choices": get_args(first)}
+    return {"type": first} if first in (int, float) else {}
+
+
+def add_options(group: Group, names: Collection[str], **changed: Any) -> None:
+    """Add some of the declared options of `run` to another command.
+
+    Args:
+        group: The parser or group that receives them.
+        names: Their names, such as `store`.
+        **changed: Properties of argparse that replace the declared ones.
+    """
+    for option in declared_options(RunOptions):
+        if option.name in names:
+            _add_declared(group, option, **changed)
+
+
+def add_printing(group: Group, *, by: bool = True) -> None:
+    """Add --format and --json, and --by if the command can break its tables down.
+
+    Args:
+        group: The parser or group that receives them.
+        by: Whether there is --by.
+    """
+    if by:
+        group.add_argument("--by", metavar="LABEL", help="add a row for each value of this label")
+    group.add_argument(
+        "--format", choices=FORMATS, default="table", help="format of the output (default: table)"
+    )
+    group.add_argument(
+        "--json", action="store_const", dest="format", const="json", help="the same as --format json"
+    )
+
+
+def add_plugins(group: Group) -> None:
+    """Add --plugin; `main` loads the files before it executes the command.
+
+    Args:
+        group: The parser or group that receives it.
+    """
+    group.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file that adds benchmarks, models or perturbations; may repeat",
+    )
 
 
 def add_store(group: Group, *, plugins: bool = True) -> None:
-    """Where what was asked is kept; and what else is loaded, but where no model can be named."""
-    store = "the store: a file, or a database URL (default ./sightline.db)"
-    _add(group, "--store", store, default="sightline.db", metavar="URL")
+    """Add --store.
+
+    Args:
+        group: The parser or group that receives it.
+        plugins: Whether there is --plugin too.
+    """
+    add_options(group, ["store"])
     if plugins:
-        plugin = "Python file that adds benchmarks or models"
-        _add(group, "--plugin", plugin, action="append", default=[], metavar="FILE")
+        add_plugins(group)
 
 
-def _add_data(group: Group) -> None:
-    _add(group, "--data", "data folder in the released layout (else SIGHTLINE_DATA)", metavar="DIR")
-    _add(group, "--split", "split of the data", metavar="S")
-    _add(group, "--limit", "only N groups (samples): the first ones", type=int, metavar="N")
-    _add(group, "--shuffle", "with --limit: N groups drawn by --seed", action="store_true")
-    _add(group, "--seed", "seed of draws, shuffles and intervals", type=int, default=0, metavar="N")
-    _add(
-        group,
-        "--set",
-        "option of the benchmark (see `sightline list BENCHMARK`)",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-    )
-    unchanged = "the unchanged input in place of its variants: with --repeats 4, Sampling (MM-R3)"
-    _add(group, "--unchanged", unchanged, action="store_true")
+def add_model(group: Group, *, required: bool = True) -> None:
+    """Add the options of a model that a builder asks.
 
-
-def chosen(options: argparse.Namespace) -> dict[str, Any]:
-    """What `--set` and its short forms choose of the benchmark's options."""
-    return {**({"unchanged": True} if options.unchanged else {}), **pairs(options.set, "--set")}
-
-
-def _add_judging(group: Group) -> None:
-    judges = "rules (default), a model, or human:FILE; may repeat"
-    _add(group, "--judge", judges, action="append", metavar="SPEC")
-    whose = "whose verdict counts where several judge: the first who decides, or the majority"
-    _add(group, "--decide", whose, choices=("first", "majority"), default="first")
-    _add(
-        group,
-        "--judge-gen",
-        "sampling option for the judge",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-    )
-
-
-def add_model(group: Group, *, required: bool = True, presets: bool = False, several: bool = False) -> None:
-    """Who is asked, and with which sampling; `presets` says that the benchmark names some, `several` that
-    more than one model may be named."""
-    known = (
-        "openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., sglang/...,"
-        " inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance (docs/models.md)"
-    )
-    how: dict[str, Any] = {"action": "append"} if several else {}
-    _add(group, "--model", known + "; may repeat" * several, required=required, metavar="SPEC", **how)
-    gen = "sampling option (null leaves it out)" + (", or the name of a preset such as `released`" * presets)
-    _add(group, "--gen", gen, action="append", default=[], metavar="KEY=VALUE")
-    backend = "argument of the backend: timeout, max_side, dtype, device, flags, ... as docs/models.md says"
-    _add(group, "--model-arg", backend, action="append", default=[], metavar="KEY=VALUE")
-    _add(group, "--model-id", "whose answers these are, in place of address and model name", metavar="NAME")
-
-
-def add_augmenting(group: Group, *, several: bool = False) -> None:
-    """What is told of images in their place; `several` says that more than one way may be named."""
-    from sightline.models.augmented import HOW
-
-    told = "tell images in words, and send none: their text (ocr), with its layout, and a caption"
-    ways: dict[str, Any] = {"metavar": "HOW[,HOW...]"} if several else {"choices": HOW}
-    _add(group, "--augment", told + f" ({', '.join(HOW)})" * several, **ways)
-    _add(group, "--captioner", "for layout+caption: the model that is asked for captions", metavar="SPEC")
-    _add(group, "--captions", "for layout+caption: captions of `build caption`", metavar="FILE")
+    Args:
+        group: The parser or group that receives them.
+        required: Whether each call needs --model.
+    """
+    add_options(group, ["model"], required=required)
+    add_options(group, ["gen", "model_arg", "model_id"])
 
 
 def add_asking(group: Group) -> None:
-    """How fast and how much is asked, and what configures it."""
-    width = "calls in flight at one host, at most (default 64)"
-    cost = "spend at most X, by the prices in sightline.toml (exit status 4)"
-    _add(group, "--concurrency", width, type=int, default=64, metavar="N")
-    _add(group, "--max-requests", "ask at most N requests, then stop (exit status 4)", type=int, metavar="N")
-    _add(group, "--max-cost", cost, type=float, metavar="X")
-    _add(group, "--retry-errors", "ask again what failed for good", action="store_true")
-    _add(group, "--config", "configuration (default ./sightline.toml)", metavar="FILE")
+    """Add the options that limit and repeat requests.
+
+    Args:
+        group: The parser or group that receives them.
+    """
+    add_options(group, ["concurrency", "max_requests", "max_cost", "retry_errors", "config"])
 
 
-def _add(group: Group, name: str, words: str, **how: Any) -> None:
-    group.add_argument(name, help=words, **how)
+def options_of(namespace: argparse.Namespace, options: type, omitted: Collection[str] = ()) -> dict[str, Any]:
+    """Collect the declared options of a parsed command line.
+
+    Args:
+        namespace: The parsed command line.
+        options: The TypedDict that declares the options.
+        omitted: Names of options to leave out.
+
+    Returns:
+        Values by option name; options that the user did not write are absent or have their default.
+
+    Raises:
+        UserError: A KEY=VALUE option has no value, or two presets are named.
+    """
+    given = dict(vars(namespace))
+    if "gen" in given:
+        given["preset"], given["gen"] = preset_apart(namespace)
+    found = {}
+    for option in declared_options(options):
+        value = None if option.name in omitted else given[option.name]
+        if isinstance(option.default, Mapping) and value is not None:
+            value = pairs(value, option.flag)
+        if value not in (None, []):
+            found[option.name] = value
+    return found
 
 
-def spec_of(options: argparse.Namespace, **more: Any) -> Spec:
-    """The Spec that the words stand for."""
-    from sightline.registry import plug_in
+def preset_apart(namespace: argparse.Namespace) -> tuple[str | None, list[str]]:
+    """Separate the preset, by --preset NAME or --gen NAME, from the KEY=VALUE words of --gen.
 
-    for file in options.plugin:
-        plug_in(file)
-    return Spec(
-        task=options.task,
-        judges=tuple(options.judge or ("rules",)),
-        data=options.data,
-        split=options.split,
-        limit=options.limit,
-        shuffle=options.shuffle,
-        seed=options.seed,
-        concurrency=options.concurrency,
-        store=options.store,
-        out=options.out,
-        against=options.against,
-        judge_gen=pairs(options.judge_gen, "--judge-gen"),
-        decide=options.decide,
-        retry_errors=options.retry_errors,
-        max_requests=options.max_requests,
-        max_cost=options.max_cost,
-        config=options.config,
-        fail_if=tuple(options.fail_if),
-        **more,
-    )
+    Args:
+        namespace: The parsed command line.
+
+    Returns:
+        The name of the preset, None without one, and the other words of --gen.
+
+    Raises:
+        UserError: Two presets are named.
+    """
+    named = [word for word in [namespace.preset, *namespace.gen] if word and "=" not in word]
+    if len(named) > 1:
+        raise UserError(f"two presets are named: {', '.join(named)}", expected="one")
+    return (named[0] if named else None), [word for word in namespace.gen if "=" in word]
 
 
 def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
-    """Whom a builder asks, by what `add_asking` and `add_store` took."""
-    from sightline.engine.client import Asking
-    from sightline.registry import plug_in
+    """Convert the options of `add_asking` and `add_store` for the client of a builder.
 
-    for file in options.plugin:
-        plug_in(file)
+    Args:
+        options: The parsed command line.
+        model: The model to ask.
+        **more: Further fields of `Asking`.
+
+    Returns:
+        The model, its limits and its store.
+    """
+    from sightline.engine.client import Asking
+
     return Asking(
         model=model,
         store=options.store,
@@ -181,12 +232,20 @@ def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
 
 
 def asking_of_model(options: argparse.Namespace, fresh: str) -> Asking:
-    """Whom a builder asks by --model, by what `add_model` took too."""
+    """Convert the options of `add_model` too.
+
+    Args:
+        options: The parsed command line.
+        fresh: The tag that separates these requests from cached ones.
+
+    Returns:
+        The model, its arguments, its limits and its store.
+    """
     return asking_of(
         options,
         options.model,
         gen=pairs(options.gen, "--gen"),
-        model_args=pairs(options.model_arg, "--model-arg"),
+        model_arg=pairs(options.model_arg, "--model-arg"),
         model_id=options.model_id,
         fresh=fresh,
         keyless=options.dry_run,
@@ -194,16 +253,26 @@ def asking_of_model(options: argparse.Namespace, fresh: str) -> Asking:
 
 
 def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
-    """KEY=VALUE words as a mapping; a value is read as JSON where it is JSON, on/off as a switch, else text.
+    """Read KEY=VALUE words; a value is JSON, `on` or `off`, otherwise text.
 
     >>> pairs(["temperature=0", "stop=null", "cot=off", "name=a b"], "--gen")
     {'temperature': 0, 'stop': None, 'cot': False, 'name': 'a b'}
+
+    Args:
+        words: The words.
+        option: The option that they belong to, for error messages.
+
+    Returns:
+        The values by key.
+
+    Raises:
+        UserError: A word has no key or no `=`.
     """
     found: dict[str, Any] = {}
     for word in words:
         key, sign, value = word.partition("=")
         if not sign or not key:
-            raise UserError(f"{option} {word} is no pair", expected=f"{option} KEY=VALUE")
+            raise UserError(f"{option} {word}: '=' or the key is missing", expected=f"{option} KEY=VALUE")
         found[key] = _value(value)
     return found
 

@@ -1,4 +1,4 @@
-"""What happens where whoever reads standard output has seen enough, as `head` has."""
+"""Standard output that is closed early, as by `head`, or cannot be written."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from sightline.errors import EnvironmentFailedError
 
 
 @contextmanager
-def until_the_reader_leaves() -> Iterator[None]:
-    """Print inside the block; where nobody reads on, the rest of the block is left out.
+def output_errors() -> Iterator[None]:
+    """Handle errors of standard output inside the block: a closed pipe ends the block without an error.
 
-    EnvironmentFailedError where what is printed cannot be written, as to a full disk.
+    Raises:
+        EnvironmentFailedError: Standard output cannot be written, as on a full disk.
     """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        stop_writing()
+        discard_output()
     except OSError as error:
         if error.filename is not None:
             raise
-        stop_writing()
+        discard_output()
         raise EnvironmentFailedError(f"standard output: cannot be written: {error.strerror}") from None
 
 
-def stop_writing() -> None:
-    """What is written to standard output from now on goes nowhere, also what Python writes at exit."""
+def discard_output() -> None:
+    """Discard everything that is written to standard output from now on, also by Python at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

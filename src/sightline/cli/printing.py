@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sightline.cli.pipe import until_the_reader_leaves
+from sightline.cli.pipe import output_errors
 from sightline.types import Result
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def print_json(body: object) -> None:
     """Print plain data or structs as JSON."""
-    with until_the_reader_leaves():
+    with output_errors():
         print(msgspec.json.format(msgspec.json.encode(body), indent=1).decode())
 
 
@@ -51,7 +51,7 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 
 def print_tables(tables: Sequence[Table], form: str) -> None:
     """Print tables for a terminal, or as Markdown, CSV or JSON."""
-    with until_the_reader_leaves():
+    with output_errors():
         if form == "json":
             from sightline.report.plain import json_text
 

@@ -56,7 +56,7 @@ def execute(options: argparse.Namespace) -> int:
 
     from msgspec.structs import replace
 
-    from sightline.cli.pipe import until_the_reader_leaves
+    from sightline.cli.pipe import output_errors
     from sightline.cli.printing import print_course
     from sightline.evaluation.run import arun
     from sightline.report.overview import overview
@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
             status = max(status, evaluation.exit_status)
             results.append(_shown(evaluation.result, task))
     _tell("")
-    with until_the_reader_leaves():
+    with output_errors():
         show([overview("drawn scenes", results)])
     _tell(f"all numbers: {folder / 'results'}, a folder a run, its report.md first")
     _tell(f"next, a model of yours:\n$ {_command(_next(folder))}")

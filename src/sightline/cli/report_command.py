@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sightline.cli.options import add_table
+from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
@@ -47,7 +47,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"
     )
-    add_table(parser)
+    add_options(parser, ["against", "fail_if"])
+    add_printing(parser)
+    add_store(parser)
     parser.set_defaults(execute=execute)
 
 
@@ -56,12 +58,9 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import rebuild
-    from sightline.registry import plug_in
     from sightline.report.varied import measured
     from sightline.results.fail_if_value import check_metrics, conditions
 
-    for file in options.plugin:
-        plug_in(file)
     wanted = conditions(options.fail_if)
     if options.list and wanted:
         raise UserError("--list shows no numbers for --fail-if to look at", expected="one of the two")

@@ -1,10 +1,12 @@
-"""`sightline score`: judge and report answers that were collected before, by any tool."""
+"""`sightline score`: judge answers that any tool collected, and compute the metrics."""
 
 from __future__ import annotations
 
 import argparse
+import json
 
-from sightline.cli.options import add_evaluation, chosen, pairs, spec_of
+from sightline.cli.options import add_evaluation, options_of, pairs
+from sightline.plan.spec import ScoreOptions, spec_of
 
 EXAMPLE = """examples:
   sightline score codis outputs.json --data data/codis --against GPT-4V
@@ -23,46 +25,37 @@ folder.
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `score`."""
     parser.epilog = EXAMPLE
-    add_evaluation(parser)
+    groups = add_evaluation(parser, ScoreOptions)
     parser.add_argument("file", metavar="FILE", help="the answers")
-    parser.add_argument(
+    add = groups["data"].add_argument
+    add(
         "--answers",
+        action="append",
+        dest="set",
+        type=lambda file: f"answers={json.dumps(file)}",
         metavar="FILE",
-        help="answer key or references, for a split released without (test of II-Bench and ConTextual)",
+        help="answer key or references, for a split that is released without (test of II-Bench and"
+        " ConTextual); the same as --set answers=FILE",
     )
-    parser.add_argument(
-        "--allow-missing",
-        action="store_true",
-        help="count missing answers as wrong instead of refusing the file",
-    )
-    parser.add_argument(
+    add(
         "--with",
         action="append",
         default=[],
         dest="partners",
         metavar="SETTING=FILE",
-        help="answers under another setting, for metrics that need them (no-context=FILE)",
-    )
-    parser.add_argument(
-        "--model",
-        default="",
-        metavar="NAME",
-        help="the model's name in results (default: the file's); of a file of several models, the one scored",
+        help="answers under another setting, for metrics that need them, as no-context=FILE; may repeat",
     )
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Score the file; the exit status is that of the evaluation."""
+    """Score the file; returns the exit status of the evaluation."""
     import asyncio
 
     from sightline.cli.printing import print_evaluation
     from sightline.evaluation.score import ascore
 
-    choice = chosen(options)
-    if options.answers:
-        choice["answers"] = options.answers
-    spec = spec_of(options, model=options.model, set=choice, allow_missing=options.allow_missing)
+    spec = spec_of(options.task, options_of(options, ScoreOptions), ScoreOptions)
     partners = {name: str(file) for name, file in pairs(options.partners, "--with").items()}
     evaluation = asyncio.run(ascore(spec, options.file, partners, show_progress=not options.quiet))
     return print_evaluation(evaluation, options.format, options.by)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_augmenting, add_evaluation, add_model, pairs, spec_of
-from sightline.cli.run_command import add_running, preset
+from sightline.cli.options import add_evaluation, options_of, pairs, preset_apart
 from sightline.errors import UserError
+from sightline.plan.spec import RequestOptions, SweepOptions, spec_of
 
 if TYPE_CHECKING:
     from sightline.evaluation.sweep import Point, Reached
@@ -33,28 +33,32 @@ Commas separate values, but not inside JSON: --gen 'stop=["a","b"],null' has two
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sweep`."""
     parser.epilog = EXAMPLE
-    add_evaluation(parser)
-    add_model(parser, presets=True, several=True)
-    parser.add_argument(
-        "--temperature", metavar="T[,T...]", help="the same as --gen temperature=T[,T...]", default=None
+    groups = add_evaluation(parser, SweepOptions)
+    groups["model"].add_argument(
+        "--temperature",
+        action="append",
+        dest="gen",
+        type=lambda values: f"temperature={values}",
+        metavar="T[,T...]",
+        help="the same as --gen temperature=T[,T...]",
     )
-    add_augmenting(parser.add_argument_group("images in words"), several=True)
-    add_running(parser)
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"
+    groups["requests"].add_argument(
+        "--dry-run", action="store_true", help="estimate the number of requests, and send none"
+    )
+    groups["results"].add_argument(
+        "--plot", metavar="FILE", help="plot metrics against the varied number: FILE.png or FILE.svg"
     )
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run it; the exit status is the worst of the points."""
+    """Run the sweep; returns the worst exit status of its points."""
     import asyncio
 
     from sightline.cli.printing import print_json, print_pivot
-    from sightline.evaluation.sweep import asweep, kept, plan_sweep
+    from sightline.evaluation.sweep import asweep, kept
 
-    augments = options.augment.split(",") if options.augment else ()
-    points = plan_sweep(_base(options), options.model, _chosen(options), _sampling(options), augments)
+    points = _points(options)
     plot = Path(options.plot) if options.plot else None
     if plot is not None:
         from sightline.report.curves import check_plot
@@ -62,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
         check_plot(plot, [point.at for point in points])
     if options.dry_run:
         return _print_estimates(points, options.format)
-    sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_tell))
+    sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_print_point))
     if options.format == "json":
         print_json(kept(sweep))
     elif sweep.results:
@@ -78,6 +82,20 @@ def execute(options: argparse.Namespace) -> int:
     if options.out:
         print(f"results: {options.out}", file=sys.stderr)
     return sweep.exit_status
+
+
+def _points(options: argparse.Namespace) -> list[Point]:
+    """Every combination of the values of --model, --set, --gen and --augment."""
+    from sightline.evaluation.sweep import plan_sweep
+
+    shared = options_of(options, RequestOptions, omitted=("set", "gen"))
+    return plan_sweep(
+        spec_of(options.task, shared, RequestOptions),
+        options.model,
+        lists(options.set, "--set"),
+        lists(preset_apart(options)[1], "--gen"),
+        options.augment.split(",") if options.augment else (),
+    )
 
 
 def lists(words: Iterable[str], option: str) -> dict[str, tuple[Any, ...]]:
@@ -129,32 +147,7 @@ def _end_of_json(text: str, option: str) -> int:
     return len(text) - len(rest) if rest else -1
 
 
-def _base(options: argparse.Namespace) -> Any:
-    return spec_of(
-        options,
-        preset=preset(options.gen),
-        model_args=pairs(options.model_arg, "--model-arg"),
-        model_id=options.model_id,
-        repeats=options.repeats,
-        fresh=options.fresh,
-        captioner=options.captioner,
-        captions=options.captions,
-    )
-
-
-def _chosen(options: argparse.Namespace) -> dict[str, tuple[Any, ...]]:
-    """The values of the benchmark's options."""
-    return {**({"unchanged": (True,)} if options.unchanged else {}), **lists(options.set, "--set")}
-
-
-def _sampling(options: argparse.Namespace) -> dict[str, tuple[Any, ...]]:
-    """The values of the sampling options."""
-    words = [word for word in options.gen if "=" in word]
-    named = [] if options.temperature is None else [f"temperature={options.temperature}"]
-    return lists([*named, *words], "--gen")
-
-
-def _tell(reached: Reached) -> None:
+def _print_point(reached: Reached) -> None:
     if reached.evaluation is not None:
         from sightline.cli.printing import print_course
 

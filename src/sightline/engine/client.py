@@ -31,7 +31,7 @@ class Asking(Struct, frozen=True, kw_only=True):
 
     model: str
     gen: Mapping[str, Any] = field(default_factory=dict)
-    model_args: Mapping[str, Any] = field(default_factory=dict)
+    model_arg: Mapping[str, Any] = field(default_factory=dict)
     model_id: str | None = None
     store: str = "sightline.db"
     concurrency: int = 64
@@ -54,7 +54,7 @@ class Asker:
         """
         _check(asking)
         config = load_config(asking.config)
-        options = ModelOptions(config, asking.model_args, asking.model_id, keyless=asking.keyless)
+        options = ModelOptions(config, asking.model_arg, asking.model_id, keyless=asking.keyless)
         self._models: Sequence[Model] = resolve(asking.model, options)
         self._asking = asking
         price = config.price(asking.model)

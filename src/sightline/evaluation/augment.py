@@ -22,13 +22,13 @@ from sightline.engine.runner import Counts
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
-from sightline.models.augmented import CAPTIONED, Augmented, How, InWords, text_of
+from sightline.models.augmented import CAPTIONED, Augmented, InWords, text_of
 from sightline.models.base import Model
 from sightline.models.ocr import Reader
 from sightline.models.replay import Replay
 from sightline.plan.spec import Spec
 from sightline.progress import progress
-from sightline.types import ImageFile, ImageRef, Sample
+from sightline.types import Augmentation, ImageFile, ImageRef, Sample
 
 CAPTIONS = f"--augment {CAPTIONED}"
 
@@ -59,7 +59,7 @@ class Captioning(NamedTuple):
 class Augment(NamedTuple):
     """How images are told: in which manner, read by whom, captioned by whom (where captions are told)."""
 
-    how: How
+    how: Augmentation
     reader: Reader
     captions: CaptionFile | Captioning | None = None
 

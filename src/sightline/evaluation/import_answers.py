@@ -13,7 +13,8 @@ from sightline.evaluation.prepare import data_of
 from sightline.evaluation.score import key_of_prediction
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
-from sightline.plan.spec import Spec, effective, setting_of, split_of
+from sightline.plan.effective import effective, setting_of, split_of
+from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
 from sightline.scoring.options import carry_letter
 from sightline.types import Outcome, Probe, Usage, Verdict

@@ -34,8 +34,9 @@ from sightline.models.base import Cautious, Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.models.text_metrics import TextMetric
+from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of
 from sightline.plan.plan import choose, digest_of
-from sightline.plan.spec import Options, Spec, effective, setting_of, split_of
+from sightline.plan.spec import Spec
 from sightline.published import published
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import EvaluationDescription
@@ -51,7 +52,7 @@ class Prepared(NamedTuple):
     spec: Spec
     benchmark: Benchmark
     setting: str
-    options: Options
+    options: EffectiveOptions
     samples: list[Sample]
     split: str
     models: list[Model]
@@ -76,22 +77,22 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     options = effective(benchmark, setting, spec)
     check_metrics(wanted, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS])
     split = split_of(benchmark, spec)
-    check_judge_kinds(benchmark, spec.judges)
-    spec = replace(spec, judges=with_deciding_rules(benchmark, spec.judges, options.benchmark))
+    check_judge_kinds(benchmark, spec.judge)
+    spec = replace(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
     embedder = _embedder(benchmark, options.benchmark)
     texts = metrics_of(options.benchmark)
     config = load_config(spec.config)
-    model_options = ModelOptions(config, spec.model_args, spec.model_id, spec.seed, keyless)
+    model_options = ModelOptions(config, spec.model_arg, spec.model_id, spec.seed, keyless)
     models = resolve(spec.model, model_options) if asks else []
     augment = augment_of(spec, keyless=keyless) if asks else None
     judge_models = {
         judge: resolve(judge, ModelOptions(config, seed=spec.seed, keyless=keyless))
-        for judge in spec.judges
+        for judge in spec.judge
         if judge_kind(judge) == "model"
     }
     humans = {
         judge: HumanJudge.from_file(judge.removeprefix("human:"))
-        for judge in spec.judges
+        for judge in spec.judge
         if judge_kind(judge) == "human"
     }
     samples = benchmark.samples(data_of(spec), split, options.benchmark)
@@ -128,7 +129,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     )
 
 
-def _refuse_drawn_likelihood(options: Options, spec: Spec) -> None:
+def _refuse_drawn_likelihood(options: EffectiveOptions, spec: Spec) -> None:
     """Raise UserError where answers that are weighed, not said, are to be drawn in some way."""
     wanted = "--gen" if spec.gen or spec.preset else "--repeats" if spec.repeats > 1 else None
     if wanted and options.benchmark.get("answer_by") == "likelihood":
@@ -172,7 +173,7 @@ def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
 def make_judges(ready: Prepared) -> list[Judge]:
     """The judges in the order in which they were named."""
     made: list[Judge] = []
-    for name in ready.spec.judges:
+    for name in ready.spec.judge:
         if name in ready.judge_models:
             model = ready.judge_models[name][0]
             made.append(
@@ -207,7 +208,7 @@ def describe(ready: Prepared) -> EvaluationDescription:
         setting=ready.setting,
         model=spec.model,
         identity=_identity(ready),
-        judges=spec.judges,
+        judges=spec.judge,
         decide=spec.decide,
         benchmark_options=ready.options.benchmark,
         options={
@@ -282,7 +283,9 @@ def _check_prices(config: Config, models: Sequence[str]) -> None:
             )
 
 
-def _check_sight(benchmark: Benchmark, options: Options, judges: Mapping[str, Sequence[Model]]) -> None:
+def _check_sight(
+    benchmark: Benchmark, options: EffectiveOptions, judges: Mapping[str, Sequence[Model]]
+) -> None:
     """Raise UserError where a judge is to be shown images and takes none."""
     scorer = benchmark.scorer("correct", "model", options.benchmark)
     for name, models in judges.items():
@@ -292,7 +295,9 @@ def _check_sight(benchmark: Benchmark, options: Options, judges: Mapping[str, Se
             )
 
 
-def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], options: Options) -> None:
+def _refuse_nothing_to_ask(
+    benchmark: Benchmark, samples: Sequence[Sample], options: EffectiveOptions
+) -> None:
     """Raise UserError where samples that come from answers alone are to be asked about."""
     probe = next(iter(benchmark.probes(samples[0], options.benchmark)))
     if not any(message.parts for message in probe.messages):
@@ -304,7 +309,7 @@ def _refuse_nothing_to_ask(benchmark: Benchmark, samples: Sequence[Sample], opti
 
 
 def _check_capabilities(
-    benchmark: Benchmark, samples: Sequence[Sample], options: Options, model: Model, *, sees: bool
+    benchmark: Benchmark, samples: Sequence[Sample], options: EffectiveOptions, model: Model, *, sees: bool
 ) -> None:
     """Raise UserError where the model cannot take what is asked; `sees` is whether it is shown images."""
     probe = next(iter(benchmark.probes(samples[0], options.benchmark)))

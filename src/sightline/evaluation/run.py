@@ -31,8 +31,9 @@ from sightline.judging.judges import Judge
 from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
+from sightline.plan.effective import effective
 from sightline.plan.plan import Part, Plan
-from sightline.plan.spec import Spec, effective
+from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import probe_position, read_stored_probes
 from sightline.progress import request_progress
 from sightline.published import attach

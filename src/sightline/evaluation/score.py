@@ -32,8 +32,9 @@ from sightline.formats.read import of_model, read_predictions
 from sightline.images import BadImage
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.measures import NO_MEASURES
+from sightline.plan.effective import setting_of
 from sightline.plan.plan import grouped, partner_draws
-from sightline.plan.spec import Spec, setting_of
+from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_probe
 from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark

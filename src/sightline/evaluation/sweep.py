@@ -20,7 +20,7 @@ from sightline.evaluation.estimate import Estimate, estimate
 from sightline.evaluation.prepare import prepare
 from sightline.evaluation.run import Evaluation, arun
 from sightline.formats.files import write_atomically
-from sightline.models.augmented import CAPTIONED, HOW
+from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
 from sightline.plan.spec import Spec
 from sightline.report.grid import Column, Table
 from sightline.report.markdown import markdown
@@ -279,8 +279,8 @@ def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) 
     """The spec with one of the ways to tell images in words, if there are any."""
     if augment is None:
         return spec
-    if augment not in HOW:
-        raise unknown_name("--augment", augment, HOW)
+    if augment not in AUGMENTATIONS:
+        raise unknown_name("--augment", augment, AUGMENTATIONS)
     if augment != CAPTIONED and CAPTIONED in augments:
         spec = replace(spec, captioner=None, captions=None)
     return replace(spec, augment=augment)

@@ -27,13 +27,14 @@ from sightline.interop.inspect_scores import Member, over_groups, verdict
 from sightline.judging.judges import check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
 from sightline.plan.plan import digest_of
-from sightline.plan.spec import Spec
+from sightline.plan.spec import Spec, TaskOptions, declared_options, spec_of
 from sightline.plan.stored_probe import judge_images, probe_position
 from sightline.results.aggregate import EvaluationDescription
 from sightline.types import ImageFile, ImageRef, Probe
 
 SET = "set_"
-WORDS = ("data", "split", "seed", "store")
+NAMES = tuple(option.name for option in declared_options(TaskOptions) if option.name != "set")
+"""Arguments of a task, besides the setting and the benchmark's options."""
 
 
 @task
@@ -118,18 +119,15 @@ def _made(benchmark: str, words: Mapping[str, Any]) -> Task:
 
 def _spec(benchmark: str, words: Mapping[str, Any]) -> Spec:
     """The words of the call as those of the command line."""
-    known = (*WORDS, "setting", "judge", f"{SET}NAME")
+    known = (*NAMES, "setting", f"{SET}NAME")
     for name in words:
         if name not in known and not name.startswith(SET):
             raise unknown_name("task argument", name, known)
     setting = words.get("setting")
-    told = {name: value for name, value in words.items() if name in WORDS and value is not None}
+    options = {name: value for name, value in words.items() if name in NAMES and value is not None}
     chosen = {name.removeprefix(SET): value for name, value in words.items() if name.startswith(SET)}
     task_name = benchmark if setting is None else f"{benchmark}:{setting}"
-    try:
-        return msgspec.convert({"task": task_name, "set": chosen, **told}, Spec)
-    except msgspec.ValidationError as error:
-        raise UserError(f"-T: {error}") from None
+    return spec_of(task_name, {**options, "set": chosen}, TaskOptions)
 
 
 def _check_judge_kinds_judge(ready: Prepared, judge: str) -> None:

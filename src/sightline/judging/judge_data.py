@@ -23,7 +23,8 @@ from sightline.formats.run_metadata import METRICS, Ran, ran_in
 from sightline.formats.verdicts import read_verdicts, verdict_line
 from sightline.judging.judges import RulesJudge
 from sightline.judging.text_metrics import TextMeasures
-from sightline.plan.spec import Spec, effective, setting_of, variant_of
+from sightline.plan.effective import effective, setting_of, variant_of
+from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Group, Labels, Outcome, Verdict
 

@@ -6,7 +6,7 @@ The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 from msgspec import Struct
 
@@ -14,12 +14,11 @@ from sightline.images import BadImage
 from sightline.models.layout import layout_text, plain_text
 from sightline.models.ocr import Word
 from sightline.prompts import fill, load
-from sightline.types import ImageRef, Message, Part, Text
+from sightline.types import Augmentation, ImageRef, Message, Part, Text
 
-How = Literal["ocr", "layout", "layout+caption"]
-HOW: tuple[How, ...] = get_args(How)
+AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
 
-CAPTIONED: How = "layout+caption"
+CAPTIONED: Augmentation = "layout+caption"
 """The one that says what images show, too."""
 
 
@@ -33,7 +32,7 @@ class InWords(Struct, frozen=True):
 class Augmented(Struct, frozen=True):
     """Images in words by their paths, or why one cannot be told, and the prompts in which they are told."""
 
-    how: How
+    how: Augmentation
     images: Mapping[str, InWords | BadImage]
 
     def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -70,7 +69,7 @@ class Augmented(Struct, frozen=True):
         return found
 
 
-def text_of(words: Iterable[Word], how: How) -> str:
+def text_of(words: Iterable[Word], how: Augmentation) -> str:
     """What was read in an image as it is told: in reading order, or with its layout."""
     return plain_text(words) if how == "ocr" else layout_text(words)
 

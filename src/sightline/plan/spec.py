@@ -1,149 +1,313 @@
-"""What the user wants evaluated, and the effective options that follow from it."""
+"""The options of run, score and sweep, each declared once.
+
+A field of a TypedDict below states what a user may write, and how the command line presents it; the field
+of `Spec` with the same name states the stored type and the default. The command line, the Python API's typed
+signatures and the arguments of inspect tasks derive from these two.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from typing import Any, Literal
+import os
+from collections.abc import Mapping, Sequence
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypedDict,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from sightline.benchmarks.base import FILE, Benchmark, Option, Setting, defaults
-from sightline.errors import UserError, did_you_mean, unknown_name
-from sightline.models.augmented import How
-from sightline.models.sampling import refuse_protocol
-
-_RANGES = {
-    "temperature": (0.0, sys.float_info.max),
-    "top_p": (0.0, 1.0),
-    "max_tokens": (1.0, sys.float_info.max),
-}
-"""Sampling options that every server knows, and the bounds of their values."""
+from sightline.errors import UserError, unknown_name
+from sightline.types import Augmentation
 
 Decide = Literal["first", "majority"]
+OptionGroup = Literal["model", "data", "judging", "requests", "images as text", "results"]
+StrPath = str | os.PathLike[str]
+Names = str | Sequence[str]
+Pairs = Mapping[str, Any]
+
+
+class Argument(Struct, frozen=True):
+    """How `--help` presents an option: its text, its group, and the placeholder of its value."""
+
+    help: str
+    group: OptionGroup
+    metavar: str | None = None
+
+
+class TaskOptions(TypedDict, total=False):
+    """Options of run, score, sweep and inspect tasks."""
+
+    data: Annotated[
+        StrPath | None,
+        Argument("data folder in the released layout (default: SIGHTLINE_DATA)", "data", "DIR"),
+    ]
+    split: Annotated[str | None, Argument("split of the data (default: the benchmark's first)", "data", "S")]
+    set: Annotated[
+        Pairs,
+        Argument("option of the benchmark, see `sightline list BENCHMARK`; may repeat", "data", "KEY=VALUE"),
+    ]
+    seed: Annotated[int, Argument("seed of samples, shuffles and confidence intervals", "data", "N")]
+    judge: Annotated[Names, Argument("rules, a model, or human:FILE; may repeat", "judging", "SPEC")]
+    store: Annotated[StrPath, Argument("the store: a file, or a database URL", "results", "URL")]
+
+
+class EvaluationOptions(TaskOptions, total=False):
+    """Options of run, score and sweep."""
+
+    limit: Annotated[int | None, Argument("use only the first N groups (samples)", "data", "N")]
+    shuffle: Annotated[bool, Argument("with --limit: use N random groups, chosen by --seed", "data")]
+    decide: Annotated[
+        Decide,
+        Argument(
+            "with several judges: the first that decides, or the majority, gives the verdict", "judging"
+        ),
+    ]
+    judge_gen: Annotated[Pairs, Argument("sampling option of the judge; may repeat", "judging", "KEY=VALUE")]
+    concurrency: Annotated[int, Argument("maximum number of requests in flight at one host", "requests", "N")]
+    max_requests: Annotated[int | None, Argument("stop after N requests (exit status 4)", "requests", "N")]
+    max_cost: Annotated[
+        float | None,
+        Argument("stop at cost X, by the prices in sightline.toml (exit status 4)", "requests", "X"),
+    ]
+    retry_errors: Annotated[bool, Argument("retry requests that failed permanently", "requests")]
+    config: Annotated[
+        StrPath | None, Argument("configuration file (default: ./sightline.toml)", "requests", "FILE")
+    ]
+    out: Annotated[
+        StrPath | None,
+        Argument("write metrics.json, answers.jsonl, verdicts.jsonl and report.md to DIR", "results", "DIR"),
+    ]
+    against: Annotated[
+        str | None, Argument("compare with this published row, such as GPT-4V", "results", "ROW")
+    ]
+    fail_if: Annotated[
+        Names,
+        Argument(
+            "exit with status 5 if this holds, as 'acc_p<30', or has no value; may repeat",
+            "results",
+            "CONDITION",
+        ),
+    ]
+
+
+class RequestOptions(EvaluationOptions, total=False):
+    """Options of run and sweep, which send requests to a model."""
+
+    gen: Annotated[
+        Pairs,
+        Argument("sampling option of the model (null: do not send it); may repeat", "model", "KEY=VALUE"),
+    ]
+    preset: Annotated[
+        str | None, Argument("sampling options that the benchmark names, as `released`", "model", "NAME")
+    ]
+    model_arg: Annotated[
+        Pairs,
+        Argument(
+            "argument of the model's back end: timeout, max_side, dtype, device, ... (docs/models.md);"
+            " may repeat",
+            "model",
+            "KEY=VALUE",
+        ),
+    ]
+    model_id: Annotated[
+        str | None,
+        Argument("identity of the model in the cache, instead of server and model name", "model", "NAME"),
+    ]
+    captioner: Annotated[
+        str | None,
+        Argument("with --augment layout+caption: the model that writes captions", "images as text", "SPEC"),
+    ]
+    captions: Annotated[
+        StrPath | None,
+        Argument(
+            "with --augment layout+caption: the captions of `sightline build caption`",
+            "images as text",
+            "FILE",
+        ),
+    ]
+    repeats: Annotated[int, Argument("send each request N times, as separate draws", "requests", "N")]
+    fresh: Annotated[
+        str, Argument("send all requests again under this tag; nothing is deleted", "requests", "TAG")
+    ]
+
+
+class RunOptions(RequestOptions, total=False):
+    """Options of run."""
+
+    model: Required[
+        Annotated[
+            str,
+            Argument(
+                "openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., sglang/..., "
+                "inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance (docs/models.md)",
+                "model",
+                "SPEC",
+            ),
+        ]
+    ]
+    augment: Annotated[
+        Augmentation | None,
+        Argument("replace images by their OCR text, its layout, or that and a caption", "images as text"),
+    ]
+
+
+class SweepOptions(RequestOptions, total=False):
+    """Options of sweep; a list under `set` or `gen` holds the values to vary."""
+
+    model: Required[
+        Annotated[Names, Argument("model, see `sightline run --help`; may repeat", "model", "SPEC")]
+    ]
+    augment: Annotated[
+        Augmentation | Sequence[Augmentation],
+        Argument(
+            "ways to replace images by text: ocr, layout, layout+caption", "images as text", "HOW[,HOW...]"
+        ),
+    ]
+
+
+class ScoreOptions(EvaluationOptions, total=False):
+    """Options of score."""
+
+    model: Annotated[
+        str,
+        Argument(
+            "name of the model in the results (default: the file's); selects one model of several in FILE",
+            "model",
+            "NAME",
+        ),
+    ]
+    allow_missing: Annotated[
+        bool, Argument("count missing answers as wrong instead of refusing the file", "data")
+    ]
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """One evaluation, in the words of the command line. `task` is `benchmark` or `benchmark:setting`."""
+    """One evaluation: the task, BENCHMARK or BENCHMARK:SETTING, and all its options with their defaults.
+
+    It has more than 15 fields because it is the declaration: one field for each option.
+    """
 
     task: str
-    model: str = ""
-    judges: tuple[str, ...] = ("rules",)
     data: str | None = None
     split: str | None = None
+    set: Pairs = field(default_factory=dict)
+    seed: int = 0
+    judge: tuple[str, ...] = ("rules",)
+    store: str = "sightline.db"
     limit: int | None = None
     shuffle: bool = False
-    repeats: int = 1
-    seed: int = 0
-    concurrency: int = 64
-    store: str = "sightline.db"
-    out: str | None = None
-    against: str | None = None
-    set: Mapping[str, Any] = field(default_factory=dict)
-    gen: Mapping[str, Any] = field(default_factory=dict)
-    preset: str | None = None
-    model_args: Mapping[str, Any] = field(default_factory=dict)
-    judge_gen: Mapping[str, Any] = field(default_factory=dict)
     decide: Decide = "first"
-    fresh: str = ""
-    augment: How | None = None
-    captioner: str | None = None
-    captions: str | None = None
-    model_id: str | None = None
-    retry_errors: bool = False
+    judge_gen: Pairs = field(default_factory=dict)
+    concurrency: int = 64
     max_requests: int | None = None
     max_cost: float | None = None
-    allow_missing: bool = False
-    fail_if: tuple[str, ...] = ()
+    retry_errors: bool = False
     config: str | None = None
+    out: str | None = None
+    against: str | None = None
+    fail_if: tuple[str, ...] = ()
+    gen: Pairs = field(default_factory=dict)
+    preset: str | None = None
+    model_arg: Pairs = field(default_factory=dict)
+    model_id: str | None = None
+    captioner: str | None = None
+    captions: str | None = None
+    repeats: int = 1
+    fresh: str = ""
+    model: str = ""
+    augment: Augmentation | None = None
+    allow_missing: bool = False
 
 
-class Options(Struct, frozen=True):
-    """The effective options of an evaluation: benchmark options, and the sampling that is sent."""
+class DeclaredOption(Struct, frozen=True):
+    """One option of a command: its name, the type that a user writes, its default and its presentation."""
 
-    benchmark: Mapping[str, Any]
-    sampling: Mapping[str, Any]
+    name: str
+    type: Any
+    default: Any
+    required: bool
+    argument: Argument
 
-
-def setting_of(benchmark: Benchmark, task: str) -> Setting:
-    """The setting that a task names after its colon (a file, where it takes any), else the first one."""
-    name = task.partition(":")[2] or next(iter(benchmark.settings))
-    setting = benchmark.settings.get(name)
-    if setting is None and FILE in benchmark.settings:
-        any_file = benchmark.settings[FILE]
-        return replace(any_file, name=name, options={**any_file.options, "file": name})
-    if setting is None:
-        raise unknown_name(f"setting of {benchmark.name}", name, benchmark.settings)
-    return setting
+    @property
+    def flag(self) -> str:
+        """The option on the command line, such as `--model-arg`."""
+        return f"--{self.name.replace('_', '-')}"
 
 
-def variant_of(benchmark: Benchmark, setting: Setting) -> str:
-    """The variant that an answer which names none is to: the one name of a setting's probes, where they have
-    one (the option `variant`), else the setting's."""
-    named = benchmark.options.get("variant")
-    return str(setting.options.get("variant", named.default if named else setting.name))
+def declared_options(options: type) -> list[DeclaredOption]:
+    """List the options of a command.
 
+    Args:
+        options: One of the TypedDicts above.
 
-def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> Options:
-    """Defaults, then the setting's, then the user's; None leaves a sampling option out of the call.
-
-    Raises UserError for an option or a value that does not exist, with the nearest name.
+    Returns:
+        The options, in the order of their declaration.
     """
-    _check_counts(spec)
-    options = defaults(benchmark, setting)
-    for name, value in spec.set.items():
-        check_option(benchmark.options, name, value, benchmark.name)
-        options[name] = value
-    options["seed"] = spec.seed
-    preset: Mapping[str, Any] = {}
-    if spec.preset is not None:
-        if spec.preset not in benchmark.presets:
-            raise unknown_name(f"--gen preset of {benchmark.name}", spec.preset, benchmark.presets)
-        preset = benchmark.presets[spec.preset]
-    wanted = {**setting.sampling, **preset, **spec.gen}
-    refuse_protocol((*spec.gen, *spec.judge_gen))
-    _check_sampling(wanted)
-    return Options(options, {name: value for name, value in wanted.items() if value is not None})
+    defaults = Spec(task="")
+    found = []
+    for name, hint in get_type_hints(options, include_extras=True).items():
+        required = get_origin(hint) is Required
+        annotated = get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint
+        written, argument = get_args(annotated)
+        found.append(DeclaredOption(name, written, getattr(defaults, name), required, argument))
+    return found
 
 
-def check_option(options: Mapping[str, Option], name: str, value: Any, whose: str) -> None:
-    """Raise UserError for a `--set` key that does not exist, or a value that its option does not allow."""
-    if name not in options:
-        raise unknown_name(f"option of {whose}", name, options)
-    option = options[name]
-    if not option.allows(value):
-        texts = [choice for choice in option.choices or () if isinstance(choice, str)]
-        near = did_you_mean(str(value), texts)
-        raise UserError(f"--set {name}={value} is not allowed{near}", expected=option.allowed)
+def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
+    """Convert options, as a user writes them, to a Spec.
+
+    Args:
+        task: BENCHMARK or BENCHMARK:SETTING.
+        options: Values by option name; paths may be `Path`, and a single name may replace a list of names.
+        allowed: The TypedDict that declares which options may be there.
+
+    Returns:
+        The Spec, with defaults for absent options.
+
+    Raises:
+        UserError: An option does not exist, is missing, or has a value of a wrong type.
+    """
+    check_options(options, allowed)
+    defaults = Spec(task=task)
+    plain = {name: _plain(value, getattr(defaults, name)) for name, value in options.items()}
+    try:
+        return msgspec.convert({"task": task, **plain}, Spec)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$.")
+        expected = what.removeprefix("Expected ").replace(" | null", "").replace("`", "")
+        raise UserError(f"option {path.rstrip('`') or 'task'}: wrong type", expected=expected) from None
 
 
-def _check_sampling(wanted: Mapping[str, Any]) -> None:
-    """Raise UserError for a value that no server can take; names that are not known here pass."""
-    for name, (least, most) in _RANGES.items():
-        value = wanted.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and least <= value <= most):
-            expected = f"a number from {least:g}" + (f" to {most:g}" if most <= 1 else "")
-            raise UserError(f"--gen {name}={value} is no {name}", expected=expected)
+def check_options(options: Mapping[str, Any], allowed: type) -> None:
+    """Check the names of options.
+
+    Args:
+        options: Values by option name.
+        allowed: The TypedDict that declares the options.
+
+    Raises:
+        UserError: An option does not exist, or a required one is missing.
+    """
+    declared = declared_options(allowed)
+    names = [option.name for option in declared]
+    for name in options:
+        if name not in names:
+            raise unknown_name("option", name, names)
+    for option in declared:
+        if option.required and not options.get(option.name):
+            raise UserError(f"the option {option.name} is missing", expected=option.argument.help)
 
 
-def _check_counts(spec: Spec) -> None:
-    counts = {"--repeats": spec.repeats, "--concurrency": spec.concurrency, "--limit": spec.limit}
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise UserError(f"{name} {value} is no count", expected="at least 1")
-    least = {"--seed": spec.seed, "--max-requests": spec.max_requests, "--max-cost": spec.max_cost}
-    for name, number in least.items():
-        if number is not None and number < 0:
-            raise UserError(f"{name} {number} is negative", expected="0 or more")
-    if spec.shuffle and spec.limit is None:
-        raise UserError("--shuffle draws the groups that --limit takes", expected="--limit N beside it")
-
-
-def split_of(benchmark: Benchmark, spec: Spec) -> str:
-    """The split that is evaluated: the user's, else the benchmark's first."""
-    split = spec.split or benchmark.splits[0]
-    if split not in benchmark.splits:
-        raise unknown_name(f"split of {benchmark.name}", split, benchmark.splits)
-    return split
+def _plain(value: Any, default: Any) -> Any:
+    """A path as text, and one name as a list of one if the option takes several."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return [value] if isinstance(value, str) and isinstance(default, tuple) else value

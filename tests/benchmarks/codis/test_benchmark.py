@@ -15,7 +15,8 @@ from sightline.benchmarks.codis.benchmark import Codis
 from sightline.errors import UserError
 from sightline.evaluation.run import Evaluation
 from sightline.evaluation.score import ascore
-from sightline.plan.spec import Spec, effective
+from sightline.plan.effective import effective
+from sightline.plan.spec import Spec
 from sightline.prompts import load
 from sightline.types import ImageRef, Probe, Sample, Text
 
@@ -173,7 +174,7 @@ def test_humans_overrule_the_rules_where_they_are_named_first(data: Path, tmp_pa
     ]
     (tmp_path / "ann.jsonl").write_text("\n".join(map(json.dumps, verdicts)))
     judges = (f"human:{tmp_path / 'ann.jsonl'}", "rules")
-    result = score(data, data / "output_example.json", judges=judges).result
+    result = score(data, data / "output_example.json", judge=judges).result
     assert result.metrics[0].value == pytest.approx(100 * 351 / 353)
 
 
@@ -243,7 +244,7 @@ def test_several_judges_are_set_against_each_other(data: Path, tmp_path: Path) -
     judges = ("rules", f"human:{tmp_path / 'human.jsonl'}")
     found = {
         (metric.metric, metric.subset): metric
-        for metric in score(data, data / "output_example.json", judges=judges).result.metrics
+        for metric in score(data, data / "output_example.json", judge=judges).result.metrics
     }
     both = found["agreement", "judges=rules and ann"]
     assert (both.value, both.n) == (95.0, 100)

@@ -19,7 +19,8 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.run import Evaluation
 from sightline.evaluation.score import ascore
-from sightline.plan.spec import Spec, effective
+from sightline.plan.effective import effective
+from sightline.plan.spec import Spec
 from sightline.types import ImageRef, MetricValue, Sample, Text
 
 HEADER = "image_url,instruction,response,category\n"
@@ -321,7 +322,7 @@ def test_the_released_judgements_count_as_the_released_script_counts_them(
     assert "(13 verdicts)" in capsys.readouterr().err
     assert len(out.read_text().splitlines()) == 48
     run = score(
-        data, data / "master.json", model="gemini-pro-vision", allow_missing=True, judges=(f"human:{said}",)
+        data, data / "master.json", model="gemini-pro-vision", allow_missing=True, judge=(f"human:{said}",)
     )
     verdicts = [json.loads(line)["verdict"] for line in said.read_text().splitlines()]
     assert Counter(verdicts) == {"right": 5, "wrong": 8}

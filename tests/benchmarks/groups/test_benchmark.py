@@ -12,7 +12,8 @@ from sightline.benchmarks.groups.benchmark import groups
 from sightline.benchmarks.mmr3.benchmark import mmr3
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
-from sightline.plan.spec import Spec, effective, setting_of
+from sightline.plan.effective import effective, setting_of
+from sightline.plan.spec import Spec
 from sightline.types import Case, ImageRef
 
 

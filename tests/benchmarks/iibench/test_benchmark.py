@@ -17,7 +17,8 @@ from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.errors import UserError
 from sightline.evaluation.run import Evaluation
 from sightline.evaluation.score import ascore
-from sightline.plan.spec import Spec, effective
+from sightline.plan.effective import effective
+from sightline.plan.spec import Spec
 from sightline.types import ImageRef, Probe, Sample, Text
 
 TEXT_SETTINGS = ("none", "cot", "domain", "emotion", "rhetoric")

@@ -1,0 +1,69 @@
+"""`sightline completion`: print the completion script of a shell, and answer the shell that runs it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import argcomplete
+from argcomplete.completers import BaseCompleter, FilesCompleter
+from argcomplete.shell_integration import shellcode
+
+from sightline.errors import UserError
+
+SHELLS = ("bash", "zsh", "fish")
+
+EXAMPLE = """examples:
+  eval "$(sightline completion bash)"                                      in ~/.bashrc
+  eval "$(sightline completion zsh)"                                       in ~/.zshrc, after compinit
+  sightline completion fish > ~/.config/fish/completions/sightline.fish    once
+
+Then the Tab key completes commands, options, their choices, files, benchmarks and settings.
+"""
+
+
+class Values(BaseCompleter):
+    """The values of an argument without choices: benchmarks and settings of TASK, otherwise files."""
+
+    def __call__(self, *, prefix: str, action: argparse.Action, **context: Any) -> Iterable[str]:
+        """List the values that begin with a prefix, and possibly others."""
+        if action.dest not in ("task", "benchmark"):
+            files: Iterable[str] = FilesCompleter()(prefix, action=action, **context)
+            return files
+        from sightline.registry import benchmark, benchmark_names
+
+        name, colon, _ = prefix.partition(":")
+        if colon and action.dest == "task" and name in benchmark_names():
+            return [f"{name}:{setting}" for setting in benchmark(name).settings]
+        return benchmark_names()
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the argument of `completion`."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("shell", choices=SHELLS, help="the shell: bash, zsh or fish")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the script."""
+    from sightline.cli.pipe import output_errors
+
+    with output_errors():
+        print(shellcode(["sightline"], shell=options.shell))
+    return 0
+
+
+def complete() -> None:
+    """Write the completions of the command line in COMP_LINE for the script of `execute`, and exit."""
+    from sightline.cli.main import build_parser
+
+    words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split()[1:]
+    try:
+        parser, _ = build_parser(words)
+    except UserError:
+        # The second word is a part of a subcommand.
+        parser, _ = build_parser(words[:1])
+    argcomplete.autocomplete(parser, always_complete_options="long", default_completer=Values())
