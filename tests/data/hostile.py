@@ -16,25 +16,25 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.data.collect import Collection, collect
-from sightline.data.fetch import Limits
-from sightline.data.host_throttle import Manners
+from sightline.data.host_throttle import HostLimits
+from sightline.data.image_download import ImageDownload, download_images
+from sightline.data.image_fetcher import FetchLimits
 
 Page = bytes | Callable[[socket.socket], None]
 """What is sent, or what sends it."""
 
 
-LIMITS = Limits(bytes=300_000, redirects=4, attempts=2, manners=Manners(rest=0.01))
+LIMITS = FetchLimits(bytes=300_000, redirects=4, attempts=2, host=HostLimits(pause=0.01))
 
 
-def settle(wanted: Mapping[str, str], folder: Path, **limits: Any) -> Collection:
-    """Fetch images from this machine too, with little patience."""
-    return collect(wanted, folder, private=True, limits=replace(LIMITS, **limits))
+def settle(wanted: Mapping[str, str], folder: Path, **limits: Any) -> ImageDownload:
+    """Fetch images from this machine too, with little max_failures."""
+    return download_images(wanted, folder, allow_private=True, limits=replace(LIMITS, **limits))
 
 
-def counts(found: Collection) -> tuple[int, int, int]:
+def counts(found: ImageDownload) -> tuple[int, int, int]:
     """How many images were there, were fetched, are missing."""
-    return found.there, found.fetched, len(found.missing)
+    return found.present, found.downloaded, len(found.missing)
 
 
 def files(folder: Path) -> list[str]:

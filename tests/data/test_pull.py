@@ -67,7 +67,7 @@ def test_another_folder_in_the_way_is_left_as_it_is(
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "other records": ({"data/data.json": b"[]"}, "data/data.json has the SHA-256 4f53cda18c2b"),
     "no records": ({"data/data.json": None}, "data/data.json is not in it"),
-    "no image": ({"data/images/b.jpg": None}, "1 of 2 images are missing or broken, first images/b.jpg"),
+    "not an image": ({"data/images/b.jpg": None}, "1 of 2 images are missing or broken, first images/b.jpg"),
     "no image but text": ({"data/images/b.jpg": b"hello"}, "first images/b.jpg: not an image"),
     "a way out": ({"data/images/../../../b.jpg": b"x"}, "leads out of the data folder"),
     "an absolute way": ({"/data/images/b.jpg": b"x"}, "leads out of the data folder"),

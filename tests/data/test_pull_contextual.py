@@ -132,7 +132,7 @@ def test_missing_images_are_a_table_by_reason_and_exit_status_1(
     told = json.loads(capsys.readouterr().out)
     assert (told["repository"], told["fetched"]) == ("rohan598/ConTextual", False)
     found = told["images"]
-    assert (found["wanted"], found["there"], found["fetched"]) == (3, 1, 0)
+    assert (found["requested"], found["present"], found["downloaded"]) == (3, 1, 0)
     assert found["missing"][hostile.url("/time-images/a.png")] == {
         "path": "images/time-images/a.png",
         "reason": "HTTP 404",
@@ -144,7 +144,7 @@ def test_a_private_address_is_fetched_from_only_where_the_call_allows_it(
     hostile: Hostile, call: Callable[..., int], capsys: Capture
 ) -> None:
     assert call("--quiet") == 1
-    assert "127.0.0.1 is no public address (loopback)" in " ".join(capsys.readouterr().out.split())
+    assert "127.0.0.1 is not a public address (loopback)" in " ".join(capsys.readouterr().out.split())
     assert hostile.connections == 0
 
 

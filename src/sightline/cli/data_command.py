@@ -82,7 +82,7 @@ def _pull(source: Source, options: argparse.Namespace) -> int:
         source,
         Path(options.to or "data"),
         options.origin,
-        private=options.allow_private,
+        allow_private=options.allow_private,
         show_progress=not options.quiet,
     )
     print_pulled(pulled, as_json=options.json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sightline.cli.printing import print_json
 from sightline.data.describe import Description
-from sightline.data.instructions import Verbs
+from sightline.data.instruction_verbs import VerbCounts
 from sightline.report.grid import Column, Table, Value
 
 MOST_VALUES = 30
@@ -62,7 +62,7 @@ def _lengths(found: Description) -> Table:
     return Table("lengths", columns, rows)
 
 
-def _verbs(verbs: Verbs) -> Table:
+def _verbs(verbs: VerbCounts) -> Table:
     columns = (
         Column("text", "verb", "verb"),
         Column("count", "times", "times"),

@@ -9,7 +9,7 @@ from sightline.cli.pipe import output_errors
 from sightline.cli.printing import by_reason, print_json
 
 if TYPE_CHECKING:
-    from sightline.data.collect import Collection
+    from sightline.data.image_download import ImageDownload
     from sightline.data.pull import Pulled
     from sightline.report.grid import Table
 
@@ -30,11 +30,11 @@ def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
         print(f"not taken: {problem}", file=sys.stderr)
 
 
-def _print_images(images: Collection, folder: str) -> None:
+def _print_images(images: ImageDownload, folder: str) -> None:
     from sightline.report.terminal import show
 
     print(
-        f"  images: {images.wanted:,}, of which {images.there:,} were there, {images.fetched:,} were "
+        f"  images: {images.requested:,}, of which {images.present:,} were there, {images.downloaded:,} were "
         f"fetched, {len(images.missing):,} are missing"
     )
     if images.missing:
@@ -42,7 +42,7 @@ def _print_images(images: Collection, folder: str) -> None:
         show([_missing(images, folder)])
 
 
-def _missing(images: Collection, folder: str) -> Table:
+def _missing(images: ImageDownload, folder: str) -> Table:
     """The missing images by the reason, the commonest first, with one url of each."""
     from sightline.report.grid import Column, Table
 

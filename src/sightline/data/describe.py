@@ -12,7 +12,7 @@ from msgspec import Struct
 from sightline.benchmarks.records import data_folder
 from sightline.clusters import cluster_of, look_at
 from sightline.data.check import records_of
-from sightline.data.instructions import Verbs, count_verbs
+from sightline.data.instruction_verbs import VerbCounts, count_verbs
 from sightline.data.pull import load
 from sightline.data.sources import Source
 from sightline.progress import progress
@@ -55,7 +55,7 @@ class Description(Struct, frozen=True):
     by_name: int
     labels: dict[str, dict[str, Share]]
     lengths: dict[str, Length]
-    verbs: Verbs | None
+    verbs: VerbCounts | None
 
 
 def describe(

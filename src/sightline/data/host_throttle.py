@@ -1,4 +1,4 @@
-"""How politely a host is asked for images: by few at a time, with rests, not once it is given up."""
+"""Limits the load on each host: a few requests at a time, pauses after failures, and a stop after many."""
 
 from __future__ import annotations
 
@@ -8,58 +8,70 @@ from contextlib import asynccontextmanager
 
 from msgspec import Struct
 
-from sightline.data.errors import DownloadError
+from sightline.data.download_error import DownloadError
 
 
-class Manners(Struct, frozen=True):
-    """How a host is treated: seconds, and calls.
+class HostLimits(Struct, frozen=True):
+    """How many requests one host gets, and how long the pauses between them are.
 
-    `rest` is what follows a failure of the host's (429, 5xx, a connection that fails), unless it asks for
-    another one; after a wish for more than `longest_rest`, or `patience` failures in a row, the host is given
-    up for this time.
+    After a failure of the host (429, 5xx, a failed connection) no request starts for `pause` seconds, or for
+    as long as the host asks. A host that asks for more than `max_pause` seconds, or fails `max_failures`
+    times in a row, gets no further request.
     """
 
-    per_host: int = 4
-    rest: float = 2.0
-    longest_rest: float = 60.0
-    patience: int = 12
+    concurrency: int = 4
+    pause: float = 2.0
+    max_pause: float = 60.0
+    max_failures: int = 12
 
 
-class Host:
-    """One host. Belongs to one event loop.
+class HostThrottle:
+    """Throttles the requests to one host. Belongs to one event loop.
 
-    It gets the same few calls at a time throughout, where the engine's limiter looks for as many as a host
-    can take: a model's server is there to be used, somebody's images are not.
+    The concurrency is fixed. The engine's limiter looks for the most that a server can take, which is right
+    for a model's server, but not for the web servers of third parties.
     """
 
-    def __init__(self, name: str, manners: Manners) -> None:
-        self._name, self._manners = name, manners
-        self._places = asyncio.Semaphore(manners.per_host)
-        self._rests_until = 0.0
+    def __init__(self, host: str, limits: HostLimits) -> None:
+        self._host, self._limits = host, limits
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._paused_until = 0.0
         self._failures = 0
-        self._given_up = ""
+        self._stop_reason = ""
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Hold a place for one call, waited for; Missed where the host was given up."""
-        async with self._places:
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a free slot and hold it during one request.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            DownloadError: the host gets no further request.
+        """
+        async with self._slots:
             loop = asyncio.get_running_loop()
-            while not self._given_up and (rest := self._rests_until - loop.time()) > 0:
-                await asyncio.sleep(rest)
-            if self._given_up:
-                raise DownloadError("host given up", f"{self._name} {self._given_up}")
+            while not self._stop_reason and (pause := self._paused_until - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            if self._stop_reason:
+                raise DownloadError("host given up", f"{self._host} {self._stop_reason}")
             yield
 
-    def answered(self) -> None:
-        """It answered, whatever it said of this image."""
+    def record_success(self) -> None:
+        """Record that the host answered, with an image or with an error about that image."""
         self._failures = 0
 
-    def failed(self, why: str, wish: float | None) -> None:
-        """A call failed in a way that says something of the host, which may `wish` for a rest of so long."""
+    def record_failure(self, reason: str, wait: float | None) -> None:
+        """Record a failure of the host itself.
+
+        Args:
+            reason: what failed.
+            wait: the pause in seconds that the host asked for, or None.
+        """
         self._failures += 1
-        rest = max(wish or 0.0, self._manners.rest)
-        if rest > self._manners.longest_rest:
-            self._given_up = f"asks for a rest of {rest:,.0f} s"
-        elif self._failures >= self._manners.patience:
-            self._given_up = f"failed {self._failures} times in a row, the last time: {why}"
-        self._rests_until = max(self._rests_until, asyncio.get_running_loop().time() + rest)
+        pause = max(wait or 0.0, self._limits.pause)
+        if pause > self._limits.max_pause:
+            self._stop_reason = f"asks for a pause of {pause:,.0f} s"
+        elif self._failures >= self._limits.max_failures:
+            self._stop_reason = f"failed {self._failures} times in a row, the last time: {reason}"
+        self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + pause)

@@ -1,4 +1,4 @@
-"""What is noted of the images that a data folder has by url: `image_manifest.json`, and the journal before it."""
+"""`image_manifest.json`: which images of a data folder were downloaded from which URL, and which failed."""
 
 from __future__ import annotations
 
@@ -13,72 +13,112 @@ from sightline.formats.digests import changed
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.journal import Done, Journal
 
-MANIFEST = "image_manifest.json"
+IMAGE_MANIFEST = "image_manifest.json"
 _HEADER = {"kind": "images by url"}
 
 
-class Kept(Struct, frozen=True):
-    """An image that is there: its path in the data folder, and the SHA-256 of its content."""
+class StoredImage(Struct, frozen=True):
+    """A downloaded image: its path in the data folder and the SHA-256 of its content."""
 
     path: str
     sha256: str
 
 
-class Lost(Struct, frozen=True):
-    """A url that gave no image: the path it would have had, the reason in a word or two, the detail."""
+class MissingImage(Struct, frozen=True):
+    """A URL whose download failed: the path for its image, the reason in a few words, and the detail."""
 
     path: str
     reason: str
     detail: str
 
 
-class Manifest(Struct, frozen=True):
-    """What is known of the images of a data folder, by url: the whole of image_manifest.json."""
+class ImageManifest(Struct, frozen=True):
+    """The content of image_manifest.json, by URL."""
 
-    images: Mapping[str, Kept] = field(default_factory=dict)
-    missing: Mapping[str, Lost] = field(default_factory=dict)
+    images: Mapping[str, StoredImage] = field(default_factory=dict)
+    missing: Mapping[str, MissingImage] = field(default_factory=dict)
     schema: int = 1
 
 
-def begin(journal: Journal) -> None:
-    """Make the journal one of images by url, unless it is one already that a kill left behind."""
+def begin_journal(journal: Journal) -> None:
+    """Start a journal of image downloads, unless a killed process left one to continue.
+
+    Args:
+        journal: the journal of the data folder, opened.
+    """
     if journal.header() != _HEADER:
         journal.begin(_HEADER)
 
 
-def note(journal: Journal, url: str, kept: Kept) -> None:
-    """Write down at once that an image is there; EnvironmentFailedError where the disk refuses."""
-    journal.add([Done(url, "", files={kept.path: kept.sha256})])
+def add_to_journal(journal: Journal, url: str, image: StoredImage) -> None:
+    """Record an image on disk at once, so that a kill does not lose it.
+
+    Args:
+        journal: the journal of the data folder.
+        url: the URL of the image.
+        image: where it is.
+    """
+    journal.add([Done(url, "", files={image.path: image.sha256})])
 
 
-def read(folder: Path, journal: Journal) -> Manifest:
-    """What earlier calls noted, that of a journal of one that was killed too; UserError where the manifest is
-    none."""
-    path, known = folder / MANIFEST, Manifest()
+def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
+    """Read the manifest, with the entries that a killed process left in the journal.
+
+    Args:
+        folder: the data folder.
+        journal: its journal.
+
+    Returns:
+        All downloads so far; empty if there is neither.
+
+    Raises:
+        UserError: the file is not an image manifest.
+    """
+    path, manifest = folder / IMAGE_MANIFEST, ImageManifest()
     if path.is_file():
         try:
-            known = msgspec.json.decode(read_bytes(path), type=Manifest)
+            manifest = msgspec.json.decode(read_bytes(path), type=ImageManifest)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(
-                f"is no list of images: {error}",
+                f"is not an image manifest: {error}",
                 file=path,
-                expected="that file as it was written, or none: the images are then looked at anew",
+                expected="the file as `data pull` wrote it, or no file: the images are then checked again",
             ) from None
-    since = {
-        url: Kept(name, digest) for url, done in journal.read().items() for name, digest in done.files.items()
+    recorded = {
+        url: StoredImage(name, digest)
+        for url, done in journal.read().items()
+        for name, digest in done.files.items()
     }
-    missing = {url: lost for url, lost in known.missing.items() if url not in since}
-    return Manifest({**known.images, **since}, missing)
+    missing = {url: image for url, image in manifest.missing.items() if url not in recorded}
+    return ImageManifest({**manifest.images, **recorded}, missing)
 
 
-def unchanged(wanted: Mapping[str, str], folder: Path, known: Mapping[str, Kept]) -> dict[str, Kept]:
-    """The images that are there as they were noted."""
-    noted = {url: known[url] for url, path in wanted.items() if url in known and known[url].path == path}
-    stale = set(changed(folder, {kept.path: kept.sha256 for kept in noted.values()}))
-    return {url: kept for url, kept in noted.items() if kept.path not in stale}
+def unchanged_images(
+    requested: Mapping[str, str], folder: Path, stored: Mapping[str, StoredImage]
+) -> dict[str, StoredImage]:
+    """Find the images that are on disk with the recorded content.
+
+    Args:
+        requested: URL -> path of the image in the folder.
+        folder: the data folder.
+        stored: the images of the manifest, by URL.
+
+    Returns:
+        The unchanged ones, by URL.
+    """
+    recorded = {
+        url: stored[url] for url, path in requested.items() if url in stored and stored[url].path == path
+    }
+    stale = set(changed(folder, {image.path: image.sha256 for image in recorded.values()}))
+    return {url: image for url, image in recorded.items() if image.path not in stale}
 
 
-def write(manifest: Manifest, folder: Path) -> None:
-    """Write image_manifest.json; EnvironmentFailedError where the disk refuses."""
+def write_image_manifest(manifest: ImageManifest, folder: Path) -> None:
+    """Write image_manifest.json.
+
+    Args:
+        manifest: its content.
+        folder: the data folder.
+    """
     content = msgspec.json.encode(manifest, order="sorted")
-    write_atomically(folder / MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])
+    write_atomically(folder / IMAGE_MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])

@@ -25,7 +25,7 @@ from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
 
 if TYPE_CHECKING:
-    from sightline.data.collect import Collection
+    from sightline.data.image_download import ImageDownload
 
 
 class Pulled(Struct, frozen=True):
@@ -40,19 +40,25 @@ class Pulled(Struct, frozen=True):
     paper: str
     licence: str
     fetched: bool
-    images: Collection | None
+    images: ImageDownload | None
 
 
-def pull_whole(source: Source, to: Path, origin: str | None, *, private: bool, show_progress: bool) -> Pulled:
-    """Put the data set into `to`, its images too; errors as `pull` and `data.collect.collect`."""
+def pull_whole(
+    source: Source, to: Path, origin: str | None, *, allow_private: bool, show_progress: bool
+) -> Pulled:
+    """Put the data set into `to`, its images too; errors as `pull` and `download_images`."""
     folder, fetched = pull(source, to, origin=origin, show_progress=show_progress)
     images = None
     if source.links:
-        from sightline.data.collect import collect
+        from sightline.data.image_download import download_images
 
         beside = Path(origin) if origin is not None and Path(origin).is_dir() else None
-        images = collect(
-            links(source, folder), folder, beside=beside, private=private, show_progress=show_progress
+        images = download_images(
+            links(source, folder),
+            folder,
+            copy_from=beside,
+            allow_private=allow_private,
+            show_progress=show_progress,
         )
     return Pulled(
         folder=str(folder),

@@ -1,4 +1,4 @@
-"""Verbs and nouns of instructions, against ConTextual's own and what a reader makes of them."""
+"""VerbCounts and nouns of instructions, against ConTextual's own and what a reader makes of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.data.instructions import count_verbs, read_order
+from sightline.data.instruction_verbs import count_verbs, verb_and_noun
 from sightline.formats.files import read_bytes
 from sightline.formats.tables import read_table, table_rows
 
@@ -74,7 +74,7 @@ def instructions(shared: Path) -> list[str]:
 
 
 def test_verbs_and_nouns_are_those_that_a_reader_finds(instructions: list[str]) -> None:
-    said = {number: read_order(instructions[number]) for number in BY_HAND}
+    said = {number: verb_and_noun(instructions[number]) for number in BY_HAND}
     wrong = {
         number: order
         for number, order in said.items()
@@ -111,7 +111,7 @@ def test_there_are_about_as_many_verbs_as_in_the_paper(instructions: list[str]) 
     ],
 )
 def test_commands(instruction: str, verb: str, noun: str) -> None:
-    assert read_order(instruction) == (verb, noun)
+    assert verb_and_noun(instruction) == (verb, noun)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_commands(instruction: str, verb: str, noun: str) -> None:
     ],
 )
 def test_questions_have_no_verb_of_a_command(question: str) -> None:
-    assert read_order(question) is None
+    assert verb_and_noun(question) is None
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))

@@ -1,8 +1,8 @@
-"""What instructions ask for: the verb that each begins with, and its direct noun (ConTextual, Figure 3).
+"""Counts the verbs that instructions begin with, and their direct nouns (ConTextual, Figure 3).
 
-By closed word classes alone (question words, determiners, prepositions and the like), with no language model
-to fetch: it reads commands ('List the items that ...': list, item). Questions have no such verb and are
-counted apart. The paper does not say which parser it used.
+The rules use closed word classes only (question words, determiners, prepositions ...) and no language model.
+They read commands: 'List the items that ...' has the verb list and the noun item. Questions have no such
+verb and are counted separately. The paper does not name the parser that it used.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from sightline.scoring.statements import AUXILIARIES
 from sightline.scoring.text import lexicon
 
 
-class Order(NamedTuple):
-    """The verb of a command, and its direct noun in the singular; '' where it has none."""
+class VerbAndNoun(NamedTuple):
+    """The verb of a command, and its direct noun in the singular; '' if it has none."""
 
     verb: str
     noun: str
 
 
-class Verbs(Struct, frozen=True):
-    """How many instructions are commands and how many are not, how many different verbs these have, and the
-    most frequent verbs with their most frequent nouns, each with its number."""
+class VerbCounts(Struct, frozen=True):
+    """How many instructions are commands, how many are not, and how many distinct verbs the commands have.
+
+    `top` lists the most frequent verbs with their counts, each with its most frequent nouns and their counts.
+    """
 
     commands: int
     others: int
@@ -35,25 +37,43 @@ class Verbs(Struct, frozen=True):
     top: tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
 
 
-def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4) -> Verbs:
-    """The verbs of instructions, the most frequent `verbs` of them with `nouns` direct nouns each.
+def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4) -> VerbCounts:
+    """Count the verbs of instructions.
 
-    Of equally frequent ones, the first in the alphabet.
+    Args:
+        instructions: the texts.
+        verbs: how many of the most frequent verbs to list; ties are in alphabetical order.
+        nouns: how many nouns to list for each verb.
+
+    Returns:
+        The counts.
     """
-    read = [read_order(instruction) for instruction in instructions]
-    orders = [order for order in read if order is not None]
-    counts = Counter(order.verb for order in orders)
-    of_verb = {verb: Counter(o.noun for o in orders if o.verb == verb and o.noun) for verb in counts}
-    top = tuple((verb, times, tuple(_most(of_verb[verb], nouns))) for verb, times in _most(counts, verbs))
-    return Verbs(len(orders), len(read) - len(orders), len(counts), top)
+    parsed = [verb_and_noun(instruction) for instruction in instructions]
+    commands = [command for command in parsed if command is not None]
+    counts = Counter(command.verb for command in commands)
+    nouns_of = {
+        verb: Counter(command.noun for command in commands if command.verb == verb and command.noun)
+        for verb in counts
+    }
+    top = tuple(
+        (verb, count, tuple(_most_common(nouns_of[verb], nouns)))
+        for verb, count in _most_common(counts, verbs)
+    )
+    return VerbCounts(len(commands), len(parsed) - len(commands), len(counts), top)
 
 
-def read_order(instruction: str) -> Order | None:
-    """The verb and the direct noun of a command; None for a question, or where neither is plain.
+def verb_and_noun(instruction: str) -> VerbAndNoun | None:
+    """Find the verb and the direct noun of a command.
 
-    >>> read_order("Find out the advertisements with text in two colors.")
-    Order(verb='find', noun='advertisement')
-    >>> read_order("Which name is the seconds hand pointing to?")
+    Args:
+        instruction: the text.
+
+    Returns:
+        Both, or None for a question and for a text whose verb is unclear.
+
+    >>> verb_and_noun("Find out the advertisements with text in two colors.")
+    VerbAndNoun(verb='find', noun='advertisement')
+    >>> verb_and_noun("Which name is the seconds hand pointing to?")
     """
     words = _WORD.findall(instruction.replace("’", "'").lower())
     start = _start(words)
@@ -61,29 +81,29 @@ def read_order(instruction: str) -> Order | None:
         return None
     verb, rest = words[start], words[start + 1 :]
     while len(rest) > 1 and rest[0] in _JOINING and rest[1] not in _BEFORE_NOUNS:
-        rest = rest[2:]  # 'Group and list the items': the first verb, the common noun
+        rest = rest[2:]  # 'Group and list the items': the first verb, the shared noun
     if rest and rest[0] in _PARTICLES:
         rest = rest[1:]
-    return Order(verb, _singular(_head(rest)))
+    return VerbAndNoun(verb, _singular(_head(rest)))
 
 
 def _start(words: list[str]) -> int | None:
-    """The place of a command's verb: the first word, behind words of courtesy or behind a clause."""
-    place = 0
+    """The index of a command's verb: the first word after words of courtesy or after a clause."""
+    index = 0
     if words and words[0] in _CLAUSES:
         if "," not in words:
             return None
-        place = words.index(",") + 1
-    if words[place : place + 1] and words[place] in AUXILIARIES and words[place + 1 : place + 2] == ["you"]:
-        place += 2
-    while place < len(words) and words[place] in _COURTESIES:
-        place += 1
-    named = place < len(words) and words[place].isalpha() and words[place] not in _NO_VERBS
-    return place if named else None
+        index = words.index(",") + 1
+    if words[index : index + 1] and words[index] in AUXILIARIES and words[index + 1 : index + 2] == ["you"]:
+        index += 2
+    while index < len(words) and words[index] in _COURTESIES:
+        index += 1
+    is_verb = index < len(words) and words[index].isalpha() and words[index] not in _NO_VERBS
+    return index if is_verb else None
 
 
 def _head(words: list[str]) -> str:
-    """The last word of the noun phrase that the words begin with; '' where they begin with none."""
+    """The last word of the noun phrase at the start of the words; '' if there is none."""
     head = ""
     for word in words:
         # 'the text written ...', but 'the projected shopping expenditure'
@@ -96,7 +116,7 @@ def _head(words: list[str]) -> str:
 
 
 def _is_participle(word: str, ending: str) -> bool:
-    """Whether a word seems to be one: 'depicted', but not 'red' or 'speed', 'ring' or 'wing'."""
+    """Guess whether a word is a participle: 'depicted', but not 'red', 'speed', 'ring' or 'wing'."""
     longer = word.endswith(ending) and len(word) > len(ending) + 2 and not word.endswith("eed")
     return longer or (ending == "ed" and word in _PARTICIPLES)
 
@@ -110,8 +130,8 @@ def _singular(noun: str) -> str:
     return noun.removesuffix("s") if not noun.endswith(("ss", "us", "is")) else noun
 
 
-def _most(counts: Counter[str], most: int) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
+def _most_common(counts: Counter[str], limit: int) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
 _WORD = re.compile(r"[a-z][a-z]*(?:['-][a-z]+|(?<=s)')*|\d[\w.%:]*|[^\s\w]")
@@ -136,7 +156,7 @@ _PARTICIPLES = lexicon(
     """written shown drawn seen worn given made held known torn sold hidden spoken built found taken sent born
     met said put kept present visible"""
 )
-"""Participles, and adjectives that follow their noun, which no ending tells."""
+"""Participles, and adjectives after their noun, that no ending identifies."""
 
 _JOINING = lexicon("and or")
 _PARTICLES = lexicon("out up down off")

@@ -26,9 +26,9 @@ from tests.data.hostile import (
     slowly,
 )
 
-from sightline.data.fetch import PIECE
-from sightline.data.host_throttle import Manners
-from sightline.data.image_manifest import MANIFEST
+from sightline.data.host_throttle import HostLimits
+from sightline.data.image_fetcher import PIECE
+from sightline.data.image_manifest import IMAGE_MANIFEST
 
 __all__ = ["hostile"]
 
@@ -70,31 +70,36 @@ BAD: dict[str, tuple[Page, int, str, str]] = {
     "a part": (page(IMAGE, status="206 Partial Content"), 1, "HTTP 206", "Partial Content"),
     "broken": (page(status="500 Internal Server Error"), 2, "HTTP 500", "Internal Server Error"),
     "busy": (page(status="429 Slow Down", headers={"Retry-After": "0"}), 2, "HTTP 429", "Slow Down"),
-    "no word": (b"HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", 1, "HTTP 404", "no word why"),
+    "no word": (b"HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", 1, "HTTP 404", "no reason given"),
     "a wicked word": (page(status="404 \x1b[2J\x07gone"), 1, "", "gone"),
     "a loop": (redirect("/x.png"), 5, "too many redirects", "more than 4, the last to http://127"),
-    "nowhere": (page(status="302 Found"), 1, "address refused", "does not say where to"),
-    "html": (page(b"<html>x.png</html>", media="text/html"), 1, "no image", "calls it text/html"),
-    "nothing": (page(b""), 1, "no image", "the file is empty"),
-    "half": (page(IMAGE[: len(IMAGE) // 2]), 1, "no image", ""),
-    "too few bytes": (page(IMAGE, headers={"Content-Length": "9999"}), 2, "connection broke", ""),
-    "too many bytes": (page(IMAGE, headers={"Content-Length": "60"}), 1, "no valid HTTP", "Data after"),
+    "nowhere": (page(status="302 Found"), 1, "URL refused", "without a Location header"),
+    "html": (page(b"<html>x.png</html>", media="text/html"), 1, "not an image", "calls it text/html"),
+    "nothing": (page(b""), 1, "not an image", "the file is empty"),
+    "half": (page(IMAGE[: len(IMAGE) // 2]), 1, "not an image", ""),
+    "too few bytes": (page(IMAGE, headers={"Content-Length": "9999"}), 2, "connection broken", ""),
+    "too many bytes": (page(IMAGE, headers={"Content-Length": "60"}), 1, "invalid HTTP", "Data after"),
     "two answers in one": (two_in_one, 1, "", ""),
-    "a wrong length": (page(IMAGE, headers={"Content-Length": "-1"}), 1, "no valid HTTP", ""),
+    "a wrong length": (page(IMAGE, headers={"Content-Length": "-1"}), 1, "invalid HTTP", ""),
     "announced": (page(IMAGE, headers={"Content-Length": "10000000000"}), 1, "too large", "10,000,000,000"),
     "too large": (page(bytes(300_001)), 1, "too large", "more than 300,000"),
-    "pixels": (page(png(50_000, 50_000)), 1, "no image", "more than 120,000,000 pixels"),
-    "a few pixels too many": (page(png(12_000, 11_000)), 1, "no image", "12000 x 11000 pixels, more than"),
-    "a long side": (page(png(40_000, 1)), 1, "no image", "more than 30,000 a side"),
-    "a bomb of text": (page(png(4, 4, (b"zTXt", b"k\0\0" + BOMB))), 1, "no image", ""),
+    "pixels": (page(png(50_000, 50_000)), 1, "not an image", "more than 120,000,000 pixels"),
+    "a few pixels too many": (
+        page(png(12_000, 11_000)),
+        1,
+        "not an image",
+        "12000 x 11000 pixels, more than",
+    ),
+    "a long side": (page(png(40_000, 1)), 1, "not an image", "more than 30,000 a side"),
+    "a bomb of text": (page(png(4, 4, (b"zTXt", b"k\0\0" + BOMB))), 1, "not an image", ""),
     "a bomb of colours": (page(png(4, 4, (b"iCCP", b"k\0\0" + BOMB), (b"zTXt", b"k\0\0" + BOMB))), 1, "", ""),
     "gzip": (page(GZIPPED, headers={"Content-Encoding": "gzip"}), 1, "compressed", "sent as gzip"),
     "gzip of an image": (page(gzip.compress(IMAGE), headers={"Content-Encoding": "GZip"}), 1, "", ""),
     "brotli": (page(IMAGE, headers={"Content-Encoding": "br"}), 1, "compressed", "sent as br"),
-    "no HTTP": (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", 1, "no valid HTTP", ""),
+    "no HTTP": (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", 1, "invalid HTTP", ""),
     # Where a server hangs up without a word aiohttp asks once more of itself, at each of our two attempts.
-    "hung up": (b"", 4, "connection broke", ""),
-    "endless words": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000, 1, "no valid HTTP", ""),
+    "hung up": (b"", 4, "connection broken", ""),
+    "endless words": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000, 1, "invalid HTTP", ""),
 }
 
 
@@ -106,22 +111,22 @@ def test_what_is_no_image_is_one_recorded_error_and_leaves_nothing(
     wanted = hostile.serve({"/x.png": answer, "/good.png": page(IMAGE)})
     found = settle(wanted, tmp_path / "data")
     (lost,) = found.missing.values()
-    assert found.fetched == 1
+    assert found.downloaded == 1
     assert reason in lost.reason
     assert detail in lost.detail
     assert (lost.reason + lost.detail).isprintable()
     assert hostile.asked.count("/x.png") == asked
     assert files(tmp_path) == ["data/image_manifest.json", "data/images/good.png"]
-    (entry,) = json.loads((tmp_path / "data" / MANIFEST).read_text())["missing"].values()
+    (entry,) = json.loads((tmp_path / "data" / IMAGE_MANIFEST).read_text())["missing"].values()
     assert entry == {"path": "images/x.png", "reason": lost.reason, "detail": lost.detail}
 
 
 @pytest.mark.parametrize(
     ("answer", "limit", "detail"),
     [
-        (silence, {"silence": 0.2}, "nothing came for 0.2 s"),
+        (silence, {"read": 0.2}, "no data for 0.2 s"),
         # Each drop comes in time; they only never end.
-        (slowly(b"x", 0.05), {"total": 0.5}, "not whole within 0.5 s"),
+        (slowly(b"x", 0.05), {"total": 0.5}, "not complete within 0.5 s"),
     ],
 )
 def test_a_server_that_takes_for_ever_is_not_waited_for(
@@ -179,10 +184,10 @@ def test_a_host_that_wants_a_long_rest_is_left_alone_for_this_time(hostile: Host
     busy = page(status="429 Too Many Requests", headers={"Retry-After": "3600"})
     wanted = hostile.serve({f"/{number}.png": busy for number in range(30)})
     found = settle(wanted, tmp_path)
-    assert len(hostile.asked) <= LIMITS.manners.per_host
+    assert len(hostile.asked) <= LIMITS.host.concurrency
     assert len(found.missing) == 30
     told = {lost.detail for lost in found.missing.values() if lost.reason == "host given up"}
-    assert told == {"127.0.0.1 asks for a rest of 3,600 s"}
+    assert told == {"127.0.0.1 asks for a pause of 3,600 s"}
 
 
 def test_a_host_that_fails_every_time_is_given_up(hostile: Hostile, tmp_path: Path) -> None:
@@ -190,7 +195,7 @@ def test_a_host_that_fails_every_time_is_given_up(hostile: Hostile, tmp_path: Pa
     found = settle(wanted, tmp_path)
     reasons = [lost.reason for lost in found.missing.values()]
     assert len(reasons) == 60
-    assert LIMITS.manners.patience <= len(hostile.asked) < LIMITS.manners.patience + LIMITS.manners.per_host
+    assert LIMITS.host.max_failures <= len(hostile.asked) < LIMITS.host.max_failures + LIMITS.host.concurrency
     assert reasons.count("host given up") > 60 - len(hostile.asked)
     told = {lost.detail for lost in found.missing.values() if lost.reason == "host given up"}
     assert told == {"127.0.0.1 failed 12 times in a row, the last time: HTTP 502: Bad Gateway"}
@@ -205,7 +210,7 @@ def test_dead_links_between_good_ones_do_not_give_the_host_up(hostile: Hostile, 
 def test_a_host_is_asked_for_few_images_at_a_time(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({f"/{number}.png": page(drawn(number)) for number in range(16)})
     hostile.hold = 0.03
-    assert counts(settle(wanted, tmp_path, manners=Manners(per_host=3))) == (0, 16, 0)
+    assert counts(settle(wanted, tmp_path, host=HostLimits(concurrency=3))) == (0, 16, 0)
     assert 2 <= hostile.most <= 3
 
 
@@ -217,7 +222,7 @@ def test_a_request_says_who_asks_wants_nothing_compressed_and_sends_no_cookie(
     hostile.serve({asked[0]: page(IMAGE, headers={"Set-Cookie": "who=you"}), asked[1]: page(IMAGE)})
     named = {"/a.png": "images/a.png", "/b%2B_%281%29.png?x=%2F": "images/b.png"}
     wanted = {hostile.url(path): name for path, name in named.items()}
-    assert counts(settle(wanted, tmp_path, at_once=1)) == (0, 2, 0)
+    assert counts(settle(wanted, tmp_path, concurrency=1)) == (0, 2, 0)
     assert hostile.asked == asked
     for head in hostile.heads:
         assert "User-Agent: sightline/" in head

@@ -19,10 +19,10 @@ import pytest
 from tests.data.hostile import LIMITS, Hostile, Page, counts, drawn, files, hostile, noise, page, settle
 
 from sightline.benchmarks.contextual.folder import image_path
-from sightline.data import destinations
-from sightline.data.collect import collect
-from sightline.data.destinations import part_of
-from sightline.data.image_manifest import MANIFEST
+from sightline.data import image_download
+from sightline.data.image_download import download_images
+from sightline.data.image_files import partial_path
+from sightline.data.image_manifest import IMAGE_MANIFEST
 from sightline.errors import EnvironmentFailedError, UserError
 
 __all__ = ["hostile"]
@@ -31,7 +31,7 @@ IMAGE = drawn()
 
 
 def manifest(folder: Path) -> Any:
-    return json.loads((folder / MANIFEST).read_text())
+    return json.loads((folder / IMAGE_MANIFEST).read_text())
 
 
 def test_images_lie_under_their_names_and_are_listed_with_their_digests(
@@ -81,12 +81,12 @@ def test_no_trick_of_a_name_leads_out_of_the_folder_of_images(hostile: Hostile, 
     hostile.pages = Every()
     folder = tmp_path / "data"
     found = settle({url: image_path(url) for url in urls}, folder)
-    assert found.fetched + len(found.missing) == len(TRICKS)
-    assert found.fetched >= len(TRICKS) - 3
+    assert found.downloaded + len(found.missing) == len(TRICKS)
+    assert found.downloaded >= len(TRICKS) - 3
     assert {name.split("/")[0] for name in files(tmp_path)} == {"data"}
     assert {name.split("/")[0] for name in files(folder)} == {"images", "image_manifest.json"}
-    assert len(files(folder)) == found.fetched + 1
-    assert settle({url: image_path(url) for url in urls}, folder).fetched == 0
+    assert len(files(folder)) == found.downloaded + 1
+    assert settle({url: image_path(url) for url in urls}, folder).downloaded == 0
 
 
 PATHS: dict[str, tuple[str, str]] = {
@@ -127,7 +127,7 @@ def test_two_urls_never_share_a_name_not_even_where_case_does_not_count(
     hostile.serve({"/a.png": page(IMAGE)})
     wanted = {hostile.url("/a.png"): "images/a.png", hostile.url("/A.PNG"): "images/A.PNG"}
     (lost,) = settle(wanted, tmp_path).missing.values()
-    assert (lost.reason, lost.detail) == ("name refused", f"is that of {hostile.url('/a.png')} already")
+    assert (lost.reason, lost.detail) == ("name refused", f"is used by {hostile.url('/a.png')} already")
     assert hostile.asked == ["/a.png"]
 
 
@@ -141,10 +141,10 @@ def three(hostile: Hostile, tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_second_time_nothing_is_fetched(hostile: Hostile, tmp_path: Path, three: dict[str, str]) -> None:
-    before = (tmp_path / MANIFEST).read_bytes()
+    before = (tmp_path / IMAGE_MANIFEST).read_bytes()
     assert counts(settle(three, tmp_path)) == (3, 0, 0)
     assert hostile.connections == 3
-    assert (tmp_path / MANIFEST).read_bytes() == before
+    assert (tmp_path / IMAGE_MANIFEST).read_bytes() == before
 
 
 def test_only_what_is_gone_or_has_changed_is_fetched_again(
@@ -170,7 +170,7 @@ def test_one_that_changed_stays_where_it_cannot_be_fetched_again(
 def test_without_the_manifest_images_are_known_by_being_whole(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
-    (tmp_path / MANIFEST).unlink()
+    (tmp_path / IMAGE_MANIFEST).unlink()
     cut = tmp_path / "images/c.png"
     cut.write_bytes(cut.read_bytes()[:60])
     assert counts(settle(three, tmp_path)) == (2, 1, 0)
@@ -178,8 +178,8 @@ def test_without_the_manifest_images_are_known_by_being_whole(
 
 
 def test_a_manifest_that_is_none_is_wrong_input(tmp_path: Path, three: dict[str, str]) -> None:
-    (tmp_path / MANIFEST).write_text('{"images": 3}')
-    with pytest.raises(UserError, match=r"image_manifest\.json: is no list of images"):
+    (tmp_path / IMAGE_MANIFEST).write_text('{"images": 3}')
+    with pytest.raises(UserError, match=r"image_manifest\.json: is not an image manifest"):
         settle(three, tmp_path)
 
 
@@ -210,11 +210,11 @@ def test_what_is_known_of_urls_that_are_not_wanted_now_stays_in_the_manifest(
 def test_images_of_another_folder_are_taken_before_any_is_fetched(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
-    (tmp_path / "images/b.png").write_bytes(b"no image")
+    (tmp_path / "images/b.png").write_bytes(b"not an image")
     (tmp_path / "images/c.png").unlink()
     (tmp_path / "images/c.png").symlink_to("/etc/passwd")
     fresh = tmp_path / "fresh"
-    found = collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)
+    found = download_images(three, fresh, copy_from=tmp_path, allow_private=True, limits=LIMITS)
     assert counts(found) == (1, 2, 0)
     assert sorted(hostile.asked) == ["/b.png", "/c.png"]
     assert files(fresh) == ["image_manifest.json", "images/a.png", "images/b.png", "images/c.png"]
@@ -236,7 +236,7 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hos
         connection.sendall(page(IMAGE))
 
     hostile.pages["/a.png"] = again
-    assert settle(wanted, tmp_path).fetched == 1
+    assert settle(wanted, tmp_path).downloaded == 1
     assert "another process works there" in str(inside[0])
     assert "another --to" in str(inside[0])
 
@@ -250,9 +250,13 @@ def test_a_copy_that_is_not_whole_is_not_taken_for_the_image(
         content = origin.read_bytes()
         part.write_bytes(content[: len(content) // 2])
 
-    monkeypatch.setattr(destinations, "copy", half)
+    monkeypatch.setattr(image_download, "copy_image", half)
     fresh = tmp_path / "fresh"
-    assert counts(collect(three, fresh, beside=tmp_path, private=True, limits=LIMITS)) == (0, 3, 0)
+    assert counts(download_images(three, fresh, copy_from=tmp_path, allow_private=True, limits=LIMITS)) == (
+        0,
+        3,
+        0,
+    )
     for entry in manifest(fresh)["images"].values():
         content = (fresh / entry["path"]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == entry["sha256"]
@@ -278,10 +282,10 @@ def test_other_images_come_while_the_disk_is_slow(
 PROGRAM = """
 import json, signal, sys
 from pathlib import Path
-from sightline.data import destinations
-from sightline.data.collect import collect
+from sightline.data import image_download
+from sightline.data.image_download import download_images
 signal.signal(signal.SIGTERM, signal.default_int_handler)
-collect(json.loads(sys.argv[1]), Path(sys.argv[2]), private=True)
+download_images(json.loads(sys.argv[1]), Path(sys.argv[2]), allow_private=True)
 """
 
 
@@ -321,7 +325,7 @@ def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
 def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
-    part = part_of(tmp_path / "images/a.png", hostile.url("/a.png"))
+    part = partial_path(tmp_path / "images/a.png", hostile.url("/a.png"))
     part.write_bytes(b"half")
     (tmp_path / f"images/.{part.name}.77.abcd.tmp").write_bytes(b"half")
     (tmp_path / "images/mine.part").write_bytes(b"mine")
@@ -337,7 +341,7 @@ def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path:
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
     try:
         with pytest.raises(EnvironmentFailedError, match=os.strerror(errno.EFBIG)):
-            settle(wanted, tmp_path, at_once=1)
+            settle(wanted, tmp_path, concurrency=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert files(tmp_path) == [".journal.jsonl", "images/a.png"]

@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 from tests.data.hostile import Hostile, drawn, hostile, page, redirect
 from yarl import URL
 
-from sightline.data import addresses
-from sightline.data.addresses import NotPublic, onward, parse, refuse_private
-from sightline.data.collect import Collection, collect
-from sightline.data.errors import DownloadError
-from sightline.data.fetch import Limits
-from sightline.data.host_throttle import Manners
+from sightline.data import url_safety
+from sightline.data.download_error import DownloadError
+from sightline.data.host_throttle import HostLimits
+from sightline.data.image_download import ImageDownload, download_images
+from sightline.data.image_fetcher import FetchLimits
+from sightline.data.url_safety import NonPublicAddressError, parse_url, redirect_target, refuse_private
 
 __all__ = ["hostile"]
 
-LIMITS = Limits(attempts=1, manners=Manners(rest=0.01))
+LIMITS = FetchLimits(attempts=1, host=HostLimits(pause=0.01))
 
 
 def refused(address: str) -> bool:
     try:
         refuse_private(address)
-    except NotPublic:
+    except NonPublicAddressError:
         return True
     return False
 
@@ -86,8 +86,8 @@ NO_URLS = (
 
 @pytest.mark.parametrize("url", NO_URLS)
 def test_what_is_no_url_of_http_is_refused(url: str) -> None:
-    with pytest.raises(DownloadError, match="address refused"):
-        parse(url)
+    with pytest.raises(DownloadError, match="URL refused"):
+        parse_url(url)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ def test_what_is_no_url_of_http_is_refused(url: str) -> None:
     ],
 )
 def test_a_redirect_is_followed_as_browsers_do(location: str, target: str) -> None:
-    assert str(onward(URL("https://h/a/b.png"), location)) == target
+    assert str(redirect_target(URL("https://h/a/b.png"), location)) == target
 
 
 @pytest.mark.parametrize("location", ["", "http://h/c.png", "file:///etc/passwd", "ftp://h/c", "http://[::1"])
 def test_a_redirect_to_nowhere_or_to_less_than_https_is_refused(location: str) -> None:
-    with pytest.raises(DownloadError, match="address refused"):
-        onward(URL("https://h/a/b.png"), location)
+    with pytest.raises(DownloadError, match="URL refused"):
+        redirect_target(URL("https://h/a/b.png"), location)
 
 
-def settled(urls: list[str], folder: Path) -> Collection:
+def settled(urls: list[str], folder: Path) -> ImageDownload:
     """The urls fetched into a folder, from public addresses only."""
     wanted = {url: f"images/{number}.png" for number, url in enumerate(urls)}
-    return collect(wanted, folder / "data", limits=LIMITS)
+    return download_images(wanted, folder / "data", limits=LIMITS)
 
 
 HERE = (
@@ -144,14 +144,14 @@ def test_a_refused_address_says_why(hostile: Hostile, tmp_path: Path) -> None:
     hostile.serve({"/a.png": page(drawn())})
     (lost,) = settled([hostile.url("/a.png")], tmp_path).missing.values()
     assert (lost.reason, lost.detail) == (
-        "address refused",
-        "127.0.0.1 is no public address (loopback)",
+        "URL refused",
+        "127.0.0.1 is not a public address (loopback)",
     )
 
 
 def test_private_addresses_are_fetched_from_where_that_is_allowed(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/a.png": page(drawn())})
-    assert not collect(wanted, tmp_path, private=True, limits=LIMITS).missing
+    assert not download_images(wanted, tmp_path, allow_private=True, limits=LIMITS).missing
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_a_name_of_which_any_address_is_private_is_refused(
 ) -> None:
     named["images.test"] = [found]
     (lost,) = settled([f"http://images.test:{hostile.port}/a.png"], tmp_path).missing.values()
-    assert lost.reason == "address refused"
+    assert lost.reason == "URL refused"
     assert lost.detail.startswith(found.split()[-1])
     assert hostile.connections == 0
 
@@ -192,7 +192,7 @@ def test_a_connection_goes_to_the_address_that_was_looked_at_and_the_name_is_not
         reached.append(info[4])
         raise OSError("not in a test")
 
-    monkeypatch.setattr(addresses, "_public_socket", unreachable)
+    monkeypatch.setattr(url_safety, "_public_socket", unreachable)
     (lost,) = settled(["http://rebinding.test/a.png"], tmp_path).missing.values()
     assert reached == [("93.184.215.14", 80)]
     assert named["rebinding.test"] == ["127.0.0.1"]
@@ -206,16 +206,16 @@ def test_a_name_that_turns_private_between_two_images_is_refused_from_then_on(
     hostile.serve({path: page(drawn()) for path in ("/a.png", "/b.png")})
     urls = [f"http://rebinding.test:{hostile.port}{path}" for path in ("/a.png", "/b.png")]
     first, second = settled(urls[:1], tmp_path), settled(urls, tmp_path)
-    assert (first.fetched, list(second.missing)) == (1, urls[1:])
-    assert second.missing[urls[1]].detail == "10.0.0.1 is no public address (private)"
+    assert (first.downloaded, list(second.missing)) == (1, urls[1:])
+    assert second.missing[urls[1]].detail == "10.0.0.1 is not a public address (private)"
 
 
 @pytest.fixture
 def public(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server's address counts as public, and no other of this machine."""
-    real = addresses.refuse_private
+    real = url_safety.refuse_private
     monkeypatch.setattr(
-        addresses, "refuse_private", lambda address: None if address == "127.0.0.1" else real(address)
+        url_safety, "refuse_private", lambda address: None if address == "127.0.0.1" else real(address)
     )
 
 
@@ -239,7 +239,7 @@ def test_a_redirect_leads_nowhere_that_a_url_may_not(
 ) -> None:
     hostile.serve({"/a.png": redirect(location.format(port=hostile.port)), "/b.png": page(drawn())})
     (lost,) = settled([hostile.url("/a.png")], tmp_path).missing.values()
-    assert lost.reason == "address refused"
+    assert lost.reason == "URL refused"
     assert hostile.asked == ["/a.png"]
     assert hostile.connections == 1
 

@@ -1,0 +1,192 @@
+"""Fetches one image by its URL: few redirects, limits on time and size, no decompression."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from msgspec import Struct, field
+from yarl import URL
+
+import sightline
+from sightline.data.download_error import DownloadError
+from sightline.data.host_throttle import HostLimits, HostThrottle
+from sightline.data.url_safety import NonPublicAddressError, parse_url, redirect_target, safe_connector
+from sightline.formats.stream import WholeFile
+from sightline.images import MAX_BYTES
+from sightline.models.reply import seconds_until
+
+PIECE = 64 * 1024
+_REDIRECTS = (301, 302, 303, 307, 308)
+_RETRYABLE = (408, 425, 429, 500, 502, 503, 504)
+"""HTTP statuses of temporary failures."""
+
+
+class FetchLimits(Struct, frozen=True):
+    """Limits on image downloads, in seconds, bytes and counts.
+
+    `read` is the longest wait for data, `total` the longest time of one image with its redirects.
+    `attempts` counts per image; `concurrency` is the number of images at a time, over all hosts.
+    """
+
+    connect: float = 15.0
+    read: float = 30.0
+    total: float = 180.0
+    bytes: int = MAX_BYTES
+    redirects: int = 5
+    attempts: int = 3
+    concurrency: int = 8
+    host: HostLimits = field(default_factory=HostLimits)
+
+
+class ImageFetcher:
+    """Fetches images by URL.
+
+    Proxies of the environment are not used: they would resolve host names themselves, without any check.
+    """
+
+    def __init__(self, limits: FetchLimits, *, allow_private: bool) -> None:
+        """Prepare a fetcher; open no connection.
+
+        Args:
+            limits: limits on time, size and load.
+            allow_private: also connect to addresses that are not public.
+        """
+        self._limits, self._allow_private = limits, allow_private
+        self._throttles: dict[str, HostThrottle] = {}
+
+    async def __aenter__(self) -> Self:
+        """Open the session."""
+        self._session = aiohttp.ClientSession(
+            connector=safe_connector(allow_private=self._allow_private),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={
+                "User-Agent": f"sightline/{sightline.__version__}",
+                "Accept": "image/*",
+                # Images are compressed already. A response that is compressed all the same is not unpacked.
+                "Accept-Encoding": "identity",
+            },
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the session."""
+        await self._session.close()
+
+    async def fetch(self, url: str, path: Path) -> str:
+        """Fetch a URL into a file, completely or not at all.
+
+        Args:
+            url: the URL.
+            path: the file.
+
+        Returns:
+            The media type that the server claims.
+
+        Raises:
+            DownloadError: all attempts failed.
+        """
+        attempts = self._limits.attempts
+        while True:
+            attempts -= 1
+            try:
+                return await self._follow(parse_url(url), path)
+            except DownloadError as error:
+                if not error.retryable or not attempts:
+                    raise
+
+    async def _follow(self, target: URL, path: Path) -> str:
+        """Request a URL and follow its redirects; the host of each redirect is throttled too."""
+        loop, left = asyncio.get_running_loop(), self._limits.total
+        for _ in range(self._limits.redirects + 1):
+            host = target.host or ""
+            throttle = self._throttles.setdefault(host, HostThrottle(host, self._limits.host))
+            async with throttle.slot():
+                began = loop.time()
+                result = await self._request(throttle, target, path, left)
+                # aiohttp takes 0 for no limit.
+                left = max(0.001, left - (loop.time() - began))
+            if isinstance(result, str):
+                return result
+            target = result
+        raise DownloadError("too many redirects", f"more than {self._limits.redirects}, the last to {target}")
+
+    async def _request(self, throttle: HostThrottle, target: URL, path: Path, seconds: float) -> URL | str:
+        """Send one request: returns the target of a redirect, or the media type of the file at `path`."""
+        timeout = aiohttp.ClientTimeout(
+            total=seconds, sock_connect=self._limits.connect, sock_read=self._limits.read
+        )
+        try:
+            async with self._session.get(target, allow_redirects=False, timeout=timeout) as response:
+                result = await self._read(target, response, path)
+        except DownloadError as error:
+            failure = error
+        except (aiohttp.ClientError, OSError) as error:
+            failure = self._connection_failure(error)
+        else:
+            throttle.record_success()
+            return result
+        if failure.retryable:
+            throttle.record_failure(str(failure), failure.wait)
+        else:
+            throttle.record_success()
+        raise failure
+
+    async def _read(self, target: URL, response: aiohttp.ClientResponse, path: Path) -> URL | str:
+        if response.status in _REDIRECTS:
+            return redirect_target(target, response.headers.get("Location", ""))
+        if response.status != 200:
+            raise DownloadError(
+                f"HTTP {response.status}",
+                response.reason or "no reason given",
+                retryable=response.status in _RETRYABLE,
+                wait=seconds_until(response.headers.get("Retry-After")),
+            )
+        coding = response.headers.get("Content-Encoding", "identity")
+        if coding.strip().lower() not in ("", "identity"):
+            raise DownloadError("compressed", f"sent as {coding}, which was not requested")
+        if (response.content_length or 0) > self._limits.bytes:
+            raise DownloadError(
+                "too large", f"{response.content_length:,} bytes, more than {self._limits.bytes:,}"
+            )
+        await self._store(response, path)
+        return response.content_type
+
+    async def _store(self, response: aiohttp.ClientResponse, path: Path) -> None:
+        size = 0
+        async with WholeFile(path) as file:
+            async for piece in response.content.iter_chunked(PIECE):
+                size += len(piece)
+                if size > self._limits.bytes:
+                    raise DownloadError("too large", f"more than {self._limits.bytes:,} bytes")
+                file.write(piece)
+
+    def _connection_failure(self, error: Exception) -> DownloadError:
+        """Translate an error of the HTTP client."""
+        # Certificate errors lack the attribute that other connection errors have.
+        cause = getattr(error, "os_error", error)
+        if isinstance(cause, NonPublicAddressError):
+            return DownloadError("URL refused", str(cause))
+        if isinstance(error, aiohttp.InvalidURL):
+            return DownloadError("URL refused", f"this is not a URL: {error}")
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return DownloadError(
+                "timed out", f"no connection within {self._limits.connect:g} s", retryable=True
+            )
+        if isinstance(error, aiohttp.SocketTimeoutError):
+            return DownloadError("timed out", f"no data for {self._limits.read:g} s", retryable=True)
+        if isinstance(error, TimeoutError):
+            return DownloadError("timed out", f"not complete within {self._limits.total:g} s", retryable=True)
+        if isinstance(error, aiohttp.ClientSSLError):
+            return DownloadError("no connection", f"untrusted certificate: {cause}")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return DownloadError("no connection", str(cause), retryable=True)
+        if isinstance(error, aiohttp.ClientResponseError):
+            return DownloadError("invalid HTTP", error.message.partition("\n")[0])
+        return DownloadError("connection broken", str(error) or type(error).__name__, retryable=True)

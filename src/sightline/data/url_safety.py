@@ -1,0 +1,170 @@
+"""Restricts which URLs are downloaded: http and https, and public hosts unless private ones are allowed.
+
+URLs of a data set are untrusted input. One that leads into the network of the machine that downloads, by its
+host, by DNS or by a redirect, must not be followed. So every IP address of a host name is checked, and the
+connection is made to a checked address, never to the name again.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import ResolveResult
+from aiohttp.resolver import ThreadedResolver
+from yarl import URL
+
+from sightline.data.download_error import DownloadError
+
+SCHEMES = ("http", "https")
+
+# The IANA registries of special-purpose addresses (RFC 6890), and public addresses that lead into the cloud
+# of the machine itself. For IPv6, hosts get addresses of 2000::/3 only (RFC 4291). This excludes loopback,
+# link-local, unique local, multicast, IPv4-mapped and NAT64 addresses without a line for each.
+_NOT_PUBLIC: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
+    (ip_network(network), kind)
+    for network, kind in (
+        ("0.0.0.0/8", "this network"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "carrier-grade NAT"),
+        ("127.0.0.0/8", "loopback"),
+        ("168.63.129.16/32", "cloud-internal"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"),
+        ("192.0.2.0/24", "documentation"),
+        ("192.88.99.0/24", "6to4 relay"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "benchmarking"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+        ("2001::/23", "reserved, includes Teredo"),
+        ("2001:db8::/32", "documentation"),
+        ("2002::/16", "6to4"),
+        ("3fff::/20", "documentation"),
+    )
+)
+_UNICAST = IPv6Network("2000::/3")
+
+
+class NonPublicAddressError(OSError):
+    """An IP address that nothing is downloaded from; the text says which and why."""
+
+
+def refuse_private(address: str) -> None:
+    """Check that an IP address belongs to the public internet.
+
+    Args:
+        address: an IPv4 or IPv6 address as text.
+
+    Raises:
+        NonPublicAddressError: it does not, or the text is not an address in its usual form.
+
+    >>> refuse_private("93.184.215.14")
+    >>> refuse_private("169.254.169.254")
+    Traceback (most recent call last):
+    sightline.data.url_safety.NonPublicAddressError: 169.254.169.254 is not a public address (link-local)
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        # Sockets also accept 127.1 and 2130706433, which only an attacker writes.
+        raise NonPublicAddressError(f"{address} is not an IP address in its usual form") from None
+    for network, kind in _NOT_PUBLIC:
+        if parsed in network:
+            raise NonPublicAddressError(f"{address} is not a public address ({kind})")
+    if parsed.version == 6 and parsed not in _UNICAST:
+        raise NonPublicAddressError(f"{address} is not a public address (outside {_UNICAST})")
+
+
+def parse_url(text: str) -> URL:
+    """Parse a URL and check its scheme.
+
+    Args:
+        text: the URL.
+
+    Returns:
+        The URL without its fragment.
+
+    Raises:
+        DownloadError: it is not a valid URL, not http or https, or has no host.
+    """
+    try:
+        parsed = URL(text)
+        host = parsed.host
+    except ValueError as error:
+        raise DownloadError("URL refused", f"this is not a URL: {error}") from None
+    if parsed.scheme not in SCHEMES:
+        raise DownloadError("URL refused", f"{parsed.scheme or 'no scheme'} is not http or https")
+    if not host:
+        raise DownloadError("URL refused", "it has no host")
+    return parsed.with_fragment(None)
+
+
+def redirect_target(url: URL, location: str) -> URL:
+    """Resolve a redirect.
+
+    Args:
+        url: the URL that was requested.
+        location: the Location header of the response.
+
+    Returns:
+        The URL to request next.
+
+    Raises:
+        DownloadError: the target is missing, not http or https, or is http after https.
+
+    >>> redirect_target(URL("https://h/a/b.jpg"), "../c.jpg")
+    URL('https://h/c.jpg')
+    """
+    if not location:
+        raise DownloadError("URL refused", "a redirect without a Location header")
+    try:
+        target = url.join(URL(location))
+    except ValueError as error:
+        raise DownloadError("URL refused", f"a redirect to an invalid URL: {error}") from None
+    target = parse_url(str(target))
+    if url.scheme == "https" and target.scheme != "https":
+        raise DownloadError("URL refused", f"a redirect from https to {target}")
+    return target
+
+
+def safe_connector(*, allow_private: bool) -> aiohttp.TCPConnector:
+    """Create the connector of an HTTP session.
+
+    Host names are resolved when a connection is made, and all addresses of a name must be public. The socket
+    checks its address again, because an address that is written in the URL is never resolved.
+
+    Args:
+        allow_private: also connect to addresses that are not public.
+
+    Returns:
+        A connector without a limit on connections.
+    """
+    if allow_private:
+        return aiohttp.TCPConnector(limit=0, resolver=ThreadedResolver())
+    return aiohttp.TCPConnector(limit=0, resolver=_PublicResolver(), socket_factory=_public_socket)
+
+
+class _PublicResolver(ThreadedResolver):
+    """Resolves host names, and refuses a name with any address that is not public."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Resolve a name; raises NonPublicAddressError."""
+        results = await super().resolve(host, port, family)
+        for result in results:
+            refuse_private(result["host"])
+        return results
+
+
+def _public_socket(info: tuple[Any, ...]) -> socket.socket:
+    """Create a socket for a result of `socket.getaddrinfo`; raises NonPublicAddressError."""
+    family, kind, protocol, _, address = info
+    refuse_private(str(address[0]))
+    return socket.socket(family, kind, protocol)
