@@ -15,6 +15,7 @@ Labels = Mapping[str, str | tuple[str, ...]]
 """Label name -> its value, or its values where a sample carries several (II-Bench's rhetoric)."""
 
 VerdictName = Literal["right", "wrong", "miss", "undecided", "refused", "error", "unscored"]
+JudgeKind = Literal["rules", "model", "human"]
 Role = Literal["system", "user", "assistant"]
 Unit = Literal["percent", "points", "number"]
 """Points are differences of percentages."""
@@ -191,26 +192,54 @@ class Failure(Struct, frozen=True):
     status: int | None = None
 
 
-class Verdict(Struct, frozen=True):
-    """A scorer's reading of one or more answers; a line of verdicts.jsonl.
+def _written(default: Any) -> Any:
+    """A default that stays in the JSON of a struct with `omit_defaults`.
 
-    `targets` are answer keys; `variant` is the probe whose reference one answer was held against, since
-    two probes may share an answer ('' where that is not said). `question` is what was decided: `correct`
-    (verdict right/wrong/...) or `same_meaning` (verdict `right` = same, `wrong` = different). `judge` is
-    who decided: `rules`, a model's name or a person's, `version` the model's name for itself, `raw` the
-    words of the reply that was read. A judge that could not be asked is `error`. `labels` name the errors
-    that a person sees in the answer.
+    msgspec leaves out a field whose value is its plain default, but writes one whose default comes from a
+    factory.
+    """
+    return field(default_factory=lambda: default)
+
+
+def _no_scores() -> Mapping[str, float]:
+    """Empty scores that are written: msgspec leaves out an empty dict that the factory `dict` made."""
+    return {}
+
+
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A scorer's reading of one or more answers: one line of verdicts.jsonl.
+
+    The order of the fields is that of the line. Lines always hold the fields down to `raw`, the others only
+    if they are set.
+
+    Attributes:
+        targets: The keys of the answers.
+        question: What is decided: `correct` (verdict right, wrong ...), `same_meaning` (right is same, wrong
+            is different) or another question of the benchmark.
+        scorer: The name of the scorer.
+        judge: Who decides: `rules`, the name of a model, or the name of a human.
+        kind: The kind of judge.
+        draw: The repeat of the judge's request, from 0.
+        verdict: The verdict; `error` if the judge could not be asked.
+        value: A number that the verdict rests on, such as a cosine similarity.
+        raw: The reply, or the part of the response, that was read.
+        extracted: The option read from the response.
+        variant: The probe whose reference the answer is compared with, as two probes may share an answer;
+            '' if unknown.
+        version: The version that the judge model reports of itself.
+        scores: Numbers by name.
+        labels: The errors that a human names in the answer.
     """
 
     targets: tuple[str, ...]
     question: str
     scorer: str
     judge: str
-    kind: Literal["rules", "model", "human"]
+    kind: JudgeKind
+    draw: int = _written(0)
     verdict: VerdictName
-    draw: int = 0
-    value: float | None = None
-    raw: str = ""
+    value: float | None = _written(None)
+    raw: str = _written("")
     extracted: str | None = None
     variant: str = ""
     version: str = ""
@@ -218,13 +247,37 @@ class Verdict(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
-class Outcome(Struct, frozen=True):
-    """A probe with its answer and the verdict that counts: one line of answers.jsonl."""
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A probe with its answer and the verdict that counts: one line of answers.jsonl.
+
+    The order of the fields is that of the line. Lines always hold the fields down to `scores`, the others
+    only if they are set. A line also holds `group`, which equals `sample` (see `formats.jsonl`).
+
+    Attributes:
+        sample: The id of the sample, which is also the id of its group.
+        variant: The name of the probe.
+        draw: The repeat, from 0.
+        key: The key of the answer in the store.
+        labels: The labels of the probe.
+        response: The text of the answer; empty if there is none.
+        status: `ok`, `empty` (an answer without text) or `error` (no answer).
+        finish_reason: Why the model stopped.
+        usage: The tokens of the call.
+        verdict: The verdict that counts.
+        extracted: The option read from the response.
+        references: The correct answers.
+        judge: Who gave the verdict.
+        scores: Numbers by name.
+        question: The question of the probe.
+        options: The options of the question, in the order shown.
+        cluster: The cluster that confidence intervals resample.
+        error: Why there is no answer.
+        version: The version that the model reports of itself.
+    """
 
     sample: str
     variant: str
     draw: int
-    group: str
     key: str
     labels: Labels
     response: str
@@ -232,10 +285,10 @@ class Outcome(Struct, frozen=True):
     finish_reason: str
     usage: Usage
     verdict: VerdictName
-    extracted: str | None = None
-    references: tuple[str, ...] = ()
-    judge: str = ""
-    scores: Mapping[str, float] = field(default_factory=dict)
+    extracted: str | None = _written(None)
+    references: tuple[str, ...] = _written(())
+    judge: str = _written("")
+    scores: Mapping[str, float] = field(default_factory=_no_scores)
     question: str = ""
     options: tuple[str, ...] = ()
     cluster: str = ""

@@ -17,7 +17,6 @@ def outcome(sample: str, category: str, **scores: float) -> Outcome:
         sample=sample,
         variant="0-shot",
         draw=0,
-        group=sample,
         key=sample,
         labels={"category": category},
         response="an octopus",

@@ -30,7 +30,6 @@ def answer(model: str, group: str, response: str = "said", **more: object) -> Ou
         "sample": group,
         "variant": "v",
         "draw": 0,
-        "group": group,
         "key": f"{model} {group}",
         "labels": {"category": "web" if int(group) % 4 else "time"},
         "response": response,
@@ -62,7 +61,7 @@ def test_an_instance_is_shared_where_every_run_answered_all_of_it_and_it_has_a_r
 def test_an_instance_of_which_runs_answered_other_probes_is_not_shared() -> None:
     first = [*run("a", range(3)), *run("a", [0, 1], variant="w")]
     second = [*run("b", [0, 2]), *run("b", [0, 1], variant="w"), answer("b", "1", variant="x")]
-    assert {unit[0].group for unit in shared([first, second])} == {"0", "2"}
+    assert {unit[0].sample for unit in shared([first, second])} == {"0", "2"}
 
 
 def test_wrong_answers_are_those_that_are_not_right_and_were_given() -> None:

@@ -73,7 +73,14 @@ def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> N
     _add(first, ANSWER)
     run = first.start_run({"a": 1})
     first.add_probes(run, [(1, b"one"), (0, b"zero")])
-    first.add_verdicts(run, [Verdict(("k",), "correct", "s", "rules", "rules", "right")])
+    first.add_verdicts(
+        run,
+        [
+            Verdict(
+                targets=("k",), question="correct", scorer="s", judge="rules", kind="rules", verdict="right"
+            )
+        ],
+    )
     first.finish_run(run, {"a": 2})
     first.close()
     again = Store.open(path, create=False)
@@ -102,7 +109,19 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
     dropped, kept = store.start_run({"n": 1}), store.start_run({"n": 2})
     for run in (dropped, kept):
         store.add_probes(run, [(0, b"probe")])
-        store.add_verdicts(run, [Verdict(("k",), "correct", "s", "rules", "rules", "right")])
+        store.add_verdicts(
+            run,
+            [
+                Verdict(
+                    targets=("k",),
+                    question="correct",
+                    scorer="s",
+                    judge="rules",
+                    kind="rules",
+                    verdict="right",
+                )
+            ],
+        )
     store.drop_run(dropped)
     assert [run for run, *_ in store.runs()] == [kept]
     assert (list(store.probes(dropped)), list(store.verdicts(dropped))) == ([], [])

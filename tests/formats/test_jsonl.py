@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats import Prediction, read_outcomes, read_predictions, write_answers
+from sightline.formats.jsonl import answer_line
 from sightline.types import Outcome, Usage
 
 CONTRACT = [
@@ -44,7 +45,6 @@ def outcome(**changes: Any) -> Outcome:
         "sample": "test-1",
         "variant": "none",
         "draw": 0,
-        "group": "test-1",
         "key": "f" * 64,
         "labels": {"domain": "Life", "rhetoric": ("Metaphor", "Contrast")},
         "response": "(C)",
@@ -76,6 +76,24 @@ def test_a_line_has_the_contracts_fields_in_its_order(tmp_path: Path) -> None:
     assert list(line) == CONTRACT
     assert (line["extracted"], line["references"], line["scores"]) == (None, [], {})
     assert line["usage"] == {"prompt_tokens": 812, "completion_tokens": 3}
+
+
+def test_a_line_is_written_byte_by_byte_as_before(tmp_path: Path) -> None:
+    quoted = outcome(sample='a,"key":', usage=Usage())
+    write_answers([quoted], tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").read_text() == (
+        '{"sample":"a,\\"key\\":","variant":"none","draw":0,"group":"a,\\"key\\":","key":"' + "f" * 64 + '",'
+        '"labels":{"domain":"Life","rhetoric":["Metaphor","Contrast"]},"response":"(C)","status":"ok",'
+        '"finish_reason":"stop","usage":{},"verdict":"right","extracted":null,"references":[],"judge":"",'
+        '"scores":{}}\n'
+    )
+
+
+def test_a_line_without_its_group_is_read(tmp_path: Path) -> None:
+    line = json.loads(answer_line(outcome()))
+    assert line.pop("group") == "test-1"
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    assert read_outcomes(tmp_path / "a.jsonl") == [outcome()]
 
 
 def test_what_the_contract_does_not_name_stands_behind_it_and_only_where_it_says_something(

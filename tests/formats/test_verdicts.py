@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.formats import read_verdicts, write_verdicts
+from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
 
 CONTRACT = ["targets", "question", "scorer", "judge", "kind", "draw", "verdict", "value", "raw"]
@@ -36,15 +37,32 @@ def test_verdicts_come_back_as_they_were(
 
 
 def test_a_line_has_the_contracts_fields_in_its_order(tmp_path: Path) -> None:
-    verdict = Verdict(("k",), "correct", "codis", "rules", "rules", "right")
+    verdict = Verdict(
+        targets=("k",), question="correct", scorer="codis", judge="rules", kind="rules", verdict="right"
+    )
     write_verdicts([verdict], tmp_path / "v.jsonl")
     assert list(json.loads((tmp_path / "v.jsonl").read_text())) == CONTRACT
 
 
-def test_a_humanss_file_needs_targets_question_verdict_and_judge(tmp_path: Path) -> None:
+def test_a_humans_file_needs_targets_question_verdict_and_judge(tmp_path: Path) -> None:
     path = tmp_path / "human.jsonl"
     path.write_text('{"targets": ["k"], "question": "correct", "verdict": "wrong", "judge": "Ada"}\n')
-    assert read_verdicts(path) == [Verdict(("k",), "correct", "human", "Ada", "human", "wrong")]
+    assert read_verdicts(path) == [
+        Verdict(
+            targets=("k",), question="correct", scorer="human", judge="Ada", kind="human", verdict="wrong"
+        )
+    ]
+
+
+def test_verdicts_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "human.jsonl"
+    path.write_text(
+        '{"targets":["k"],"question":"correct","scorer":"people","judge":"Ada","kind":"person","draw":0,'
+        '"verdict":"wrong","value":null,"raw":""}\n'
+    )
+    (verdict,) = read_verdicts(path)
+    assert (verdict.scorer, verdict.kind) == ("human", "human")
+    assert decode_verdict(path.read_bytes()) == verdict
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,8 @@ def test_probes_are_planned_in_the_order_in_which_they_are_grouped() -> None:
 def test_what_was_measured_of_a_partner_is_no_verdict_on_the_group() -> None:
     (group,) = answered_groups([row(variant, 0, pooled=False) for variant in ("m0", "m1")], Answers())
     own, other = (
-        Verdict(keys, "similar", "s", "e", "model", "right") for keys in (("m0-0", "m1-0"), ("x", "y"))
+        Verdict(targets=keys, question="similar", scorer="s", judge="e", kind="model", verdict="right")
+        for keys in (("m0-0", "m1-0"), ("x", "y"))
     )
     measured = replace(group, judgements=(own, other))
     (one,) = JudgePanel(benchmark=groups(), judges=[]).judge([measured], Answers())

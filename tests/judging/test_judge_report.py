@@ -28,12 +28,12 @@ def verdicts(judge: str, kind: str, letters: str, prefix: str = "a", **more: str
     assert kind in ("rules", "model", "human")
     return [
         Verdict(
-            (f"{prefix}{place}",),
-            "correct",
-            more.get("scorer", "s"),
-            judge,
-            "rules" if kind == "rules" else "model" if kind == "model" else "human",
-            SAID[letter],
+            targets=(f"{prefix}{place}",),
+            question="correct",
+            scorer=more.get("scorer", "s"),
+            judge=judge,
+            kind="rules" if kind == "rules" else "model" if kind == "model" else "human",
+            verdict=SAID[letter],
             variant=more.get("variant", ""),
         )
         for place, letter in enumerate(letters)
@@ -47,7 +47,6 @@ def answers(count: int, prefix: str = "a", scores: Sequence[float] = (), version
             sample=str(place // 2),
             variant="v",
             draw=0,
-            group=str(place // 2),
             key=f"{prefix}{place}",
             labels={"category": "time" if place % 2 else "web", "tags": ("x", "y")},
             response="said",
@@ -122,7 +121,17 @@ def test_an_undecided_verdict_ranks_between_and_agrees_with_nobody(tmp_path: Pat
 
 def test_a_miss_is_not_right_and_of_several_verdicts_the_first_that_decides_counts(tmp_path: Path) -> None:
     given = [*verdicts("ann", "human", "wrr"), *verdicts("gpt", "model", "mur")]
-    given += [Verdict(("a1",), "correct", "s", "gpt", "model", "right", draw=1)]
+    given += [
+        Verdict(
+            targets=("a1",),
+            question="correct",
+            scorer="s",
+            judge="gpt",
+            kind="model",
+            verdict="right",
+            draw=1,
+        )
+    ]
     found = row(report(folder(tmp_path / "a", given)), "gpt")
     assert (found.decided, found.agreement.value) == (3, 100)
 
@@ -358,7 +367,7 @@ def test_one_image_under_two_names_is_one_cluster(tmp_path: Path) -> None:
     given = [
         *verdicts("ann", "human", "rrww"),
         *verdicts("ann", "human", "rwrw", "b"),
-        Verdict(("b9",), "correct", "s", "ann", "human", "right"),
+        Verdict(targets=("b9",), question="correct", scorer="s", judge="ann", kind="human", verdict="right"),
         *verdicts("gpt", "model", "rrwr"),
         *verdicts("gpt", "model", "rwrr", "b"),
     ]

@@ -14,7 +14,14 @@ from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.engine.runner import Keyed
 from sightline.errors import UserError
 from sightline.images import ImageLimits
-from sightline.judging.judges import BLIND, HumanJudge, Judge, ModelJudge, check_judge_kinds, judge_kind
+from sightline.judging.judges import (
+    UNREADABLE_IMAGE,
+    HumanJudge,
+    Judge,
+    ModelJudge,
+    check_judge_kinds,
+    judge_kind,
+)
 from sightline.judging.panel import JudgePanel
 from sightline.judging.verdict_selection import select_verdict
 from sightline.plan.effective import effective
@@ -25,7 +32,7 @@ CASE = Case(("k",), "correct", "Up or down?", ("Up.",), ("Up.",))
 
 
 def verdict(name: VerdictName, judge: str = "rules", targets: tuple[str, ...] = ("k",)) -> Verdict:
-    return Verdict(targets, "correct", "s", judge, "rules", name)
+    return Verdict(targets=targets, question="correct", scorer="s", judge=judge, kind="rules", verdict=name)
 
 
 def test_the_first_judge_who_decides_counts() -> None:
@@ -61,7 +68,19 @@ def test_several_humans_of_one_file_decide_by_their_majority() -> None:
 
 
 def test_humans_may_have_compared_two_answers_in_either_order() -> None:
-    humans = HumanJudge("human:f", [Verdict(("b", "a"), "same_meaning", "s", "ann", "human", "right")])
+    humans = HumanJudge(
+        "human:f",
+        [
+            Verdict(
+                targets=("b", "a"),
+                question="same_meaning",
+                scorer="s",
+                judge="ann",
+                kind="human",
+                verdict="right",
+            )
+        ],
+    )
     case = Case(("a", "b"), "same_meaning", "?", ("x", "y"))
     assert [verdict.verdict for verdict in humans.decide(case, {})] == ["right"]
 
@@ -74,9 +93,10 @@ def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_read_by_rules_takes_no_model_judge() -> None:
-    with pytest.raises(UserError, match="iibench is not judged by 'openai/gpt-4o'"):
+    with pytest.raises(UserError, match="iibench does not accept the judge 'openai/gpt-4o'"):
         check_judge_kinds(IIBench(), ["openai/gpt-4o"])
     assert [judge_kind(j) for j in ("rules", "human:x", "openai/x")] == ["rules", "human", "model"]
+    assert judge_kind("people:x") == "human"
 
 
 SHOWN = ImageFile("/data/x.jpg", "d1", "JPEG", 4000, 30, (1, 1))
@@ -147,7 +167,6 @@ def group(references: tuple[str, ...] = ("16",)) -> Group:
         sample="s",
         variant="0-shot",
         draw=0,
-        group="s",
         key="k",
         labels={},
         response="It is 16.",
@@ -207,4 +226,4 @@ def test_a_judge_who_is_to_see_a_image_that_cannot_be_read_is_an_error() -> None
     blind = replace(INSTANCE, images=())
     assert judge.request(blind) is None
     (error,) = judge.decide(blind, {})
-    assert (error.verdict, error.raw) == ("error", BLIND)
+    assert (error.verdict, error.raw) == ("error", UNREADABLE_IMAGE)

@@ -14,7 +14,16 @@ def item(key: str, *responders: str) -> Item:
 
 
 def said(key: str, judge: str, *labels: str, variant: str = "v") -> Verdict:
-    return Verdict((key,), "correct", "human", judge, "human", "wrong", variant=variant, labels=labels)
+    return Verdict(
+        targets=(key,),
+        question="correct",
+        scorer="human",
+        judge=judge,
+        kind="human",
+        verdict="wrong",
+        variant=variant,
+        labels=labels,
+    )
 
 
 def shares(found: list[MetricValue]) -> dict[tuple[str, str], tuple[float | None, float]]:

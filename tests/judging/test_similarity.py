@@ -41,7 +41,6 @@ def outcome(group: str, variant: str, said: str, draw: int = 0) -> Outcome:
         sample=group,
         variant=variant,
         draw=draw,
-        group=group,
         key=f"{group}-{variant}-{draw}",
         labels={},
         response=said,

@@ -40,7 +40,6 @@ def outcome(
         sample=name,
         variant="0-shot",
         draw=0,
-        group=name,
         key=name,
         labels={},
         response=said,

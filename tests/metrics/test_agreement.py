@@ -18,7 +18,15 @@ RATERS = ("ann", "ben", "cem", "dot")
 
 
 def verdict(item: int | str, name: VerdictName, judge: str = "ann", *, draw: int = 0) -> Verdict:
-    return Verdict((str(item),), "correct", "human", judge, "human", name, draw=draw)
+    return Verdict(
+        targets=(str(item),),
+        question="correct",
+        scorer="human",
+        judge=judge,
+        kind="human",
+        verdict=name,
+        draw=draw,
+    )
 
 
 def ratings(item: int, votes: str) -> list[Verdict]:
@@ -51,7 +59,14 @@ def test_a_miss_is_decided_and_not_right(name: VerdictName) -> None:
 
 
 def test_a_different_question_on_the_same_answer_is_not_common() -> None:
-    other = Verdict(("1",), "same_meaning", "equality", "gpt-4", "model", "right")
+    other = Verdict(
+        targets=("1",),
+        question="same_meaning",
+        scorer="equality",
+        judge="gpt-4",
+        kind="model",
+        verdict="right",
+    )
     found = agreement([verdict(1, "right")], [other])
     assert (found.value, found.n, found.reason) == (None, 0, "nothing was decided by both")
 

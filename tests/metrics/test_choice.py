@@ -22,7 +22,6 @@ def outcome(
         sample="test-1",
         variant="none",
         draw=0,
-        group="test-1",
         key="k",
         labels=labels or {},
         response="A",

@@ -27,7 +27,6 @@ def outcome(
         sample=group,
         variant=STYLES[nth % 4],
         draw=draw,
-        group=group,
         key=f"{group}-{nth}-{draw}",
         labels=labels or {"style": STYLES[nth % 4]},
         response=said,
@@ -43,7 +42,15 @@ def outcome(
 
 def pair(first: Outcome, second: Outcome, value: float) -> Verdict:
     verdict: VerdictName = "right" if value > THRESHOLD else "wrong"
-    return Verdict((first.key, second.key), SIMILAR, "similarity", "e", "model", verdict, value=value)
+    return Verdict(
+        targets=(first.key, second.key),
+        question=SIMILAR,
+        scorer="similarity",
+        judge="e",
+        kind="model",
+        verdict=verdict,
+        value=value,
+    )
 
 
 def group_of(

@@ -20,7 +20,6 @@ def _outcome(variant: str, right: bool, **labels: str) -> Outcome:
         sample="s",
         variant=variant,
         draw=0,
-        group="s/0",
         finish_reason="stop",
         usage=Usage(),
         status="ok",

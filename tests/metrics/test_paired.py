@@ -32,7 +32,6 @@ def outcome(verdict: VerdictName = "right", key: str = "", **fields: Any) -> Out
         sample="000",
         variant="",
         draw=0,
-        group="000",
         key=key,
         labels={},
         finish_reason="stop",
@@ -48,7 +47,14 @@ def pair(first: VerdictName, second: VerdictName, **fields: Any) -> Group:
 
 
 def same_meaning(verdict: VerdictName, *targets: str) -> Verdict:
-    return Verdict(targets, "same_meaning", "equality", "rules", "rules", verdict)
+    return Verdict(
+        targets=targets,
+        question="same_meaning",
+        scorer="equality",
+        judge="rules",
+        kind="rules",
+        verdict=verdict,
+    )
 
 
 def terms(metric: Metric, group: Group) -> list[tuple[float, float]]:
@@ -138,7 +144,14 @@ def test_the_captioned_pairs_are_scored_with_their_images_too() -> None:
     assert terms(paired.ACC_P_IMAGES, pair("right", "right")) == []
 
 
-SAME = Verdict(("same", "same"), "same_meaning", "equality", "rules", "rules", "right")
+SAME = Verdict(
+    targets=("same", "same"),
+    question="same_meaning",
+    scorer="equality",
+    judge="rules",
+    kind="rules",
+    verdict="right",
+)
 
 
 @given(st.lists(st.sampled_from([("right", "wrong"), ("wrong", "right"), ("wrong", "wrong")]), min_size=1))
@@ -196,7 +209,14 @@ def _pairs(records: list[dict[str, Any]], printed: dict[tuple[str, str], float])
 
 def test_where_no_judge_decides_equal_words_do_not_stand_for_all_pairs() -> None:
     alike = Group("0", 0, "0", (outcome("wrong", "same"), outcome("wrong", "same")))
-    unparsed = Verdict(("a", "b"), "same_meaning", "equality", "gpt", "model", "undecided")
+    unparsed = Verdict(
+        targets=("a", "b"),
+        question="same_meaning",
+        scorer="equality",
+        judge="gpt",
+        kind="model",
+        verdict="undecided",
+    )
     other = Group("1", 0, "1", (outcome("wrong", "a"), outcome("wrong", "b")), judgements=(unparsed,))
     [awareness] = tally([alike, other], [paired.CONTEXT_AWARENESS])
     assert (awareness.value, awareness.n) == (None, 0)

@@ -53,7 +53,6 @@ def outcome(
         sample="0",
         variant="candy",
         draw=0,
-        group="0",
         key=key,
         labels=labels or {},
         response=key,
@@ -247,7 +246,14 @@ def test_a_verdict_that_is_undecided_in_the_partner_is_left_out_there() -> None:
 
 def test_a_number_names_those_who_judged() -> None:
     def same(judge: str) -> Verdict:
-        return Verdict(("x", "y"), "same_meaning", "equality", judge, "model", "right")
+        return Verdict(
+            targets=("x", "y"),
+            question="same_meaning",
+            scorer="equality",
+            judge=judge,
+            kind="model",
+            verdict="right",
+        )
 
     pair = (outcome("right", key="x", judge="gpt-4"), outcome("wrong", key="y", judge="ann"))
     groups = [Group("0", 0, "", pair, judgements=(same("minilm"),)), Group("1", 0, "", pair)]

@@ -127,7 +127,7 @@ def verdicts(runs: Iterable[Sequence[Outcome]], marks: Mapping[str, Sequence[Mar
 def _instances(run: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     found: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in run:
-        found[outcome.group].append(outcome)
+        found[outcome.sample].append(outcome)
     return dict(found)
 
 

@@ -22,6 +22,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sightline.engine import schema
 from sightline.engine.connect import connect, display, prepare
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.verdicts import decode_verdict
 from sightline.types import Answer, Failure, ImageFile, Verdict
 
 _Name = TypeVar("_Name", str, bytes)
@@ -221,7 +222,7 @@ class Store:
     def verdicts(self, run: int) -> Iterator[Verdict]:
         """The verdicts given in a run, in the order in which they were."""
         for body in self._stream(schema.verdicts, run, schema.verdicts.c.id):
-            yield msgspec.json.decode(body, type=Verdict)
+            yield decode_verdict(body)
 
     # Images
 

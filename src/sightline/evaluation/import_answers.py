@@ -78,7 +78,6 @@ def _outcome(task: tuple[str, str], said: Prediction, probe: Probe | None, clust
         sample=said.sample,
         variant=said.variant,
         draw=said.draw,
-        group=said.sample,
         key=key_of_prediction(*task, said),
         labels=probe.labels if probe else said.labels,
         response=said.response,

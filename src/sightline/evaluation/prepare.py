@@ -17,11 +17,13 @@ from sightline.errors import UserError
 from sightline.evaluation.augment import Augment, augment_of, images_of, refuse_nothing_to_tell
 from sightline.formats.synthetic_marker import is_synthetic
 from sightline.judging.judges import (
+    HUMAN_PREFIX,
     HumanJudge,
     Judge,
     ModelJudge,
     RulesJudge,
     check_judge_kinds,
+    current_judge_name,
     judge_kind,
     with_deciding_rules,
 )
@@ -77,8 +79,9 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
     options = effective(benchmark, setting, spec)
     check_metrics(wanted, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS])
     split = split_of(benchmark, spec)
-    check_judge_kinds(benchmark, spec.judge)
-    spec = replace(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
+    judges = [current_judge_name(judge) for judge in spec.judge]
+    check_judge_kinds(benchmark, judges)
+    spec = replace(spec, judge=with_deciding_rules(benchmark, judges, options.benchmark))
     embedder = _embedder(benchmark, options.benchmark)
     texts = metrics_of(options.benchmark)
     config = load_config(spec.config)
@@ -91,7 +94,7 @@ def prepare(spec: Spec, *, asks: bool = True, keyless: bool = False) -> Prepared
         if judge_kind(judge) == "model"
     }
     humans = {
-        judge: HumanJudge.from_file(judge.removeprefix("human:"))
+        judge: HumanJudge.from_file(judge.removeprefix(HUMAN_PREFIX))
         for judge in spec.judge
         if judge_kind(judge) == "human"
     }

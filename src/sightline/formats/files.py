@@ -8,7 +8,8 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,15 +62,31 @@ def json_rows(content: bytes, path: Path) -> Rows:
     return rows
 
 
-def read_lines(path: Path, kind: type[T]) -> list[T]:
-    """The lines of a JSON Lines file as structs of one kind; UserError that names the line and the field."""
-    decoder = msgspec.json.Decoder(kind)
+def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> list[T]:
+    """Read a JSON Lines file as structs.
+
+    Args:
+        path: The file; it may be gzipped.
+        kind: The struct that each line holds.
+        prepare: Changes a decoded line before it is converted; None leaves lines as they are.
+
+    Returns:
+        One struct per line; empty lines are skipped.
+
+    Raises:
+        UserError: The file cannot be read, or a line is not such a struct; it names the line and the field.
+    """
     content = read_bytes(path)
-    try:
-        return decoder.decode_lines(content)
-    except ValueError:
-        lines = enumerate(content.splitlines(), 1)
-        return [_struct(decoder, line, number, path) for number, line in lines if line.strip()]
+    if prepare is None:
+        with suppress(ValueError):
+            return msgspec.json.Decoder(kind).decode_lines(content)
+
+    def decode(line: bytes) -> T:
+        record = msgspec.json.decode(line)
+        return msgspec.convert(record if prepare is None else prepare(record), kind)
+
+    lines = enumerate(content.splitlines(), 1)
+    return [_decode_line(decode, line, number, path) for number, line in lines if line.strip()]
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
@@ -150,12 +167,12 @@ def _object(where: str, entry: Any, path: Path) -> tuple[str, dict[str, Any]]:
     return where, entry
 
 
-def _struct(decoder: msgspec.json.Decoder[T], line: bytes, number: int, path: Path) -> T:
+def _decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path) -> T:
     try:
-        return decoder.decode(line)
+        return decode(line)
     except msgspec.ValidationError as error:
-        text, _, place = str(error).partition(" - at `$")
-        field = re.sub(r"^\.|`$", "", place) or None
+        text, _, location = str(error).partition(" - at `$")
+        field = re.sub(r"^\.|`$", "", location) or None
         raise UserError(text, file=path, record=f"line {number}", field=field) from None
     except ValueError:
         raise _broken(line, path, number) from None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from sightline.formats.files import Rows, read_lines
 from sightline.formats.prediction import (
@@ -24,7 +24,7 @@ from sightline.formats.prediction import (
     variant_of,
 )
 from sightline.formats.stream import LineFile
-from sightline.types import Labels, Outcome, Usage, VerdictName
+from sightline.types import Outcome, Usage
 
 LAYOUT = (
     "plain records (sample, id or group, and response, output, prediction or text; variant and draw where "
@@ -38,35 +38,6 @@ IDS = ("sample", "id", "group")
 """The fields that may name the sample of an answer."""
 
 RESPONSES = ("response", "output", "prediction", "text")
-
-
-class AnswerLine(Struct, frozen=True, omit_defaults=True):
-    """A line of answers.jsonl: the fields of an Outcome in its order.
-
-    Those down to `scores` are the contract and always stand there; the rest only where they hold
-    something, so that a line gives its Outcome back whole.
-    """
-
-    sample: str
-    variant: str
-    draw: int
-    group: str
-    key: str
-    labels: Labels
-    response: str
-    status: Literal["ok", "empty", "error"]
-    finish_reason: str
-    usage: Usage
-    verdict: VerdictName
-    extracted: str | None
-    references: tuple[str, ...]
-    judge: str
-    scores: Mapping[str, float]
-    question: str = ""
-    options: tuple[str, ...] = ()
-    cluster: str = ""
-    error: str | None = None
-    version: str = ""
 
 
 class PlainLine(Struct, frozen=True, omit_defaults=True):
@@ -148,8 +119,17 @@ def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
 
 
 def answer_line(outcome: Outcome) -> bytes:
-    """An outcome as its line of answers.jsonl, without the line break."""
-    return _encoder.encode(AnswerLine(*astuple(outcome)))
+    """Encode an outcome as a line of answers.jsonl.
+
+    Args:
+        outcome: The outcome.
+
+    Returns:
+        The line as JSON, without the line break. It repeats the sample as `group`, before `key`.
+    """
+    # JSON escapes every quote within a text, so that these bytes cannot stand earlier in the line.
+    head, name, rest = _encoder.encode(outcome).partition(b',"key":')
+    return b"".join((head, b',"group":', _encoder.encode(outcome.sample), name, rest))
 
 
 def read_outcomes(path: Path) -> list[Outcome]:

@@ -1,76 +1,90 @@
-"""verdicts.jsonl: what judges and people decided, one judgement a line."""
+"""verdicts.jsonl: the verdicts of judges and humans, one a line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import asdict
 
 from sightline.formats.files import read_lines
 from sightline.formats.stream import LineFile
-from sightline.types import Verdict, VerdictName
+from sightline.types import Verdict
+
+_HUMAN = {"scorer": "human", "kind": "human"}
+"""The fields that a human's line may leave out."""
+
+_EARLIER_NAMES = {"scorer": {"people": "human"}, "kind": {"person": "human"}}
+"""Field -> a value that earlier versions wrote -> its name now."""
 
 _encoder = msgspec.json.Encoder()
 
 
-class WrittenLine(Struct, frozen=True, omit_defaults=True):
-    """A line as we write it: the contract's fields in its order, then `extracted` where it is known."""
-
-    targets: tuple[str, ...]
-    question: str
-    scorer: str
-    judge: str
-    kind: Literal["rules", "model", "human"]
-    draw: int
-    verdict: VerdictName
-    value: float | None
-    raw: str
-    extracted: str | None = None
-    variant: str = ""
-    version: str = ""
-    scores: Mapping[str, float] = {}
-    labels: tuple[str, ...] = ()
-
-
-class ReadLine(Struct, frozen=True):
-    """A line as we accept it: a people's file needs only the first four fields."""
-
-    targets: tuple[str, ...]
-    question: str
-    verdict: VerdictName
-    judge: str
-    scorer: str = "human"
-    kind: Literal["rules", "model", "human"] = "human"
-    draw: int = 0
-    value: float | None = None
-    raw: str = ""
-    extracted: str | None = None
-    variant: str = ""
-    version: str = ""
-    scores: Mapping[str, float] = {}
-    labels: tuple[str, ...] = ()
-
-
 def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
-    """Write verdicts.jsonl, one line a judgement, in the order given."""
+    """Write verdicts.jsonl.
+
+    Args:
+        verdicts: The verdicts, in the order of the lines.
+        path: The file.
+
+    Raises:
+        EnvironmentFailedError: The disk cannot be written.
+    """
     with LineFile(path) as file:
         for verdict in verdicts:
             file.write(verdict_line(verdict))
 
 
 def verdict_line(verdict: Verdict) -> bytes:
-    """A verdict as its line of verdicts.jsonl, without the line break."""
-    return _encoder.encode(WrittenLine(**asdict(verdict)))
+    """Encode a verdict as a line of verdicts.jsonl.
+
+    Args:
+        verdict: The verdict.
+
+    Returns:
+        The line as JSON, without the line break.
+    """
+    return _encoder.encode(verdict)
 
 
 def read_verdicts(path: Path) -> list[Verdict]:
-    """The judgements of a verdicts.jsonl or of a people's file.
+    """Read a verdicts.jsonl, or a file of human verdicts.
 
-    A people's line needs `targets`, `question`, `verdict` and `judge`; its scorer is then 'people' and its
-    kind 'person'. UserError that names the line and the field where one is wrong.
+    Args:
+        path: The file. A human's line needs only `targets`, `question`, `verdict` and `judge`.
+
+    Returns:
+        The verdicts, in the order of the lines.
+
+    Raises:
+        UserError: The file cannot be read, or a line is not a verdict; it names the line and the field.
     """
-    return [Verdict(**asdict(line)) for line in read_lines(path, ReadLine)]
+    return read_lines(path, Verdict, _completed)
+
+
+def decode_verdict(line: bytes) -> Verdict:
+    """Decode one verdict that `verdict_line` encoded, in this version or an earlier one.
+
+    Args:
+        line: The line as JSON.
+
+    Returns:
+        The verdict.
+
+    Raises:
+        msgspec.ValidationError: A field is missing or has another type.
+    """
+    return msgspec.convert(_completed(msgspec.json.decode(line)), Verdict)
+
+
+def _completed(record: Any) -> Any:
+    """A record with the fields that a human's line leaves out, and with the names of this version."""
+    if not isinstance(record, dict):
+        return record
+    now = {
+        field: names[record[field]]
+        for field, names in _EARLIER_NAMES.items()
+        if isinstance(record.get(field), str) and record[field] in names
+    }
+    return {**_HUMAN, **record, **now}

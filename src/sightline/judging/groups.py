@@ -82,7 +82,6 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
         "sample": probe.sample,
         "variant": probe.variant,
         "draw": probe.draw,
-        "group": probe.sample,
         "key": probe.key,
         "labels": probe.labels,
         "references": probe.references,

@@ -235,7 +235,7 @@ def _measured(answers: Sequence[_Given], texts: TextMeasures) -> Iterator[_Given
 
 
 def _group(outcome: Outcome) -> Group:
-    return Group(outcome.group, outcome.draw, outcome.cluster, (outcome,))
+    return Group(outcome.sample, outcome.draw, outcome.cluster, (outcome,))
 
 
 def _each_once(verdicts: Iterable[Verdict]) -> list[Verdict]:

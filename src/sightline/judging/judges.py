@@ -1,4 +1,4 @@
-"""The judges of an evaluation: rules, models, people; what each is asked, and which verdict counts."""
+"""The judges of an evaluation: the benchmark's rules, models, and humans."""
 
 from __future__ import annotations
 
@@ -16,28 +16,46 @@ from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer
-from sightline.types import Answer, Case, Failure, ImageFile, Request, Verdict
+from sightline.types import Answer, Case, Failure, ImageFile, JudgeKind, Request, Verdict
 
 AnswersByKey = Mapping[str, Answer | Failure]
-"""What is known by key."""
+"""Answers and failures by key; a missing key was not asked."""
 
-BLIND = "the image that the judge is to be shown cannot be read"
-"""Why a judge who sees cannot decide."""
+UNREADABLE_IMAGE = "the image for the judge cannot be read"
+"""The error of a judge that needs the image of a case."""
+
+HUMAN_PREFIX = "human:"
+"""A judge `human:FILE` is the file of human verdicts."""
+
+_EARLIER_HUMAN_PREFIX = "people:"
 
 
 class Judge(Protocol):
-    """One judge."""
+    """Decides cases, if necessary with the replies of a model."""
 
     name: str
 
     def request(self, case: Case, draw: int = 0) -> Keyed | None:
-        """What must be asked of a model before this judge can decide; None for nothing.
+        """The request that this judge sends to a model before it can decide.
 
-        Draw 1 is asked where the reply to draw 0 holds no verdict, and so on.
+        Args:
+            case: The case.
+            draw: 0 for the first request; 1 for the one after a reply without a verdict, and so on.
+
+        Returns:
+            The request; None if there is none to send in this draw.
         """
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """Its verdicts on a case: none where it has no opinion, several where it is several people."""
+        """Decide a case.
+
+        Args:
+            case: The case.
+            replies: The replies to the requests of this judge.
+
+        Returns:
+            The verdicts: none if the judge cannot decide this question, several if it is several humans.
+        """
 
 
 class RulesJudge:
@@ -50,11 +68,11 @@ class RulesJudge:
         self._options = options
 
     def request(self, case: Case, draw: int = 0) -> Keyed | None:
-        """RulesJudge ask nobody."""
+        """Rules send no request."""
         return None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """The verdict of the rules, where the benchmark has any for this question."""
+        """The verdict of the rules, if the benchmark has rules for this question."""
         scorer = self._benchmark.scorer(case.question, "rules", self._options)
         if not isinstance(scorer, RuleScorer):
             return []
@@ -62,9 +80,9 @@ class RulesJudge:
 
 
 class ModelJudge:
-    """A model that is asked with the benchmark's judge prompts; `limits` are those of the images it takes.
+    """A model that receives the benchmark's judge prompts.
 
-    An answer without a reference cannot be held against one: of it, nothing is asked.
+    It does not decide whether an answer without a reference is correct.
     """
 
     def __init__(
@@ -76,6 +94,16 @@ class ModelJudge:
         sampling: Mapping[str, Any],
         limits: ImageLimits | None = None,
     ) -> None:
+        """Make a judge of a model.
+
+        Args:
+            name: The name of the model, as in `--judge`.
+            identity: The identity of the model, which is part of the keys of its replies.
+            benchmark: The benchmark whose judge prompts it receives.
+            options: The effective options of the benchmark.
+            sampling: The sampling options of the requests.
+            limits: The images that the model accepts; None for the defaults.
+        """
         self.name = name
         self._limits = limits or ImageLimits()
         self._identity = identity
@@ -84,49 +112,60 @@ class ModelJudge:
         self._sampling = sampling
 
     def request(self, case: Case, draw: int = 0) -> Keyed | None:
-        """The judge prompt, filled in; remembered like any request."""
+        """The judge prompt for this case; its reply is cached like any answer."""
         scorer = self._scorer(case)
         if scorer is None or draw >= scorer.chances or (scorer.sees and not case.images):
             return None
         messages = scorer.ask(case)
-        images = {file.path: self._as_shown(file) for file in case.images if scorer.sees}
+        images = {file.path: self._transformed(file) for file in case.images if scorer.sees}
         body = canonical(self._identity, messages, images, self._sampling, draw)
         return Keyed(Request(key_of(body), messages, self._sampling, images, draw), body)
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """What the model replied: undecided where no reply holds a verdict, error where it gave none."""
+        """The verdict in the replies: `undecided` if no reply holds one, `error` if there is no reply."""
         scorer = self._scorer(case)
         if scorer is None:
             return []
         for draw in range(scorer.chances):
             keyed = self.request(case, draw)
-            reply = replies.get(keyed.request.key) if keyed is not None else Failure("permanent", BLIND)
+            reply = (
+                replies.get(keyed.request.key)
+                if keyed is not None
+                else Failure("permanent", UNREADABLE_IMAGE)
+            )
             if isinstance(reply, Answer):
                 reading, version = scorer.read(reply.text), reply.version
             elif draw == 0:
                 reading, version = Reading("error", reply.message if reply is not None else "not asked"), ""
             else:
                 break
-            verdict = _verdict(case, reading, scorer.name, self.name, "model", draw=draw, version=version)
+            verdict = _verdict(case, reading, scorer.name, self.name, "model")
+            verdict = replace(verdict, draw=draw, version=version)
             if reading.verdict != "undecided":
                 break
         return [verdict]
 
     def _scorer(self, case: Case) -> ModelScorer | None:
-        """The scorer of a case that this judge can be asked about."""
+        """The scorer that asks a model about this case; None if there is none."""
         if case.question == "correct" and not case.references:
             return None
         scorer = self._benchmark.scorer(case.question, "model", self._options)
         return scorer if isinstance(scorer, ModelScorer) else None
 
-    def _as_shown(self, file: ImageFile) -> ImageFile:
+    def _transformed(self, file: ImageFile) -> ImageFile:
         return replace(file, transform=transform_for(file, self._limits))
 
 
 class HumanJudge:
-    """Verdicts of people, from a verdicts.jsonl."""
+    """Humans whose verdicts a file holds."""
 
     def __init__(self, name: str, verdicts: Sequence[Verdict]) -> None:
+        """Make a judge of verdicts that humans gave before.
+
+        Args:
+            name: The name of the judge, `human:FILE`.
+            verdicts: The verdicts of all humans.
+        """
         self.name = name
         self.verdicts = verdicts
         self.matched = 0
@@ -136,30 +175,78 @@ class HumanJudge:
 
     @classmethod
     def from_file(cls, file: str) -> HumanJudge:
-        """The people whose verdicts a file holds."""
-        return cls(f"human:{file}", read_verdicts(Path(file)))
+        """Read the verdicts of humans.
+
+        Args:
+            file: The path of a verdicts.jsonl.
+
+        Returns:
+            The judge.
+
+        Raises:
+            UserError: The file cannot be read, or a line is not a verdict.
+        """
+        return cls(f"{HUMAN_PREFIX}{file}", read_verdicts(Path(file)))
 
     def request(self, case: Case, draw: int = 0) -> Keyed | None:
-        """People were asked before."""
+        """Humans receive no request."""
         return None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """Everybody's verdict on this case; two answers may have been compared in either order."""
-        given = self._by_case.get((case.question, case.targets)) or self._by_case.get(
+        """The verdicts of all humans on this case; two answers may be compared in either order."""
+        verdicts = self._by_case.get((case.question, case.targets)) or self._by_case.get(
             (case.question, case.targets[::-1]), []
         )
-        fitting = [verdict for verdict in given if verdict.variant in ("", case.variant)]
+        fitting = [verdict for verdict in verdicts if verdict.variant in ("", case.variant)]
         self.matched += len(fitting)
         return [replace(verdict, variant=case.variant) for verdict in fitting]
 
 
+def current_judge_name(judge: str) -> str:
+    """The name of a judge in the spelling of this version.
+
+    Args:
+        judge: A value of `--judge`. Earlier versions wrote `people:FILE` for `human:FILE`.
+
+    Returns:
+        The name.
+
+    >>> current_judge_name("people:votes.jsonl"), current_judge_name("rules")
+    ('human:votes.jsonl', 'rules')
+    """
+    if judge.startswith(_EARLIER_HUMAN_PREFIX):
+        return HUMAN_PREFIX + judge.removeprefix(_EARLIER_HUMAN_PREFIX)
+    return judge
+
+
+def judge_kind(judge: str) -> JudgeKind:
+    """The kind of a judge.
+
+    Args:
+        judge: The name of the judge, as in `--judge`.
+
+    Returns:
+        `rules`, `human` or `model`.
+    """
+    if judge == "rules":
+        return "rules"
+    return "human" if current_judge_name(judge).startswith(HUMAN_PREFIX) else "model"
+
+
 def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
-    """Raise UserError for a kind of judge that the benchmark does not take."""
+    """Refuse a kind of judge that the benchmark does not accept.
+
+    Args:
+        benchmark: The benchmark.
+        judges: The names of the judges.
+
+    Raises:
+        UserError: The benchmark does not accept a judge of this kind.
+    """
     for judge in judges:
-        kind = judge_kind(judge)
-        if kind not in benchmark.judged_by:
+        if judge_kind(judge) not in benchmark.judged_by:
             raise UserError(
-                f"{benchmark.name} is not judged by '{judge}': its answers are read by rules",
+                f"{benchmark.name} does not accept the judge '{judge}': rules read its answers",
                 expected=f"--judge {' or '.join(benchmark.judged_by)}",
             )
 
@@ -167,38 +254,31 @@ def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
 def with_deciding_rules(
     benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """The judges, behind the rules where none of them can say which answers are right."""
+    """Put the rules before judges none of which can decide whether an answer is correct.
+
+    Args:
+        benchmark: The benchmark.
+        judges: The names of the judges.
+        options: The effective options of the benchmark.
+
+    Returns:
+        The names of the judges, with `rules` first if it is needed.
+    """
     kinds = [judge_kind(judge) for judge in judges]
     able = any(kind == "human" or benchmark.scorer("correct", kind, options) for kind in kinds)
     return tuple(judges) if able else ("rules", *judges)
 
 
-def judge_kind(judge: str) -> str:
-    """`rules`, `people` or `model`."""
-    return "rules" if judge == "rules" else "human" if judge.startswith("human:") else "model"
-
-
-def _verdict(
-    case: Case,
-    reading: Reading,
-    scorer: str,
-    judge: str,
-    kind: Any,
-    *,
-    draw: int = 0,
-    version: str = "",
-) -> Verdict:
+def _verdict(case: Case, reading: Reading, scorer: str, judge: str, kind: JudgeKind) -> Verdict:
     return Verdict(
         targets=case.targets,
         question=case.question,
         scorer=scorer,
         judge=judge,
         kind=kind,
-        draw=draw,
         verdict=reading.verdict,
         raw=reading.raw,
         extracted=reading.extracted,
         variant=case.variant,
-        version=version,
         scores=reading.scores,
     )

@@ -53,4 +53,12 @@ def _majority_verdict(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
 def _open_verdict(case: Case) -> Verdict:
     """The verdict on a case that nobody decides."""
     verdict: VerdictName = "undecided" if case.references or case.question != "correct" else "unscored"
-    return Verdict(case.targets, case.question, "", "", "rules", verdict, variant=case.variant)
+    return Verdict(
+        targets=case.targets,
+        question=case.question,
+        scorer="",
+        judge="",
+        kind="rules",
+        verdict=verdict,
+        variant=case.variant,
+    )

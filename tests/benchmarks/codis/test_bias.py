@@ -23,7 +23,6 @@ def group(question: str, *responses: str | None) -> Group:
             sample="000",
             variant=f"context_{i}",
             draw=0,
-            group="000",
             key=str(i),
             labels={"category": "Attributes"},
             response=response or "",

@@ -20,7 +20,6 @@ def outcome(prediction: Prediction) -> Outcome:
         sample=prediction.sample,
         variant=prediction.variant,
         draw=prediction.draw,
-        group=prediction.sample,
         key="k",
         labels={},
         response=prediction.response,

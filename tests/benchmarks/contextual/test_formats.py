@@ -26,7 +26,6 @@ def outcome(sample: str, verdict: VerdictName, response: str = "It is ten.", dra
         sample=sample,
         variant="0-shot",
         draw=draw,
-        group=sample,
         key=sample,
         labels={},
         response="" if failed else response,
@@ -134,7 +133,9 @@ def test_judgements_are_one_object(tmp_path: Path, content: str) -> None:
 
 def test_a_number_beside_a_verdict_does_not_make_it_partly_right(shared: Path) -> None:
     """Of people's verdicts only those of the appendix say 'partially correct'; a 0.5 may mean anything."""
-    half = Verdict((), "correct", "s", "anna", "human", "right", value=0.5)
+    half = Verdict(
+        targets=(), question="correct", scorer="s", judge="anna", kind="human", verdict="right", value=0.5
+    )
     assert reading([half], "left-out") == [half]
     said = verdicts(read(shared / "data/contextual/appendix_cases.jsonl"))
     assert sum(PARTLY in one.scores for one in said) == 14

@@ -32,7 +32,6 @@ def outcome(prediction: Prediction, extracted: str | None = None) -> Outcome:
         sample=prediction.sample,
         variant=prediction.variant,
         draw=prediction.draw,
-        group=prediction.sample,
         key="k",
         labels=prediction.labels,
         response=prediction.response,

@@ -95,12 +95,12 @@ def _verdict(one: Mapping[str, Any], place: Place) -> tuple[Verdict, ...]:
     flags = {PARTLY: said == PARTIALLY, CONTRADICTED: differs}
     return (
         Verdict(
-            (),
-            "correct",
-            "contextual/appendix",
-            CAPTIONS,
-            "human",
-            _SAID[said],
+            targets=(),
+            question="correct",
+            scorer="contextual/appendix",
+            judge=CAPTIONS,
+            kind="human",
+            verdict=_SAID[said],
             raw=raw,
             scores={name: 1.0 for name, holds in flags.items() if holds},
             labels=() if differs else _errors(one, place),

@@ -124,7 +124,17 @@ def _verdict(value: object, place: Place) -> tuple[Verdict, ...]:
         return ()
     if isinstance(value, int | float) and value in (0, 1):
         said: VerdictName = "right" if value else "wrong"
-        return (Verdict((), "correct", "contextual/judge", JUDGE, "model", said, raw=str(int(value))),)
+        return (
+            Verdict(
+                targets=(),
+                question="correct",
+                scorer="contextual/judge",
+                judge=JUDGE,
+                kind="model",
+                verdict=said,
+                raw=str(int(value)),
+            ),
+        )
     raise place.error("is no judgement", found=value, expected="1, 0 or null")
 
 
