@@ -106,6 +106,8 @@ def paired_t(differences: Floats) -> float | None:
 
     None with fewer than two groups, or where all differ alike: their spread says nothing then.
     """
+    from scipy.special import betainc, betaincc
+
     n = len(differences)
     if n < 2 or (differences == differences[0]).all():
         return None
@@ -113,7 +115,10 @@ def paired_t(differences: Floats) -> float | None:
     if not spread:
         return None
     square = n * float(differences.mean()) ** 2 / spread
-    return _beta_share(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square))
+    if square > freedom:
+        return float(betainc(freedom / 2, 0.5, freedom / (freedom + square)))
+    # 1 - x is exact here, x is rounded.
+    return float(betaincc(0.5, freedom / 2, square / (freedom + square)))
 
 
 def mcnemar(lost: int, won: int) -> float:
@@ -122,10 +127,12 @@ def mcnemar(lost: int, won: int) -> float:
     >>> round(mcnemar(0, 6), 5)
     0.03125
     """
+    from scipy.special import betainc
+
     least, n = min(lost, won), lost + won
     if 2 * least >= n:
         return 1.0
-    return min(1.0, 2 * _beta_share(n - least, least + 1, 0.5, 0.5))
+    return min(1.0, 2 * float(betainc(n - least, least + 1, 0.5)))
 
 
 def detectable_difference(differences: Floats, clusters: NDArray[np.intp]) -> float | None:
@@ -214,32 +221,3 @@ def _corrected(
     corrected[order] = np.minimum(1, correct(known[order], np.arange(1.0, len(known) + 1)))
     values = iter(corrected.tolist())
     return [None if chance is None else next(values) for chance in chances]
-
-
-def _beta_share(a: float, b: float, x: float, rest: float) -> float:
-    """The regularised incomplete beta function I_x(a, b); `rest` is 1 - x, unrounded.
-
-    By its continued fraction (DLMF 8.17.22), on the side of the mean where that converges fast.
-    """
-    if x <= 0 or rest <= 0:
-        return float(rest <= 0)
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_share(b, a, rest, x)
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
-    return math.exp(front) / a * _beta_fraction(a, b, x)
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of I_x(a, b), by Lentz' method."""
-    numerator, denominator = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value, step, m = denominator, 0.0, 0
-    while abs(step - 1) > 1e-14:
-        m += 1
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        step = 1.0
-        for term in (even, odd):
-            denominator, numerator = 1 / (1 + term * denominator), 1 + term / numerator
-            step *= denominator * numerator
-        value *= step
-    return value
