@@ -15,7 +15,7 @@ from sightline.formats.jsonl import write_answers
 from sightline.formats.verdicts import write_verdicts
 from sightline.judging.judge_data import read_judge_data
 from sightline.judging.judge_report import judge_report
-from sightline.metrics.judged import JudgeReport, Row
+from sightline.metrics.judge_results import JudgeReport, JudgeResult
 from sightline.plan.spec import Spec
 from sightline.report.judges import judge_tables
 from sightline.types import Outcome, Usage, Verdict, VerdictName
@@ -88,7 +88,7 @@ def report(*sources: str, human: Sequence[str] = (), labels: Sequence[str] = ())
     return judge_report(read_judge_data(sources, human, Spec(task="")), labels)
 
 
-def row(found: JudgeReport, judge: str, subset: str = "all") -> Row:
+def row(found: JudgeReport, judge: str, subset: str = "all") -> JudgeResult:
     (one,) = [row for row in found.rows if (row.judge, row.subset) == (judge, subset)]
     return one
 

@@ -14,7 +14,7 @@ from statsmodels.stats.power import NormalIndPower
 
 from sightline.metrics import significance as tested
 from sightline.metrics.significance import (
-    Paired,
+    PairedValues,
     benjamini_hochberg,
     clustered_error,
     detectable_difference,
@@ -172,8 +172,8 @@ def test_shared_images_make_less_detectable() -> None:
     assert thrice == pytest.approx(alone)
 
 
-def _row(before: list[float], after: list[float], clusters: list[int] | None = None) -> Paired:
-    return Paired(
+def _row(before: list[float], after: list[float], clusters: list[int] | None = None) -> PairedValues:
+    return PairedValues(
         np.array(before, float), np.array(after, float), np.array(clusters or range(len(before)), np.intp)
     )
 

@@ -11,19 +11,19 @@ import pytest
 
 from sightline.errors import UserError
 from sightline.report.curves import check_plot, curves
-from sightline.report.varied import Measured
+from sightline.report.varied_options import ResultPoint
 from sightline.types import MetricValue, PublishedValue, Result
 
 pytest.importorskip("matplotlib")
 
 
-def point(model: str, value: float | None, at: dict[str, Any], setting: str = "default") -> Measured:
+def point(model: str, value: float | None, at: dict[str, Any], setting: str = "default") -> ResultPoint:
     printed = [PublishedValue("GPT-4V", 30.0, "Table 3")]
     metrics = [
         MetricValue(name, "all", value, 353, 216, None if value is None else value - 3, 60, published=printed)
         for name in ("acc_p", "acc_q")
     ]
-    return Measured(
+    return ResultPoint(
         Result("codis", setting, model, model, "rules", {}, 353, 706, 0, 0, 0, 0, {}, "", metrics), at
     )
 

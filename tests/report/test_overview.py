@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from sightline.report.overview import overview
-from sightline.report.plain import flat
+from sightline.report.table_text import flat
 from sightline.types import Result
 
 Make = Callable[..., Result]

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.published import attach
-from sightline.report.grid import Spread, Table
 from sightline.report.markdown import markdown
 from sightline.report.pivot import fitted, pivot
-from sightline.report.plain import csv_text, json_text
+from sightline.report.report_table import ReportTable, Spread
+from sightline.report.table_text import csv_text, json_text
 from sightline.report.terminal import show
-from sightline.report.varied import Measured, measured, short_names
+from sightline.report.varied_options import ResultPoint, result_points, short_names
 from sightline.types import MetricValue, Result
 
 METRICS = ("acc", "s_gt", "con", "s_c")
@@ -69,9 +69,9 @@ def table_8(shared: Any) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def sizes(table_8: dict[str, dict[str, list[float]]]) -> list[Measured]:
+def sizes(table_8: dict[str, dict[str, list[float]]]) -> list[ResultPoint]:
     """The results that would print Table 8."""
-    return measured(
+    return result_points(
         [
             result(f"http://localhost:8000/v1#{model}", values, {"size": size})
             for model, by_size in table_8.items()
@@ -80,13 +80,13 @@ def sizes(table_8: dict[str, dict[str, list[float]]]) -> list[Measured]:
     )
 
 
-def printed(tables: Sequence[Table], width: int) -> str:
+def printed(tables: Sequence[ReportTable], width: int) -> str:
     file = io.StringIO()
     show([part for table in tables for part in fitted(table, width)], file, width)
     return file.getvalue()
 
 
-def numbers(table: Table) -> list[list[float | None]]:
+def numbers(table: ReportTable) -> list[list[float | None]]:
     return [[cell.value for cell in row if isinstance(cell, Spread)] for row in table.rows]
 
 
@@ -124,7 +124,7 @@ def test_the_columns_of_one_value_stay_together(table_8: dict[str, dict[str, lis
 
 def test_sampling_stands_first_and_all_says_how_far_it_is() -> None:
     """Table 2, BLIP-2: 25.13 (-5.16) 52.91 (-3.34) 48.15 (-51.85) 63.90 (-36.10) under All."""
-    points = measured(
+    points = result_points(
         [
             result("BLIP-2", (25.13, 52.91, 48.15, 63.9), {"unchanged": False, "repeats": 1}),
             result("BLIP-2", (30.29, 56.25, 100, 100), {"unchanged": True, "repeats": 4}),
@@ -144,7 +144,7 @@ def test_sampling_stands_first_and_all_says_how_far_it_is() -> None:
 
 
 def test_only_what_differs_within_a_model_was_varied() -> None:
-    points = measured(
+    points = result_points(
         [
             result("a", (1, 2, 3, 4), {"size": "224", "sampling": {"temperature": 0}}),
             result("a", (1, 2, 3, 4), {"size": "640", "sampling": {"temperature": 0}}),
@@ -159,29 +159,29 @@ def test_only_what_differs_within_a_model_was_varied() -> None:
 
 def test_one_and_the_same_place_twice_gives_two_rows() -> None:
     same = result("a", (1, 2, 3, 4), {})
-    (table,) = pivot(measured([same, same]))
+    (table,) = pivot(result_points([same, same]))
     assert [row[0] for row in table.rows] == ["a", "a (2)"]
 
 
 def test_a_label_stands_across_where_nothing_was_varied_and_else_down() -> None:
     """Tables 10-13 print a column a style."""
     two = [result(model, (1, 2, 3, 4), {"size": "224"}) for model in "ab"]
-    (table,) = pivot(measured(two), "style")
+    (table,) = pivot(result_points(two), "style")
     assert [column.key for column in table.columns[1::4]] == ["style=candy acc", "style=udnie acc"]
-    (table,) = pivot(measured([*two, result("a", (1, 2, 3, 4), {"size": "640"})]), "style")
+    (table,) = pivot(result_points([*two, result("a", (1, 2, 3, 4), {"size": "640"})]), "style")
     assert [row[:2] for row in table.rows] == [(m, style) for m in "ab" for style in ("candy", "udnie")]
     with pytest.raises(UserError, match="did you mean 'style'"):
-        pivot(measured(two), "styles")
+        pivot(result_points(two), "styles")
 
 
 def test_each_setting_has_its_own_table() -> None:
     results = [replace(result("a", (1, 2, 3, 4), {}), setting=name) for name in ("restyling", "context")]
-    assert [table.title for table in pivot(measured(results))] == ["mmr3:restyling", "mmr3:context"]
+    assert [table.title for table in pivot(result_points(results))] == ["mmr3:restyling", "mmr3:context"]
 
 
 def test_what_has_no_answer_has_no_value_and_some_missing_answers_are_told() -> None:
     (table,) = pivot(
-        measured(
+        result_points(
             [
                 result("a", (0, 0, 0, 0), {"size": "224"}, errors=5328),
                 result("a", (1, 2, 3, 4), {"size": "640"}, errors=7),
@@ -202,7 +202,7 @@ def test_published_figures_stand_below_with_what_they_are_worth(codis: Callable[
         attach(codis(options={"seed": seed}, samples=samples), "GPT-4V")
         for seed, samples in ((0, 353), (1, 40))
     ]
-    (table,) = pivot(measured(results))
+    (table,) = pivot(result_points(results))
     names = [str(row[0]) for row in table.rows]
     assert names[0] == "gpt-4o"
     assert {"GPT-4V, Table 3", "GPT-4V, Table 3 *"} <= set(names)

@@ -16,15 +16,15 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.published import attach
-from sightline.report.grid import Column, Printed, Table, Value
-from sightline.report.plain import csv_text, flat, json_text, parts
+from sightline.report.report_table import Column, PublishedCell, ReportTable, Value
+from sightline.report.table_text import csv_text, flat, json_text, parts
 from sightline.report.tables import labels, run_names, summary
 from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]
 
 
-def cells(table: Table, *key: str) -> dict[str, object]:
+def cells(table: ReportTable, *key: str) -> dict[str, object]:
     """The flat cells of the row whose first texts are these."""
     (found,) = [row for row in flat(table) if tuple(row.values())[: len(key)] == key]
     return found
@@ -265,7 +265,7 @@ def test_readers_see_one_decimal_of_a_percentage_and_three_of_a_number() -> None
     assert parts(Value(32.25, 27.55, 37.18), column) == ("32.2", "27.6-37.2")
     assert parts(Value(0.88123, unit="number"), column) == ("0.881",)
     assert parts(Value(None), column) == ("-",)
-    assert parts(Printed(86.2, -53.9499, comparable=False), column) == ("86.2*", "(-53.9)")
+    assert parts(PublishedCell(86.2, -53.9499, comparable=False), column) == ("86.2*", "(-53.9)")
     assert parts(1399, column) == ("1,399",)
 
 
@@ -275,14 +275,14 @@ def test_readers_see_one_decimal_of_a_percentage_and_three_of_a_number() -> None
     figure=st.floats(0, 100, allow_subnormal=False),
 )
 def test_csv_and_json_keep_every_digit(value: float, low: float, figure: float) -> None:
-    table = Table(
+    table = ReportTable(
         "t",
         (
             Column("text", "metric", "metric"),
             Column("value", "value", ""),
             Column("printed", "a\nb", "a (b)"),
         ),
-        (("acc_p", Value(value, low, 100.0), Printed(figure, value - figure, True)),),
+        (("acc_p", Value(value, low, 100.0), PublishedCell(figure, value - figure, True)),),
         ("a note",),
     )
     (from_csv,) = csv.DictReader(io.StringIO(csv_text(table)))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.published import attach
-from sightline.report.grid import Column, Table
-from sightline.report.plain import parts
+from sightline.report.report_table import Column, ReportTable
+from sightline.report.table_text import parts
 from sightline.report.tables import summary
 from sightline.report.terminal import aligned, show
 from sightline.types import Result
@@ -60,7 +60,7 @@ def test_names_that_are_too_long_are_broken_behind_a_hyphen() -> None:
     head = (Column("text", "responder", "responder"), *(Column("count", "x" * 14, f"n{n}") for n in range(4)))
     rows = (("Gemini-Pro-Vision", 1, 2, 3, 4), ("GPT-4V", 1, 2, 3, 4))
     file = io.StringIO()
-    show([Table("title", head, rows)], file, 80)
+    show([ReportTable("title", head, rows)], file, 80)
     names = [line.split("  ")[0].rstrip() for line in file.getvalue().splitlines()[3:6]]
     assert names == ["Gemini-Pro-", "Vision", "GPT-4V"]
 

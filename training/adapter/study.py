@@ -29,10 +29,10 @@ from sightline.builders.synthetic import draw_mmr3
 from sightline.engine.store import Store
 from sightline.evaluation.adapter_report import adapted
 from sightline.metrics.comparison import Comparison
-from sightline.report.adapted import SHOWN, adapted_table
+from sightline.report.adapter_tables import SHOWN, adapted_table
 from sightline.report.comparison import comparison_table, rows_of
-from sightline.report.grid import Table
 from sightline.report.markdown import markdown
+from sightline.report.report_table import ReportTable
 from sightline.results.compare import compare, tested
 
 TASKS = ("rephrasing", "restyling", "context")
@@ -157,7 +157,7 @@ def worth(validation: Validation) -> float:
     return validation.agree + validation.acc
 
 
-def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, Sequence[Table]]]:
+def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, Sequence[ReportTable]]]:
     """The tables, each under its heading."""
     store = Store.open(study.store)
     try:
@@ -187,7 +187,7 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
         store.close()
 
 
-def _compared(comparison: Comparison, metrics: Sequence[str], label: str | None) -> Table:
+def _compared(comparison: Comparison, metrics: Sequence[str], label: str | None) -> ReportTable:
     rows = rows_of(comparison, metrics, label)
     return comparison_table(comparison, rows, tested(comparison, rows))
 

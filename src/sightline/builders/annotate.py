@@ -37,9 +37,9 @@ from sightline.formats.digests import digest_of
 from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes, harmless
 from sightline.metrics.association import NOMINAL_ALPHA
-from sightline.metrics.judging import measured
-from sightline.metrics.values import clustered_mean
-from sightline.scoring.options import LETTERS
+from sightline.metrics.judge_statistics import statistic_value
+from sightline.metrics.metric_values import clustered_mean
+from sightline.scoring.multiple_choice import LETTERS
 from sightline.types import MetricValue
 
 KIND = "annotate"
@@ -133,7 +133,7 @@ def agreement(found: Sequence[AnnotatedImage], *, seed: int = 0) -> list[MetricV
         counts = np.array([[own.count(kind) for kind in kinds] for own in said], dtype=np.float64)
         counts = counts.reshape(len(said), len(kinds))
         images = [one.image for one in several]
-        alpha = measured(NOMINAL_ALPHA, counts, counts.sum(axis=1), images, seed=seed)
+        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), images, seed=seed)
         share = clustered_mean("agreement", pairs, shares=True, reason=ALONE, seed=seed)
         absent = {} if several else {"reason": ALONE}
         values += [

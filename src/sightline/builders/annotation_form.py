@@ -23,7 +23,7 @@ from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, harmless, plain, read_table, table_rows
-from sightline.scoring.options import LETTERS
+from sightline.scoring.multiple_choice import LETTERS
 
 SEVERAL = ("image_type", "rhetoric")
 """The labels of which an image may have more than one value."""

@@ -25,7 +25,7 @@ from sightline.formats.stream import LineFile
 from sightline.formats.verdicts import read_verdicts
 from sightline.progress import progress
 from sightline.prompts import load
-from sightline.scoring.judge import same_or_different
+from sightline.scoring.judge_prompts import same_or_different
 from sightline.scoring.majority import majority
 from sightline.scoring.similarity import THRESHOLD
 from sightline.types import Answer, Case, MetricValue, PublishedValue, Verdict
@@ -337,7 +337,7 @@ def _mean(
     reason: str = "there is no pair",
 ) -> MetricValue:
     """The mean in percent with its 95 % interval, resampled by image; Wilson's where each has one pair."""
-    from sightline.metrics.values import clustered_mean
+    from sightline.metrics.metric_values import clustered_mean
 
     clustered = [(pair.cluster, value) for pair, value in values]
     return clustered_mean(name, clustered, shares=shares, reason=reason, judge=judge, seed=seed)

@@ -26,7 +26,7 @@ from sightline.errors import UserError
 from sightline.formats.digests import digest_of, digest_or_error
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
-from sightline.metrics.values import clustered_mean
+from sightline.metrics.metric_values import clustered_mean
 from sightline.published import published
 from sightline.types import ImageRef, MetricValue
 

@@ -12,7 +12,7 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.engine.store import Store
-    from sightline.report.adapted import Cost
+    from sightline.report.adapter_tables import Cost
 
 SUMMARY = "the runs with an adapter against those without, as Table 6 of MM-R3, and what it costs"
 
@@ -52,7 +52,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.adapter_report import adapted
-    from sightline.report.adapted import SHOWN, adapted_table, cost_table
+    from sightline.report.adapter_tables import SHOWN, adapted_table, cost_table
     from sightline.report.comparison import check_label
     from sightline.results.compare import compare
 
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
 def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     """What one adapter costs, by its files and by the answers of its runs."""
     from sightline.evaluation.adapter_report import adapted, seconds
-    from sightline.report.adapted import Cost
+    from sightline.report.adapter_tables import Cost
 
     pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]
     return Cost(

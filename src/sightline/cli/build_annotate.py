@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sightline.builders.annotate import AnnotatedImage
     from sightline.builders.annotation_form import FormLine
     from sightline.builders.image_index import CheckedImages
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 SUMMARY = "a form for people who annotate images, checked and written as a data folder (II-Bench)"
 
@@ -154,9 +154,9 @@ def _unused(found: Sequence[AnnotatedImage]) -> list[str]:
     ]
 
 
-def _table(found: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) -> Table:
+def _table(found: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) -> ReportTable:
     from sightline.builders.annotate import agreement
-    from sightline.report.grid import Column, clusters_cell, n_cell, table, value_cell
+    from sightline.report.report_table import Column, clusters_cell, n_cell, table, value_cell
 
     values = agreement(found, seed=seed)
     rows = list(zip(values[::2], values[1::2], strict=True))

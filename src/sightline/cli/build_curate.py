@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sightline.builders.curate import CurationOptions
     from sightline.builders.curation_funnel import Funnel
     from sightline.models.ocr import Reader
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 SUMMARY = "raw images without copies, and by how much is written in them (II-Bench, ConTextual)"
 
@@ -166,8 +166,8 @@ def _tell(funnel: Funnel, options: argparse.Namespace) -> None:
     show([_table(funnel, Path(options.out) if options.out else None)])
 
 
-def _table(funnel: Funnel, out: Path | None) -> Table:
-    from sightline.report.grid import Column, Table
+def _table(funnel: Funnel, out: Path | None) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable
 
     why = {
         "broken": "no image that can be shown",
@@ -189,4 +189,4 @@ def _table(funnel: Funnel, out: Path | None) -> Table:
     notes = []
     if out is not None:
         notes = [f"{len(funnel.kept):,} images in {out / 'images'}; each of all in {out / 'curation.json'}"]
-    return Table(f"{len(funnel.statuses):,} images", columns, rows, tuple(notes))
+    return ReportTable(f"{len(funnel.statuses):,} images", columns, rows, tuple(notes))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
     from sightline.engine.client import Asker
     from sightline.models.embedder import Embedder
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 SUMMARY = "how far what was built means the same as its original: people, a judge, sentence similarity"
 
@@ -178,9 +178,9 @@ def _print(found: EquivalenceReport, as_json: bool) -> None:
         print(f"{name}: {found_so}: {listed}{more}", file=sys.stderr)
 
 
-def _table(found: EquivalenceReport) -> Table:
-    from sightline.report.grid import Column, clusters_cell, n_cell, printed_cell, value_cell
-    from sightline.report.grid import Table as Grid
+def _table(found: EquivalenceReport) -> ReportTable:
+    from sightline.report.report_table import Column, clusters_cell, n_cell, published_cell, value_cell
+    from sightline.report.report_table import ReportTable as Grid
 
     words = {
         "human": "human: judged the same",
@@ -189,7 +189,7 @@ def _table(found: EquivalenceReport) -> Table:
         "similar": "sentence similarity above 0.7",
     }
     printed = [
-        printed_cell(metric, metric.published[0]) if metric.published else None for metric in found.metrics
+        published_cell(metric, metric.published[0]) if metric.published else None for metric in found.metrics
     ]
     columns = [
         Column("text", "measure", "measure"),

@@ -13,7 +13,7 @@ from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.builders.mask_assignment import MaskAssignment
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 SUMMARY = "mask an object of each COCO image in three ways (MM-R3, context reasoning)"
 
@@ -143,8 +143,8 @@ def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:
     print_json(counts)
 
 
-def _table(assignment: MaskAssignment) -> Table:
-    from sightline.report.grid import Column, Table
+def _table(assignment: MaskAssignment) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable
 
     columns = (
         Column("text", "label", "label"),
@@ -158,7 +158,7 @@ def _table(assignment: MaskAssignment) -> Table:
         f"{len(assignment.maskings):,} images, {whole:,} maskings; "
         f"{assignment.with_equal():,} images have two equal ones",
     )
-    return Table("maskings of the spec", columns, rows, notes)
+    return ReportTable("maskings of the spec", columns, rows, notes)
 
 
 def _named(path: Path) -> dict[str, str]:

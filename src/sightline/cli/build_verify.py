@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sightline.builders.review_lists import AcceptanceRule
     from sightline.builders.verify import ReviewedLine, TableLine
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 SUMMARY = "people mark each line of a table right or wrong; what is wrong is dropped (ConTextual, II-Bench)"
 
@@ -115,9 +115,9 @@ def _tell(found: Sequence[ReviewedLine], rule: AcceptanceRule, options: argparse
     show([_table(found, rule, options.seed)])
 
 
-def _table(found: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> Table:
+def _table(found: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> ReportTable:
     from sightline.builders.verify import share_right
-    from sightline.report.grid import Column, clusters_cell, n_cell, printed_cell, table, value_cell
+    from sightline.report.report_table import Column, clusters_cell, n_cell, published_cell, table, value_cell
 
     metric = share_right(found, seed=seed)
     published = metric.published[0] if metric.published else None
@@ -134,6 +134,6 @@ def _table(found: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> Ta
         (Column("value", "percent\n95 %", ""), value_cell),
         (Column("count", "lines", "lines"), n_cell),
         (Column("count", "images", "images"), clusters_cell),
-        (Column("printed", "people\n2.3", "people (2.3)"), lambda one: printed_cell(one, published)),
+        (Column("printed", "people\n2.3", "people (2.3)"), lambda one: published_cell(one, published)),
     )
     return table(f"{len(found):,} lines", fields, [metric], notes)

@@ -12,7 +12,7 @@ from sightline.errors import UserError, unknown_name
 if TYPE_CHECKING:
     from sightline.data.check import Check, Fault, SplitCheck
     from sightline.data.sources import Source
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
@@ -128,8 +128,8 @@ def _refuse(options: argparse.Namespace, action: str, **defaults: object) -> Non
             raise UserError(f"{word} belongs to `data {action}`", expected="see `sightline data --help`")
 
 
-def _table(found: Check, split: SplitCheck) -> Table:
-    from sightline.report.grid import Column, Table
+def _table(found: Check, split: SplitCheck) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable
 
     columns = (
         Column("text", "label", "label"),
@@ -139,7 +139,9 @@ def _table(found: Check, split: SplitCheck) -> Table:
     rows = tuple(
         (label, value, count) for label, values in split.labels.items() for value, count in values.items()
     )
-    return Table(f"{found.benchmark} {split.split}, {found.folder}", columns, rows, tuple(_notes(split)))
+    return ReportTable(
+        f"{found.benchmark} {split.split}, {found.folder}", columns, rows, tuple(_notes(split))
+    )
 
 
 def _notes(split: SplitCheck) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sightline.cli.printing import print_json
 from sightline.data.describe import Description
 from sightline.data.instruction_verbs import VerbCounts
-from sightline.report.grid import Column, Table, Value
+from sightline.report.report_table import Column, ReportTable, Value
 
 MOST_VALUES = 30
 """A label of more values than this is told by their number."""
@@ -21,7 +21,7 @@ def print_description(found: Description, *, as_json: bool) -> None:
     show([_labels(found), _lengths(found), *([_verbs(found.verbs)] if found.verbs else [])])
 
 
-def _labels(found: Description) -> Table:
+def _labels(found: Description) -> ReportTable:
     columns = (
         Column("text", "label", "label"),
         Column("text", "value", "value"),
@@ -45,10 +45,10 @@ def _labels(found: Description) -> Table:
             if label not in shown
         ),
     ]
-    return Table(f"{found.benchmark}, {found.folder}", columns, rows, tuple(notes))
+    return ReportTable(f"{found.benchmark}, {found.folder}", columns, rows, tuple(notes))
 
 
-def _lengths(found: Description) -> Table:
+def _lengths(found: Description) -> ReportTable:
     columns = (
         Column("text", "text", "text"),
         Column("count", "number", "number"),
@@ -59,10 +59,10 @@ def _lengths(found: Description) -> Table:
         (kind, length.texts, Value(length.words), Value(length.characters))
         for kind, length in found.lengths.items()
     )
-    return Table("lengths", columns, rows)
+    return ReportTable("lengths", columns, rows)
 
 
-def _verbs(verbs: VerbCounts) -> Table:
+def _verbs(verbs: VerbCounts) -> ReportTable:
     columns = (
         Column("text", "verb", "verb"),
         Column("count", "times", "times"),
@@ -72,7 +72,7 @@ def _verbs(verbs: VerbCounts) -> Table:
         (verb, times, ", ".join(f"{noun} {often}" for noun, often in nouns))
         for verb, times, nouns in verbs.top
     )
-    return Table(
+    return ReportTable(
         "the most frequent verbs",
         columns,
         rows,

@@ -11,7 +11,7 @@ from sightline.cli.printing import by_reason, print_json
 if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
     from sightline.data.pull import Pulled
-    from sightline.report.grid import Table
+    from sightline.report.report_table import ReportTable
 
 
 def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
@@ -42,9 +42,9 @@ def _print_images(images: ImageDownload, folder: str) -> None:
         show([_missing(images, folder)])
 
 
-def _missing(images: ImageDownload, folder: str) -> Table:
+def _missing(images: ImageDownload, folder: str) -> ReportTable:
     """The missing images by the reason, the commonest first, with one url of each."""
-    from sightline.report.grid import Column, Table
+    from sightline.report.report_table import Column, ReportTable
 
     named = ((f"{url}: {lost.detail}", lost.reason) for url, lost in images.missing.items())
     columns = (
@@ -57,4 +57,4 @@ def _missing(images: ImageDownload, folder: str) -> Table:
     notes = (
         f"every one of them is listed in {folder}/image_manifest.json; the same command asks for them again",
     )
-    return Table("missing images", columns, rows, notes)
+    return ReportTable("missing images", columns, rows, notes)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sightline.engine.runner import Counts
     from sightline.evaluation.estimate import Estimate
     from sightline.evaluation.run import Evaluation
-    from sightline.report.grid import Table
-    from sightline.report.varied import Measured
+    from sightline.report.report_table import ReportTable
+    from sightline.report.varied_options import ResultPoint
 
 
 def print_json(body: object) -> None:
@@ -42,18 +42,18 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
         return
-    from sightline.report.across import over_models
+    from sightline.report.correlations import over_models
     from sightline.report.tables import summary
 
     tables = [*summary(results, by), *over_models(results)]
     print_tables(tables[:1] if form == "csv" else tables, form)
 
 
-def print_tables(tables: Sequence[Table], form: str) -> None:
+def print_tables(tables: Sequence[ReportTable], form: str) -> None:
     """Print tables for a terminal, or as Markdown, CSV or JSON."""
     with output_errors():
         if form == "json":
-            from sightline.report.plain import json_text
+            from sightline.report.table_text import json_text
 
             print(json_text(tables), end="")
         elif form == "markdown":
@@ -61,7 +61,7 @@ def print_tables(tables: Sequence[Table], form: str) -> None:
 
             print(markdown(tables))
         elif form == "csv":
-            from sightline.report.plain import csv_text
+            from sightline.report.table_text import csv_text
 
             print("\n".join(map(csv_text, tables)), end="")
         else:
@@ -77,7 +77,7 @@ def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
     return evaluation.exit_status
 
 
-def print_pivot(points: Sequence[Measured], form: str, by: str | None) -> None:
+def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> None:
     """Print several results as one table: models down, what was varied across."""
     from sightline.report.pivot import fitted, pivot
 

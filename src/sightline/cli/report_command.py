@@ -15,7 +15,7 @@ from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
-    from sightline.report.varied import Measured
+    from sightline.report.varied_options import ResultPoint
     from sightline.results.fail_if_value import Condition
     from sightline.types import Result
 
@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import rebuild
-    from sightline.report.varied import measured
+    from sightline.report.varied_options import result_points
     from sightline.results.fail_if_value import check_metrics, conditions
 
     wanted = conditions(options.fail_if)
@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
             store.close()
     check_metrics(wanted, {metric.metric for result in results for metric in result.metrics})
     # A sweep by itself says what was varied in it.
-    points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else measured(results)
+    points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
     if options.plot:
         from sightline.report.curves import check_plot, curves
 
@@ -122,13 +122,13 @@ def _is_sweep(folder: Path) -> bool:
     return (folder / SWEEP).is_file()
 
 
-def _read_sweep(folder: Path, against: str | None) -> list[Measured]:
+def _read_sweep(folder: Path, against: str | None) -> list[ResultPoint]:
     """The results of a sweep, with the values that they were taken at."""
     from sightline.evaluation.sweep import Kept
-    from sightline.report.varied import Measured
+    from sightline.report.varied_options import ResultPoint
 
     kept = _decoded(folder, folder / SWEEP, Kept).points
-    points = [Measured(_attached(point.result, against), point.at) for point in kept if point.result]
+    points = [ResultPoint(_attached(point.result, against), point.at) for point in kept if point.result]
     if not points:
         raise UserError("no point of this sweep has a result", file=folder / SWEEP)
     return points

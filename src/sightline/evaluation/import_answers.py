@@ -16,7 +16,7 @@ from sightline.formats.prediction import Prediction
 from sightline.plan.effective import effective, setting_of, split_of
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
-from sightline.scoring.options import carry_letter
+from sightline.scoring.multiple_choice import carry_letter
 from sightline.types import Outcome, Probe, Usage, Verdict
 
 

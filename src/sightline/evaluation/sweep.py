@@ -22,10 +22,10 @@ from sightline.evaluation.run import Evaluation, arun
 from sightline.formats.files import write_atomically
 from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
 from sightline.plan.spec import Spec
-from sightline.report.grid import Column, Table
 from sightline.report.markdown import markdown
 from sightline.report.pivot import pivot
-from sightline.report.varied import Measured, exact, place_of, short_names
+from sightline.report.report_table import Column, ReportTable
+from sightline.report.varied_options import ResultPoint, exact_text, options_text, short_names
 from sightline.results.folder import Folder
 from sightline.types import MetricValue, Result
 
@@ -83,10 +83,10 @@ class Sweep(Struct, frozen=True):
         return max(reached.exit_status for reached in self.points)
 
     @property
-    def results(self) -> list[Measured]:
+    def results(self) -> list[ResultPoint]:
         """The results there are, each with the values that it was taken at."""
         return [
-            Measured(reached.evaluation.result, reached.point.at)
+            ResultPoint(reached.evaluation.result, reached.point.at)
             for reached in self.points
             if reached.evaluation is not None
         ]
@@ -140,7 +140,7 @@ def plan_sweep(
             given[kind][name] = value
             if len(values) > 1:
                 at[f"gen {name}" if kind == "gen" and name in options else name] = value
-        called = ", ".join(filter(None, (short[model], place_of(at))))
+        called = ", ".join(filter(None, (short[model], options_text(at))))
         spec = replace(base, model=model, set=given["set"], gen=given["gen"])
         points.append(Point(called, at, _augmented(spec, augments, **given["augment"])))
     return _with_folders(points, base.out)
@@ -269,10 +269,10 @@ def _write(sweep: Sweep) -> None:
     write_atomically(folder / "sweep.md", [f"# {sweep.task}\n\n{markdown(tables)}\n".encode()])
 
 
-def _points_table(sweep: Sweep) -> Table:
+def _points_table(sweep: Sweep) -> ReportTable:
     columns = tuple(Column("text", name, name) for name in ("point", "folder", "state"))
     rows = [(one.point.name, _folder(one), _state(one)) for one in sweep.points]
-    return Table("Points", columns, tuple(rows))
+    return ReportTable("Points", columns, tuple(rows))
 
 
 def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
@@ -306,12 +306,12 @@ def _with_folders(points: Sequence[Point], out: str | None) -> list[Point]:
 
 
 def _digest(point: Point) -> str:
-    return hashlib.sha256(exact([point.spec.model, point.at]).encode()).hexdigest()[:8]
+    return hashlib.sha256(exact_text([point.spec.model, point.at]).encode()).hexdigest()[:8]
 
 
 def _check_values(what: str, values: Sequence[Any]) -> None:
     if not values:
         raise UserError(f"{what} has no value", expected="at least one")
-    for value, times in Counter(map(exact, values)).items():
+    for value, times in Counter(map(exact_text, values)).items():
         if times > 1:
             raise UserError(f"{what} names {value} twice", expected="each once")

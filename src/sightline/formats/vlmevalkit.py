@@ -14,7 +14,7 @@ from typing import Any
 from sightline.benchmarks.iibench.formats import question_id
 from sightline.formats.files import Rows
 from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, variant_of
-from sightline.scoring.options import LETTERS
+from sightline.scoring.multiple_choice import LETTERS
 
 LAYOUT = "VLMEvalKit's tables (index, prediction)"
 

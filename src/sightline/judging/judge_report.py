@@ -15,7 +15,7 @@ from sightline.errors import UserError
 from sightline.judging.agreement import MOST_JUDGES
 from sightline.judging.judge_data import Item, JudgeData
 from sightline.judging.ratings import RESPONDER, accepted, errors
-from sightline.metrics.agreement import UNDECIDED, Judged, levels
+from sightline.metrics.agreement import UNDECIDED, JudgedItem, levels
 from sightline.metrics.association import (
     AGREEMENT,
     ALPHA,
@@ -25,8 +25,8 @@ from sightline.metrics.association import (
     SPEARMAN,
     Statistic,
 )
-from sightline.metrics.judged import Humans, JudgeReport, Row
-from sightline.metrics.judging import Contrast, contrast, measured
+from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
+from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
 from sightline.metrics.statistics import Floats
 from sightline.types import MetricValue, Verdict
 
@@ -91,7 +91,7 @@ def judge_report(judge_data: JudgeData, labels: Sequence[str] = (), *, seed: int
     )
 
 
-def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: int) -> Row:
+def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: int) -> JudgeResult:
     """One judge over one subset; `places` of shape (n,) says which answers it holds."""
     scores = data.readings[judge]
     read = places & ~np.isnan(scores)
@@ -100,11 +100,11 @@ def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: 
 
     def found(statistic: Statistic, held: NDArray[np.bool_]) -> MetricValue:
         clusters = [data.items[place].cluster for place in np.flatnonzero(held)]
-        return measured(
+        return statistic_value(
             statistic, scores[held], data.truth[held], clusters, subset=subset, judge=judge, seed=seed
         )
 
-    return Row(
+    return JudgeResult(
         judge=judge,
         subset=subset,
         roc_auc=found(ROC_AUC, read),
@@ -117,7 +117,9 @@ def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: 
     )
 
 
-def _contrasts(data: _Data, rows: Sequence[Row], seed: int) -> tuple[str | None, list[tuple[str, Contrast]]]:
+def _contrasts(
+    data: _Data, rows: Sequence[JudgeResult], seed: int
+) -> tuple[str | None, list[tuple[str, JudgeDifference]]]:
     """The judge of the highest ROC-AUC, of those that read all that the one who read most did, and how far
     each other one is from it: areas over other answers do not tell which judge is better."""
     whole = {row.judge: row.roc_auc.value for row in rows if row.subset == "all"}
@@ -133,7 +135,7 @@ def _contrasts(data: _Data, rows: Sequence[Row], seed: int) -> tuple[str | None,
         shared = ~np.isnan(first) & ~np.isnan(second)
         clusters = [data.items[place].cluster for place in np.flatnonzero(shared)]
         series = first[shared], second[shared], data.truth[shared]
-        found.append((judge, contrast(ROC_AUC, *series, clusters, judge=judge, seed=seed)))
+        found.append((judge, judge_difference(ROC_AUC, *series, clusters, judge=judge, seed=seed)))
     return best, found
 
 
@@ -179,7 +181,7 @@ def _readings(judge_data: JudgeData, items: Sequence[Item]) -> Iterator[tuple[st
             yield name, said
 
 
-def _of(said: Mapping[Judged, float], item: Item) -> float:
+def _of(said: Mapping[JudgedItem, float], item: Item) -> float:
     """The level of an answer; a verdict that does not say its variant is on the answer whatever it was to."""
     level = said.get(((item.key,), "correct", item.variant))
     return said.get(((item.key,), "correct", ""), np.nan) if level is None else level
@@ -199,7 +201,7 @@ def _ratings(judge_data: JudgeData) -> dict[str, Floats]:
 
 def _humans(
     judge_data: JudgeData, ratings: Mapping[str, Floats], right: Floats, wrong: Floats, seed: int
-) -> Humans:
+) -> AnnotatorAgreement:
     """The people among themselves; `right` and `wrong` of shape (answers,) count their votes."""
     rated = right + wrong >= 2
     clusters = [judge_data.items[place].cluster for place in np.flatnonzero(rated)]
@@ -209,11 +211,11 @@ def _humans(
             both = ~np.isnan(first) & ~np.isnan(second)
             held = [judge_data.items[place].cluster for place in np.flatnonzero(both)]
             names = f"people={one} and {other}"
-            pairs.append(measured(KAPPA, first[both], second[both], held, subset=names, seed=seed))
-    return Humans(
+            pairs.append(statistic_value(KAPPA, first[both], second[both], held, subset=names, seed=seed))
+    return AnnotatorAgreement(
         raters=len(ratings),
         answers=int((right + wrong > 0).sum()),
         tied=int(((right + wrong > 0) & (right == wrong)).sum()),
-        alpha=measured(ALPHA, right[rated], wrong[rated], clusters, subset="human", seed=seed),
+        alpha=statistic_value(ALPHA, right[rated], wrong[rated], clusters, subset="human", seed=seed),
         pairs=pairs,
     )

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.judging.judge_data import Item
+from sightline.metrics.metric_values import clustered_mean
 from sightline.metrics.statistics import Floats
-from sightline.metrics.values import clustered_mean
 from sightline.types import MetricValue, Verdict
 
 RESPONDER = "responder"

@@ -9,15 +9,15 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.metrics.association import AGREEMENT
-from sightline.metrics.judging import measured
-from sightline.metrics.values import clustered_mean
+from sightline.metrics.judge_statistics import statistic_value
+from sightline.metrics.metric_values import clustered_mean
 from sightline.scoring.majority import majority
 from sightline.types import PERCENT, MetricDefinition, MetricValue, Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
 """A verdict's targets -> the cluster that intervals resample; targets that it lacks are their own."""
 
-Judged = tuple[tuple[str, ...], str, str]
+JudgedItem = tuple[tuple[str, ...], str, str]
 """What is judged: targets, question and variant."""
 
 DEFINITIONS: Mapping[str, MetricDefinition] = {
@@ -46,10 +46,10 @@ _LEVELS: Mapping[VerdictName, float] = {
     "refused": 0.0,
     "undecided": UNDECIDED,
 }
-_Decisions = dict[Judged, bool]
+_Decisions = dict[JudgedItem, bool]
 
 
-class Consistency(Struct, frozen=True):
+class HumanConsistency(Struct, frozen=True):
     """How far raters agree with their majority.
 
     `value` averages over the ratings of the `items` that all `raters` decided: n = items x raters.
@@ -65,10 +65,10 @@ class Consistency(Struct, frozen=True):
     unresolved: int
 
 
-def levels(verdicts: Iterable[Verdict]) -> dict[Judged, float]:
+def levels(verdicts: Iterable[Verdict]) -> dict[JudgedItem, float]:
     """What one judge says of each item: 1 right, 0 not, UNDECIDED. Of several verdicts on one item the first
     that decides counts; an item whose judgement failed is not among them."""
-    found: dict[Judged, float] = {}
+    found: dict[JudgedItem, float] = {}
     for verdict in verdicts:
         level = _LEVELS.get(verdict.verdict)
         item = (verdict.targets, verdict.question, verdict.variant)
@@ -93,7 +93,7 @@ def agreement(
     first, second = list(first), list(second)
     one, other = _decisions(first), _decisions(second)
     both = [item for item in one if item in other]
-    return measured(
+    return statistic_value(
         AGREEMENT,
         np.array([one[item] for item in both], dtype=np.float64),
         np.array([other[item] for item in both], dtype=np.float64),
@@ -111,7 +111,7 @@ def human_consistency(
     clusters: Clusters | None = None,
     seed: int = 0,
     resamples: int = 2000,
-) -> Consistency:
+) -> HumanConsistency:
     """The raters' mean agreement with their majority, percent (CODIS Appendix A, Table 8).
 
     Over what all raters decided, as the paper's 100 queries a model; what is split among them does not
@@ -146,7 +146,7 @@ def human_consistency(
         seed=seed,
         resamples=resamples,
     )
-    return Consistency(value, tuple(votes), fifth, items, ties, unresolved)
+    return HumanConsistency(value, tuple(votes), fifth, items, ties, unresolved)
 
 
 def _decisions(verdicts: Iterable[Verdict]) -> _Decisions:
@@ -154,7 +154,7 @@ def _decisions(verdicts: Iterable[Verdict]) -> _Decisions:
     return {item: level == 1 for item, level in levels(verdicts).items() if level != UNDECIDED}
 
 
-def _decided_by_all(votes: Iterable[_Decisions]) -> list[Judged]:
+def _decided_by_all(votes: Iterable[_Decisions]) -> list[JudgedItem]:
     first, *others = list(votes) or [{}]
     return [item for item in first if all(item in other for other in others)]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from sightline.metrics.significance import Paired
+from sightline.metrics.significance import PairedValues
 from sightline.types import MetricDefinition, MetricValue
 
-Place = tuple[str, str]
+MetricSubset = tuple[str, str]
 """A metric and a subset."""
 
 
@@ -30,7 +30,7 @@ class Comparison(Struct, frozen=True):
     differences: Sequence[MetricValue]
     each: Sequence[Sequence[MetricValue]]
     alone: int
-    groups: Mapping[str, Mapping[str, Paired]]
+    groups: Mapping[str, Mapping[str, PairedValues]]
     unlike: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
     unanswered: Mapping[int, tuple[int, int]]
     definitions: Mapping[str, MetricDefinition]

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
 from sightline.metrics.difference import difference_range
 from sightline.scoring.containment import normalised
-from sightline.scoring.contrary import contrary
-from sightline.scoring.options import is_refusal
+from sightline.scoring.contradiction import contradiction
+from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import PERCENT, UNCHANGED, Group, Metric, Outcome, Term, Verdict
 
@@ -32,7 +32,7 @@ Places = tuple[int, int]
 """Where the two answers of a pair stand in their group."""
 
 
-class Pair(Struct, frozen=True):
+class AnswerPair(Struct, frozen=True):
     """Two answers of a group, and the verdict on their similarity."""
 
     places: Places
@@ -49,14 +49,14 @@ class Pair(Struct, frozen=True):
         return self.verdict.value or 0.0
 
 
-def pairs(group: Group) -> list[Pair]:
+def pairs(group: Group) -> list[AnswerPair]:
     """The pairs of a group whose similarity is known."""
     verdicts = {verdict.targets: verdict for verdict in group.judgements if verdict.question == SIMILAR}
     found = []
     for first, second in combinations(range(len(group)), 2):
         verdict = verdicts.get((group.outcomes[first].key, group.outcomes[second].key))
         if verdict is not None:
-            found.append(Pair((first, second), verdict))
+            found.append(AnswerPair((first, second), verdict))
     return found
 
 
@@ -119,7 +119,7 @@ def same_meaning(group: Group) -> Iterator[Term]:
 
 
 def contrary_consistent(group: Group) -> Iterator[Term]:
-    """1 for a pair above the threshold that says plainly contrary things (yes and no), of 1 above it."""
+    """1 for a pair above the threshold that says contradictory things (yes and no), of 1 above it."""
     yield from _over_pairs(
         group, [(pair.places, _contradict(group, pair)) for pair in pairs(group) if pair.consistent]
     )
@@ -263,9 +263,9 @@ def _over_pairs(group: Group, known: Sequence[tuple[Places, float]]) -> Iterator
             yield Term(total / count, 1, outcome.labels, overall=False)
 
 
-def _contradict(group: Group, pair: Pair) -> bool:
+def _contradict(group: Group, pair: AnswerPair) -> bool:
     first, second = (group.outcomes[place].response for place in pair.places)
-    return first != second and contrary(first, second) is not None
+    return first != second and contradiction(first, second) is not None
 
 
 def _both(texts: Sequence[str]) -> Iterator[Places]:
@@ -273,7 +273,7 @@ def _both(texts: Sequence[str]) -> Iterator[Places]:
     return ((i, j) for i, j in combinations(range(len(texts)), 2) if texts[i] and texts[j])
 
 
-def _left_out(group: Group, compared: Sequence[Pair]) -> Iterator[Term]:
+def _left_out(group: Group, compared: Sequence[AnswerPair]) -> Iterator[Term]:
     every = len(group) * (len(group) - 1) // 2
     if every:
         yield Term(every - len(compared), every, {})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from sightline.metrics.significance import Paired
+from sightline.metrics.significance import PairedValues
 from sightline.types import Group, Metric, Range, Term, Unit
 
 Label = tuple[str, str] | None
@@ -54,7 +54,7 @@ def difference_range(bounds: Range) -> Range:
     return (None, None) if low is None or high is None else (low - high, high - low)
 
 
-def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before) -> dict[str, Paired]:
+def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before) -> dict[str, PairedValues]:
     """What `difference` averages over, by subset ('all', 'category=Attributes'): each group's two values."""
     values: defaultdict[str, list[tuple[float, float, int]]] = defaultdict(list)
     clusters: dict[str, int] = {}
@@ -64,7 +64,7 @@ def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before
             values["all" if label is None else "=".join(label)].append((there, here, cluster))
     found = {subset: tuple(zip(*rows, strict=True)) for subset, rows in values.items()}
     return {
-        subset: Paired(np.array(there, float), np.array(here, float), np.array(numbers, np.intp))
+        subset: PairedValues(np.array(there, float), np.array(here, float), np.array(numbers, np.intp))
         for subset, (there, here, numbers) in found.items()
     }
 

@@ -33,7 +33,7 @@ _CLOSE = 1e-9
 """What rounding may do to a sum, of the largest cluster's."""
 
 
-class Paired(NamedTuple):
+class PairedValues(NamedTuple):
     """Groups as one run has them and as another has them: values and the number of the cluster, (groups,)."""
 
     before: Floats
@@ -62,7 +62,7 @@ class Significance(Struct, frozen=True):
         return self.holm is not None and self.holm <= LEVEL
 
 
-def significance(rows: Sequence[Paired], *, seed: int = 0) -> list[Significance]:
+def significance(rows: Sequence[PairedValues], *, seed: int = 0) -> list[Significance]:
     """The tests of every row of a table, corrected for each other; `seed` is that of drawn flips."""
     found = [_tested(row, seed) for row in rows]
     plain = [one.p for one in found]
@@ -178,7 +178,7 @@ def benjamini_hochberg(chances: Sequence[float | None]) -> list[float | None]:
     )
 
 
-def _tested(row: Paired, seed: int) -> Significance:
+def _tested(row: PairedValues, seed: int) -> Significance:
     differences = row.after - row.before
     binary = np.isin((row.before, row.after), (0, 1)).all()
     lost, won = int((differences < 0).sum()), int((differences > 0).sum())

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from sightline.metrics.metric_values import with_interval
 from sightline.metrics.statistics import Floats, Interval, intervals
-from sightline.metrics.values import bounded
 from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, Unit, VerdictName
 
 # Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
@@ -281,7 +281,7 @@ def _values(
             value_if_right=if_right[place],
             judge=judge,
         )
-        yield bounded(found, next(bounds), scale)
+        yield with_interval(found, next(bounds), scale)
 
 
 def _readings(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:

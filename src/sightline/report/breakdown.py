@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from sightline.registry import facts
-from sightline.report.grid import (
+from sightline.report.notes import published_notes, value_notes
+from sightline.report.report_table import (
     Column,
     Field,
-    Table,
+    ReportTable,
     clusters_cell,
     n_cell,
-    printed_cell,
+    published_cell,
     table,
     value_cell,
 )
-from sightline.report.notes import published_notes, value_notes
 from sightline.types import MetricValue, PublishedValue, Result
 
 
-def breakdown(result: Result, label: str) -> Table | None:
+def breakdown(result: Result, label: str) -> ReportTable | None:
     """The leading metrics under each value of `label`; None where none of them has a value there.
 
     Those that its benchmark names (`Facts.leading`); where a label has none of them, its first three.
@@ -92,7 +92,7 @@ def _printed_fields(lines: Sequence[_Line], name: str, head: str) -> list[Field[
 
 def _printed_field(name: str, row: str, head: str) -> Field[_Line]:
     column = Column("printed", head, f"{name} {row}", differences=False)
-    return column, lambda line: printed_cell(line.metrics.get(name), line.published(name).get(row))
+    return column, lambda line: published_cell(line.metrics.get(name), line.published(name).get(row))
 
 
 def _rows(lines: Sequence[_Line], name: str) -> list[str]:

@@ -6,21 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from sightline.errors import unknown_name
-from sightline.metrics.comparison import Comparison, Place
+from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.significance import Significance
-from sightline.report.grid import (
-    Chance,
+from sightline.report.notes import compact, definition_notes, null_notes
+from sightline.report.report_table import (
     Column,
     Field,
-    Table,
+    PValue,
+    ReportTable,
     Value,
     clusters_cell,
     n_cell,
     table,
     value_cell,
 )
-from sightline.report.notes import compact, definition_notes, null_notes
-from sightline.report.varied import short_names
+from sightline.report.varied_options import short_names
 from sightline.types import MetricValue
 
 NOTE = (
@@ -58,8 +58,8 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
 
 
 def comparison_table(
-    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[Place, Significance]
-) -> Table:
+    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[MetricSubset, Significance]
+) -> ReportTable:
     """These differences beside the two runs' own values, and which of them are significant."""
     bases, others = (list(dict.fromkeys(runs)) for runs in zip(*comparison.runs, strict=True))
     fields: list[Field[MetricValue]] = [
@@ -92,8 +92,8 @@ def comparison_table(
 
 
 def tests_table(
-    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[Place, Significance]
-) -> Table:
+    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[MetricSubset, Significance]
+) -> ReportTable:
     """Every test of these differences, and which difference as many groups could have shown."""
     chances = (
         ("p", "p"),
@@ -141,9 +141,9 @@ def _unlike(comparison: Comparison) -> list[str]:
     return [f"not alike in these runs: {'; '.join(told)}"] if told else []
 
 
-def _chance_field(found: Mapping[Place, Significance], head: str, name: str) -> Field[MetricValue]:
-    def chance(change: MetricValue) -> Chance:
-        return Chance(getattr(found.get((change.metric, change.subset)), name, None))
+def _chance_field(found: Mapping[MetricSubset, Significance], head: str, name: str) -> Field[MetricValue]:
+    def chance(change: MetricValue) -> PValue:
+        return PValue(getattr(found.get((change.metric, change.subset)), name, None))
 
     return Column("chance", head, name), chance
 

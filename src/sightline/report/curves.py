@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
-from sightline.report.varied import Measured, leading, place_of, row_names, task_of
+from sightline.report.varied_options import ResultPoint, leading, options_text, row_names, task_of
 from sightline.types import MetricValue
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def check_plot(path: Path, places: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def curves(points: Sequence[Measured], path: Path) -> None:
+def curves(points: Sequence[ResultPoint], path: Path) -> None:
     """Draw the results to a PNG or SVG file: the same results give the same bytes.
 
     A row of panels for each benchmark and setting, a panel for each leading metric, in percent where it is
@@ -87,7 +87,7 @@ class _Line(Struct, frozen=True):
     metrics: list[tuple[float, MetricValue]]
 
 
-def _figure(points: Sequence[Measured], along: str) -> Figure:
+def _figure(points: Sequence[ResultPoint], along: str) -> Figure:
     from matplotlib.figure import Figure
 
     tasks = list(dict.fromkeys(task_of(point.result) for point in points))
@@ -110,10 +110,10 @@ def _figure(points: Sequence[Measured], along: str) -> Figure:
     return figure
 
 
-def _lines(points: Sequence[Measured], along: str, metric: str) -> list[_Line]:
+def _lines(points: Sequence[ResultPoint], along: str, metric: str) -> list[_Line]:
     found: dict[str, dict[float, MetricValue]] = {}
     for name, point in zip(row_names(points), points, strict=True):
-        others = place_of({option: value for option, value in point.at.items() if option != along})
+        others = options_text({option: value for option, value in point.at.items() if option != along})
         number = _number(point.at.get(along))
         unanswered = point.result.errors == point.result.probes
         value = next((m for m in point.result.metrics if (m.metric, m.subset) == (metric, "all")), None)

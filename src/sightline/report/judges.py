@@ -6,12 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sightline.metrics.judged import Humans, JudgeReport, Row
-from sightline.metrics.judging import Contrast
+from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
+from sightline.metrics.judge_statistics import JudgeDifference
 from sightline.published import published_judges
-from sightline.report.grid import Cell, Column, Field, Table, Value, clusters_cell, n_cell, table, value_cell
 from sightline.report.notes import interval_notes, value_notes
-from sightline.report.varied import short_names
+from sightline.report.report_table import (
+    Cell,
+    Column,
+    Field,
+    ReportTable,
+    Value,
+    clusters_cell,
+    n_cell,
+    table,
+    value_cell,
+)
+from sightline.report.varied_options import short_names
 from sightline.types import MetricValue
 
 READ = (
@@ -41,7 +51,7 @@ UNCORRECTED = (
 )
 
 
-def judge_tables(report: JudgeReport) -> list[Table]:
+def judge_tables(report: JudgeReport) -> list[ReportTable]:
     """The judges over all answers, against the best of them, over parts of the answers, and the people."""
     report = _shortly(report)
     parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
@@ -73,9 +83,9 @@ def _shortly(report: JudgeReport) -> JudgeReport:
     )
 
 
-def _whole(report: JudgeReport) -> Table:
+def _whole(report: JudgeReport) -> ReportTable:
     rows = [row for row in report.rows if row.subset == "all"]
-    fields: list[Field[Row]] = [
+    fields: list[Field[JudgeResult]] = [
         (Column("text", "judge", "judge"), lambda row: row.judge),
         *_measures(),
         (Column("value", "kappa\n95 %", "kappa"), lambda row: value_cell(row.kappa)),
@@ -85,9 +95,9 @@ def _whole(report: JudgeReport) -> Table:
     return table("Judges and metrics against people's majority", fields, rows, _notes(report, rows))
 
 
-def _against_best(report: JudgeReport) -> Table:
+def _against_best(report: JudgeReport) -> ReportTable:
     """Every other judge less the best one, and how many items it takes to tell them apart."""
-    fields: list[Field[tuple[str, Contrast]]] = [
+    fields: list[Field[tuple[str, JudgeDifference]]] = [
         (Column("text", "judge", "judge"), lambda line: line[0]),
         (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1].difference)),
         (Column("text", "told apart", "told_apart"), lambda line: TOLD[line[1].told_apart]),
@@ -111,10 +121,10 @@ def _against_best(report: JudgeReport) -> Table:
     return table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
 
 
-def _parts(report: JudgeReport, label: str) -> Table:
+def _parts(report: JudgeReport, label: str) -> ReportTable:
     held = [row for row in report.rows if row.subset.partition("=")[0] == label]
     rows = [row for judge in dict.fromkeys(one.judge for one in held) for row in held if row.judge == judge]
-    fields: list[Field[Row]] = [
+    fields: list[Field[JudgeResult]] = [
         (Column("text", "judge", "judge"), lambda row: row.judge),
         (Column("text", label, label), lambda row: row.subset.partition("=")[2] or "unknown"),
         *_measures(),
@@ -124,7 +134,7 @@ def _parts(report: JudgeReport, label: str) -> Table:
     return table(f"Against people's majority, by {label}", fields, rows, value_notes(shown))
 
 
-def _errors(errors: Sequence[MetricValue]) -> Table:
+def _errors(errors: Sequence[MetricValue]) -> ReportTable:
     error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
     return _ratings("Errors that people see, by responder", "has it", errors, error, notes=[SEEN])
 
@@ -135,7 +145,7 @@ def _ratings(
     values: Sequence[MetricValue],
     *more: Field[MetricValue],
     notes: Sequence[str] = (),
-) -> Table:
+) -> ReportTable:
     """What people say of each responder's answers; `more` columns stand behind the responder."""
     fields: list[Field[MetricValue]] = [
         (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
@@ -147,7 +157,7 @@ def _ratings(
     return table(title, fields, values, notes)
 
 
-def _humans(humans: Humans) -> Table:
+def _humans(humans: AnnotatorAgreement) -> ReportTable:
     rows = [humans.alpha, *humans.pairs]
     fields: list[Field[MetricValue]] = [
         (Column("text", "human", "human"), lambda one: one.subset.partition("=")[2] or "all"),
@@ -159,7 +169,7 @@ def _humans(humans: Humans) -> Table:
     return table("People among themselves", fields, rows, value_notes(rows))
 
 
-def _measures() -> list[Field[Row]]:
+def _measures() -> list[Field[JudgeResult]]:
     return [
         (Column("value", "ROC-AUC\n95 %", "roc_auc"), lambda row: value_cell(row.roc_auc)),
         (Column("value", "Spearman\n95 %", "spearman"), lambda row: value_cell(row.spearman)),
@@ -167,7 +177,7 @@ def _measures() -> list[Field[Row]]:
     ]
 
 
-def _counts() -> list[Field[Row]]:
+def _counts() -> list[Field[JudgeResult]]:
     return [
         (Column("count", "decided", "decided"), lambda row: row.decided),
         (Column("count", "answers", "n"), lambda row: row.answers),
@@ -175,11 +185,11 @@ def _counts() -> list[Field[Row]]:
     ]
 
 
-def _detectable(contrast: Contrast) -> Cell:
+def _detectable(contrast: JudgeDifference) -> Cell:
     return Value(contrast.detectable, unit=contrast.difference.unit)
 
 
-def _notes(report: JudgeReport, rows: Sequence[Row]) -> list[str]:
+def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
     """What must be known of the whole: who judged, whose numbers, what is null, what the paper printed."""
     humans = report.humans
     tied = f"; {humans.tied:,} that they split over evenly are left out" if humans.tied else ""

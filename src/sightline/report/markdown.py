@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from sightline.report.grid import Table
 from sightline.report.notes import compact
-from sightline.report.plain import parts
+from sightline.report.report_table import ReportTable
+from sightline.report.table_text import parts
 from sightline.report.tables import summary
 from sightline.types import Result
 
@@ -24,12 +24,12 @@ def report_markdown(result: Result) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def markdown(tables: Iterable[Table]) -> str:
+def markdown(tables: Iterable[ReportTable]) -> str:
     """The tables as Markdown: of each a heading, the table and its notes as a list."""
     return "\n\n".join(_section(table) for table in tables)
 
 
-def _section(table: Table) -> str:
+def _section(table: ReportTable) -> str:
     heads = [column.head for column in table.columns]
     rows = [
         [" ".join(parts(cell, column)) for cell, column in zip(row, table.columns, strict=True)]

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from sightline.report.grid import Column, Field, Table, n_cell, table, value_cell
 from sightline.report.notes import chance_notes, definition_notes, interval_notes, told
-from sightline.report.varied import short_names
+from sightline.report.report_table import Column, Field, ReportTable, n_cell, table, value_cell
+from sightline.report.varied_options import short_names
 from sightline.types import MetricValue, Result
 
 
-def overview(title: str, results: Sequence[Result]) -> Table:
+def overview(title: str, results: Sequence[Result]) -> ReportTable:
     """All metrics over all samples, those of a setting under its name, the models beside each other.
 
     For results of the same models under each setting. Counts and options are left to each run's own report.

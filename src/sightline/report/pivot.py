@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from sightline.errors import unknown_name
 from sightline.report.breakdown import label_of
-from sightline.report.grid import Cell, Column, Spread, Table
 from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
+from sightline.report.report_table import Cell, Column, ReportTable, Spread
 from sightline.report.terminal import least_width
-from sightline.report.varied import (
-    Measured,
+from sightline.report.varied_options import (
+    ResultPoint,
     leading,
-    place_of,
+    option_text,
+    options_text,
     row_names,
     short_names,
-    switch,
     task_of,
 )
 from sightline.types import UNCHANGED, MetricValue, PublishedValue, Result
@@ -29,7 +29,7 @@ COUNTS = ("errors", "misses", "undecided", "truncated")
 """Counts of results that are told even where they are 0."""
 
 
-def pivot(points: Sequence[Measured], by: str | None = None) -> list[Table]:
+def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
     """A table for each benchmark and setting: a row a model, the leading metrics under each varied value.
 
     The shape of MM-R3's Tables 8 and 9. Where nothing was varied but a switch, the second half says in
@@ -46,7 +46,7 @@ def pivot(points: Sequence[Measured], by: str | None = None) -> list[Table]:
     return [_pivot([point for point in points if task_of(point.result) == task], by) for task in tasks]
 
 
-def fitted(table: Table, width: int) -> list[Table]:
+def fitted(table: ReportTable, width: int) -> list[ReportTable]:
     """The table dealt out over several that are no wider than `width` characters, where that can be.
 
     Each begins with the text columns; the columns under one value stay together where they fit.
@@ -88,7 +88,7 @@ class _Found(Struct, frozen=True):
     metrics: Mapping[str, MetricValue]
 
 
-def _pivot(points: Sequence[Measured], by: str | None) -> Table:
+def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     points = sorted(points, key=lambda point: point.at.get(UNCHANGED) is False)
     down = by is not None and any(point.at for point in points)
     shown = leading(points)
@@ -102,7 +102,7 @@ def _pivot(points: Sequence[Measured], by: str | None) -> Table:
     for block in blocks:
         columns += [_column(block, name, contrast and block == blocks[1]) for name in shown]
     rows = _rows(found) | _printed_rows(found)
-    return Table(
+    return ReportTable(
         _title(points, by),
         tuple(columns),
         tuple((*row, *_cells(cells, blocks, shown, contrast)) for row, cells in rows.items()),
@@ -110,11 +110,11 @@ def _pivot(points: Sequence[Measured], by: str | None) -> Table:
     )
 
 
-def _found(points: Sequence[Measured], by: str | None, down: bool, shown: Sequence[str]) -> list[_Found]:
+def _found(points: Sequence[ResultPoint], by: str | None, down: bool, shown: Sequence[str]) -> list[_Found]:
     """The shown metrics of each run, under each value of the label `by`."""
     found = []
     for name, point in zip(row_names(points), points, strict=True):
-        run = ", ".join(filter(None, (name, place_of(point.at))))
+        run = ", ".join(filter(None, (name, options_text(point.at))))
         under: dict[str, dict[str, MetricValue]] = {}
         for metric in point.result.metrics:
             label, value = label_of(metric)
@@ -129,8 +129,8 @@ def _found(points: Sequence[Measured], by: str | None, down: bool, shown: Sequen
 
 def _block(at: Mapping[str, Any]) -> _Block:
     names = {True: "Sampling", False: "All"}
-    head = [names[value] if name == UNCHANGED else switch(value) for name, value in at.items()]
-    return _Block(place_of(at), tuple(head))
+    head = [names[value] if name == UNCHANGED else option_text(value) for name, value in at.items()]
+    return _Block(options_text(at), tuple(head))
 
 
 def _is_switched(at: Mapping[str, Any]) -> bool:
@@ -187,21 +187,21 @@ def _minus(value: float | None, other: float | None) -> float | None:
     return None if value is None or other is None else value - other
 
 
-def _title(points: Sequence[Measured], by: str | None) -> str:
+def _title(points: Sequence[ResultPoint], by: str | None) -> str:
     varied = list(dict.fromkeys([*(name for point in points for name in point.at), *([by] if by else [])]))
     task = ":".join(task_of(points[0].result))
     return f"{task}, by {' and '.join(varied)}" if varied else task
 
 
 def _notes(
-    points: Sequence[Measured], found: Sequence[_Found], shown: Sequence[str], contrasted: Sequence[str]
+    points: Sequence[ResultPoint], found: Sequence[_Found], shown: Sequence[str], contrasted: Sequence[str]
 ) -> list[str]:
     """What belongs under the table; `contrasted` names the two halves of which one is held to the other."""
     metrics = [metric for one in found for metric in one.metrics.values()]
     runs = dict.fromkeys(one.run for one in found)
     by_run = [(run, [m for one in found if one.run == run for m in one.metrics.values()]) for run in runs]
     whole = [
-        (", ".join(filter(None, (name, place_of(point.at)))), _of_run(point, shown))
+        (", ".join(filter(None, (name, options_text(point.at)))), _of_run(point, shown))
         for name, point in zip(row_names(points), points, strict=True)
     ]
     printed = [
@@ -231,7 +231,7 @@ def _called(block: _Block) -> str:
     return block.key if head in block.key else f"{head} ({block.key})"
 
 
-def _models(points: Sequence[Measured]) -> list[str]:
+def _models(points: Sequence[ResultPoint]) -> list[str]:
     short = short_names(point.result.model for point in points)
     named = [f"{end} is {whole}" for whole, end in short.items() if end != whole]
     return ["; ".join(named)] if named else []
@@ -273,7 +273,7 @@ def _range(numbers: Sequence[float]) -> str:
     return f"{low:,.10g}" if low == high else f"{low:,.10g} to {high:,.10g}"
 
 
-def _of_run(point: Measured, shown: Sequence[str]) -> list[str]:
+def _of_run(point: ResultPoint, shown: Sequence[str]) -> list[str]:
     """The notes on a run and its shown metrics, less its counts and what stands above its columns."""
     result = point.result
     sampling = result.options.get("sampling")
@@ -291,7 +291,7 @@ def _of_run(point: Measured, shown: Sequence[str]) -> list[str]:
     return [*missing, *notes]
 
 
-def _part(table: Table, first: int, chosen: Sequence[int]) -> Table:
+def _part(table: ReportTable, first: int, chosen: Sequence[int]) -> ReportTable:
     """The table with its first columns and the chosen ones; rows that are empty there are left out."""
     columns = tuple(table.columns[nth] for nth in (*range(first), *chosen))
     rows = tuple(
@@ -299,4 +299,4 @@ def _part(table: Table, first: int, chosen: Sequence[int]) -> Table:
         for row in table.rows
         if any(row[nth] is not None for nth in chosen)
     )
-    return Table(table.title, columns, rows)
+    return ReportTable(table.title, columns, rows)

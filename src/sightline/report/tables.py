@@ -9,24 +9,24 @@ from msgspec.structs import replace
 
 from sightline.errors import unknown_name
 from sightline.report.breakdown import breakdown, label_of
-from sightline.report.grid import (
+from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
+from sightline.report.report_table import (
     Column,
     Field,
-    Table,
+    ReportTable,
     clusters_cell,
     n_cell,
-    printed_cell,
+    published_cell,
     table,
     value_cell,
 )
-from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
 from sightline.types import MetricValue, PublishedValue, Result
 
 MOST_ROWS = 16
 """A label of more values than this is broken down only when it is asked for."""
 
 
-def summary(results: Sequence[Result], by: str | None = None) -> list[Table]:
+def summary(results: Sequence[Result], by: str | None = None) -> list[ReportTable]:
     """The tables of one or several results, the fullest first.
 
     Without `by`: every metric over all, and of a single result a compact table of the leading metrics
@@ -71,7 +71,7 @@ class _Line(Struct, frozen=True):
     metric: MetricValue
 
 
-def _full(results: Sequence[Result], by: str | None) -> Table:
+def _full(results: Sequence[Result], by: str | None) -> ReportTable:
     """Every metric over all, or under the values of a label, beside all published figures."""
     names = run_names(results)
     lines = _lines(results, names, by)
@@ -114,7 +114,7 @@ def _by_length(result: Result) -> tuple[list[str], dict[str, int]]:
     return [name for name in held if name not in long], long
 
 
-def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> list[Table]:
+def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> list[ReportTable]:
     """A compact table for each of these labels, without the notes that are `known` from the full table."""
     found = [breakdown(result, label) for label in shown]
     return [
@@ -137,7 +137,7 @@ def _printed_fields(metrics: Iterable[MetricValue]) -> list[Field[_Line]]:
 
 def _printed_field(where: tuple[str, int], tables: str) -> Field[_Line]:
     column = Column("printed", f"{where[0]}\n{tables}", f"{where[0]} ({tables})")
-    return column, lambda line: printed_cell(line.metric, _numbered(line.metric).get(where))
+    return column, lambda line: published_cell(line.metric, _numbered(line.metric).get(where))
 
 
 def _numbered(metric: MetricValue) -> dict[tuple[str, int], PublishedValue]:

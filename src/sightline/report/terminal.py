@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.report.grid import Cell, Column, Table
-from sightline.report.plain import parts
+from sightline.report.report_table import Cell, Column, ReportTable
+from sightline.report.table_text import parts
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -20,7 +20,7 @@ LONGEST_WORD, SHORTEST_WORD = 18, 8
 fit, all that are longer than the second."""
 
 
-def show(tables: Iterable[Table], file: IO[str] | None = None, width: int | None = None) -> None:
+def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int | None = None) -> None:
     """Prints the tables and their notes, in colour where `file` (default: standard output) takes colour.
 
     `width` is in characters; None asks the terminal. Where a table is wider, its texts wrap, then its
@@ -45,7 +45,7 @@ def show(tables: Iterable[Table], file: IO[str] | None = None, width: int | None
         console.print()
 
 
-def least_width(table: Table) -> int:
+def least_width(table: ReportTable) -> int:
     """The characters below which the table cannot go without breaking names."""
     return _least(_layout(table, narrow=True))
 
@@ -71,13 +71,13 @@ class _Texts(Struct, frozen=True):
     indent: int = 0
 
 
-def _groups(table: Table) -> list[str]:
+def _groups(table: ReportTable) -> list[str]:
     """The first cell of each row where rows share it and it shall stand once above them; else nothing."""
     names = [str(row[0]) for row in table.rows]
     return names if len(set(names)) < len(names) else []
 
 
-def _layout(table: Table, narrow: bool) -> list[_Texts]:
+def _layout(table: ReportTable, narrow: bool) -> list[_Texts]:
     """The columns as texts, without the one that is a heading of groups."""
     first = 1 if _groups(table) else 0
     return [

@@ -12,7 +12,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.recompute import UNFINISHED, rebuild
 from sightline.judging.panel import JudgedGroup
-from sightline.metrics.comparison import Comparison, Place
+from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.significance import Significance, significance
 from sightline.metrics.tally import SCALES, tally
@@ -71,7 +71,7 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     )
 
 
-def tested(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[Place, Significance]:
+def tested(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
     """How sure these rows of a comparison are, corrected for each other; those without a value are not
     among them. `detectable` is in the unit of the row."""
     known = [row for row in rows if row.value is not None]

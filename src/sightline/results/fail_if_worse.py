@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.metrics.comparison import Place
+from sightline.metrics.comparison import MetricSubset
 from sightline.metrics.significance import Significance
 from sightline.results.fail_if import named
 from sightline.types import MetricDefinition, MetricValue
@@ -30,7 +30,7 @@ class Loss(Struct, frozen=True):
     direction: str
     definitions: Mapping[str, MetricDefinition]
 
-    def found(self, rows: Iterable[MetricValue], tested: Mapping[Place, Significance]) -> list[str]:
+    def found(self, rows: Iterable[MetricValue], tested: Mapping[MetricSubset, Significance]) -> list[str]:
         """What is found of each row where the condition holds. Without a difference it holds too: what could
         not be measured does not pass."""
         said = []

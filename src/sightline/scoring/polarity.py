@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sightline.scoring.offers import PLACES, offer_of
+from sightline.scoring.offered_options import PLACES, offer_of
 from sightline.scoring.statements import AUXILIARIES, NEGATIONS, OPEN, declines, denials, settle, statements
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, sentences, stem, words
 

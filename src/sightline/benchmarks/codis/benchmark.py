@@ -14,7 +14,7 @@ from sightline.benchmarks.codis.rules import judge_by_rules
 from sightline.formats.prediction import Prediction
 from sightline.metrics import paired
 from sightline.prompts import fill, load
-from sightline.scoring.judge import right_or_wrong, same_or_different
+from sightline.scoring.judge_prompts import right_or_wrong, same_or_different
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.text import answer_part
 from sightline.types import (

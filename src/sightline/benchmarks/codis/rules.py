@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from sightline.scoring.choices import chosen
-from sightline.scoring.offers import offer_of
+from sightline.scoring.offered_choice import chosen_option
+from sightline.scoring.offered_options import offer_of
 from sightline.scoring.polarity import asks_yes_or_no, explicit, said_yes_or_no
 from sightline.scoring.quantities import allowed_times, colours, numbers, on_the_dial, times_of_day
 from sightline.scoring.statements import OPEN, announced, declines, denials, sets_apart, statements
@@ -60,7 +60,7 @@ def reading(question: str, answer: str) -> str | None:
     'no', OPEN where it leaves the question open; None where that is in doubt or the question is another.
     """
     if offer_of(question) is not None:
-        return chosen(question, answer)
+        return chosen_option(question, answer)
     return said_yes_or_no(question, answer) if asks_yes_or_no(question) else None
 
 

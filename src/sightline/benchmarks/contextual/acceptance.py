@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from sightline.benchmarks.codis.rules import Judgement
 from sightline.scoring.containment import ungrouped
-from sightline.scoring.options import is_refusal
+from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.quantities import NUMBER_WORDS
 from sightline.scoring.statements import NEGATIONS, declines, statements
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, words

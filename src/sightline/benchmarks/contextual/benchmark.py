@@ -14,8 +14,8 @@ from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.prompts import load
-from sightline.scoring.judge import accepted
-from sightline.scoring.options import is_refusal
+from sightline.scoring.judge_prompts import accepted
+from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.types import PERCENT, Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
 

@@ -17,8 +17,8 @@ from sightline.formats.prediction import Prediction
 from sightline.metrics.consistency import consistency_metrics
 from sightline.prompts import load
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
-from sightline.scoring.judge import same_or_different
-from sightline.scoring.options import LETTERS, is_refusal, read_option
+from sightline.scoring.judge_prompts import same_or_different
+from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.similarity import SIMILAR, similarity
 from sightline.types import Case, Group, Metric, Probe, Sample

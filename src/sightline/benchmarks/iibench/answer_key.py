@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sightline.errors import UserError
 from sightline.formats.files import json_rows, read_bytes
-from sightline.scoring.options import LETTERS
+from sightline.scoring.multiple_choice import LETTERS
 
 
 class Asked(Protocol):

@@ -13,7 +13,7 @@ from sightline.benchmarks.iibench.data import LABELS, read_explanations, read_sa
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.prompts import fill, load
-from sightline.scoring.options import EXTRACTIONS, LETTERS, carry_letter, read_option
+from sightline.scoring.multiple_choice import EXTRACTIONS, LETTERS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.types import PERCENT, Case, Group, ImageRef, Metric, Probe, Sample, Term, user
 

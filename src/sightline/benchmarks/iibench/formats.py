@@ -29,7 +29,7 @@ from sightline.formats.prediction import (
     reply,
     texts,
 )
-from sightline.scoring.options import LETTERS, carry_letter
+from sightline.scoring.multiple_choice import LETTERS, carry_letter
 from sightline.types import Labels, Outcome
 
 LAYOUT = "II-Bench's records (local_path, questions[].id, questions[].response)"

@@ -1,7 +1,7 @@
 """Whether an answer about what a mask hides names the mask itself: its colour, its shape, its lines.
 
 MM-R3 4.3.1 and A.9.3: models that a mask misleads answer 'a green square' or 'a white rectangular shape with
-horizontal lines'. Whether an answer refuses is `sightline.scoring.options.is_refusal`.
+horizontal lines'. Whether an answer refuses is `sightline.scoring.multiple_choice.is_refusal`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from sightline.builders.scenes.scene import Scene
 from sightline.builders.scenes.states import distractors, pictogram, state_of
 from sightline.builders.scenes.wording import held_out
 from sightline.builders.synthetic.folder import json_of, write
-from sightline.scoring.options import LETTERS
+from sightline.scoring.multiple_choice import LETTERS
 
 
 class Pictogram(NamedTuple):

@@ -13,14 +13,14 @@ from sightline.report.notes import compact
 from sightline.types import Result
 
 
-class Measured(Struct, frozen=True):
+class ResultPoint(Struct, frozen=True):
     """A result, and where it stands among others: the options that were varied, with their values here."""
 
     result: Result
     at: Mapping[str, Any]
 
 
-def measured(results: Sequence[Result]) -> list[Measured]:
+def result_points(results: Sequence[Result]) -> list[ResultPoint]:
     """The results with the options in which those of one model, setting and judge differ.
 
     An option that differs between models only was not varied; nor does one stand here that changes only
@@ -34,14 +34,14 @@ def measured(results: Sequence[Result]) -> list[Measured]:
     varied = [
         name
         for name in names
-        if any(len({exact(plain.get(name)) for plain in run}) > 1 for run in runs.values())
+        if any(len({exact_text(plain.get(name)) for plain in run}) > 1 for run in runs.values())
     ]
     kept: list[str] = []
     for name in varied:
         if not any(_follows(name, other, options) for other in kept):
             kept.append(name)
     return [
-        Measured(result, {name: plain.get(name) for name in kept})
+        ResultPoint(result, {name: plain.get(name) for name in kept})
         for result, plain in zip(results, options, strict=True)
     ]
 
@@ -51,13 +51,13 @@ def task_of(result: Result) -> tuple[str, str]:
     return result.benchmark, result.setting
 
 
-def leading(points: Sequence[Measured]) -> list[str]:
+def leading(points: Sequence[ResultPoint]) -> list[str]:
     """The metrics to show of results of one benchmark: its leading ones, else the first three."""
     carried = list(dict.fromkeys(metric.metric for point in points for metric in point.result.metrics))
     return [name for name in facts(points[0].result.benchmark).leading if name in carried] or carried[:3]
 
 
-def row_names(points: Sequence[Measured]) -> list[str]:
+def row_names(points: Sequence[ResultPoint]) -> list[str]:
     """A name for the row, or the line, of each: its short model, with the judge where judges differ.
 
     The second result at the same place gets a number.
@@ -68,7 +68,7 @@ def row_names(points: Sequence[Measured]) -> list[str]:
     names = []
     for point in points:
         name = short[point.result.model] + (f", judge {point.result.judge}" if several else "")
-        seen.append((name, exact([task_of(point.result), point.at])))
+        seen.append((name, exact_text([task_of(point.result), point.at])))
         again = seen.count(seen[-1])
         names.append(name if again == 1 else f"{name} ({again})")
     return names
@@ -87,28 +87,28 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     return {name: end if ends.count(end) == 1 else name for name, end in zip(whole, ends, strict=True)}
 
 
-def place_of(at: Mapping[str, Any]) -> str:
+def options_text(at: Mapping[str, Any]) -> str:
     """Varied options in words; '' where there are none.
 
-    >>> place_of({"size": 224, "cot": True, "stop": None})
+    >>> options_text({"size": 224, "cot": True, "stop": None})
     'size=224, cot=on, stop=null'
     """
-    return ", ".join(f"{name}={switch(value)}" for name, value in at.items())
+    return ", ".join(f"{name}={option_text(value)}" for name, value in at.items())
 
 
-def switch(value: Any) -> str:
+def option_text(value: Any) -> str:
     """A value of an option as it is written on the command line."""
     return ("off", "on")[value] if isinstance(value, bool) else compact(value)
 
 
-def exact(value: Any) -> str:
+def exact_text(value: Any) -> str:
     """A value as text that is equal only for equal values: 1, 1.0, true and '1' are four."""
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
 def _follows(name: str, other: str, options: Sequence[Mapping[str, Any]]) -> bool:
     """Whether each value of `other` goes with one value of `name`."""
-    together = {(exact(plain.get(other)), exact(plain.get(name))) for plain in options}
+    together = {(exact_text(plain.get(other)), exact_text(plain.get(name))) for plain in options}
     return len(together) == len({value for value, _ in together})
 
 

@@ -1,4 +1,4 @@
-"""Whether two answers are plainly contrary, however similar as sentences (yes and no, red and blue)."""
+"""Whether two answers are plainly contradictory, however similar as sentences (yes and no, red and blue)."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ _UNITS = lexicon(
 _DETERMINERS = lexicon("a an the this that one some")
 
 
-def contrary(first: str, second: str) -> Kind | None:
+def contradiction(first: str, second: str) -> Kind | None:
     """The kind of word in which two answers contradict each other; None where they do not plainly.
 
     Each answer must be one statement that neither declines nor sets its words apart ('anything but red'),
-    and hold exactly one value of the kind: 'red' is not contrary to 'red and blue'. Where a word is denied,
+    and hold exactly one value of the kind: 'red' does not contradict 'red and blue'. Where a word is denied,
     only yes and no are read. What else the sentences say is not looked at. Numbers of different measure
     ('60 minutes', '1 hour') are not compared.
 
-    >>> contrary("Yes.", "No, it is not."), contrary("a red bus", "A blue bus."), contrary("two", "3 cats")
+    >>> contradiction("Yes.", "No, it is not."), contradiction("a red bus", "A blue bus."), contradiction("two", "3 cats")
     ('yes/no', 'colour', 'number')
-    >>> contrary("red", "red and blue"), contrary("stainless steel", "copper"), contrary("2", "two")
+    >>> contradiction("red", "red and blue"), contradiction("stainless steel", "copper"), contradiction("2", "two")
     (None, None, None)
     """
     if not (_is_plain(first) and _is_plain(second)):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from sightline.scoring.offers import DETERMINERS, PLACES, Offer, Option, offer_of
+from sightline.scoring.offered_options import DETERMINERS, PLACES, Offer, OfferedOption, offer_of
 from sightline.scoring.statements import NEGATIONS, OPEN, declines, sets_apart, settle
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, stem, words
 
@@ -20,16 +20,16 @@ _SO = re.compile(r"\b(?:so|therefore|thus|hence|means that|implies that)\b")
 _FOLLOWS_A_SIDE = frozenset({"side", "hand", "track"})
 _REACH = 5  # words between a negation and what it denies
 
-Named = list[tuple[int, Option]]
+Named = list[tuple[int, OfferedOption]]
 
 
-def chosen(question: str, answer: str) -> str | None:
+def chosen_option(question: str, answer: str) -> str | None:
     """The option of the question that an answer chooses, in the question's words; OPEN where it says that
     it chooses none, or names several side by side; None where that cannot be decided.
 
-    >>> chosen("Is it going up or down?", "It is heading upwards.")
+    >>> chosen_option("Is it going up or down?", "It is heading upwards.")
     'up'
-    >>> chosen("Is it going up or down?", "Up or down."), chosen("Is it going up or down?", "Sideways.")
+    >>> chosen_option("Is it going up or down?", "Up or down."), chosen_option("Is it going up or down?", "Sideways.")
     ('?', None)
     """
     offer = offer_of(question)
@@ -39,7 +39,7 @@ def chosen(question: str, answer: str) -> str | None:
 
 
 def _read(offer: Offer, statement: str) -> str | None:
-    """The option that one statement chooses; OPEN or None as in `chosen`."""
+    """The option that one statement chooses; OPEN or None as in `chosen_option`."""
     said = words(statement)
     if declines(statement):
         return OPEN
@@ -70,7 +70,7 @@ def _named(offer: Offer, said: tuple[str, ...]) -> Named:
     return sorted((place for place in kept if not _denied(said, place[0])), key=lambda place: place[0])
 
 
-def _places(offer: Offer, option: Option, said: tuple[str, ...]) -> Iterator[int]:
+def _places(offer: Offer, option: OfferedOption, said: tuple[str, ...]) -> Iterator[int]:
     stems = tuple(map(stem, said))
     if option.keys:
         yield from (i for i, found in enumerate(stems) if found in option.keys)
@@ -90,7 +90,7 @@ def _places(offer: Offer, option: Option, said: tuple[str, ...]) -> Iterator[int
         yield from _phrase_places(option, said, stems)
 
 
-def _phrase_places(option: Option, said: tuple[str, ...], stems: tuple[str, ...]) -> Iterator[int]:
+def _phrase_places(option: OfferedOption, said: tuple[str, ...], stems: tuple[str, ...]) -> Iterator[int]:
     bare = [i for i, word in enumerate(said) if word not in DETERMINERS or stems[i] in option.phrase]
     size = len(option.phrase)
     for start in range(len(bare) - size + 1):

@@ -21,7 +21,7 @@ _ASKS = lexicon("what which who whose whom when where why how")
 Words = tuple[str, ...]
 
 
-class Option(Struct, frozen=True):
+class OfferedOption(Struct, frozen=True):
     """One of the options that a question offers.
 
     `words` are the option's own words as asked, `phrase` the stems of those that lead to its difference
@@ -44,7 +44,7 @@ class Offer(Struct, frozen=True):
     of neighbouring words that begin with a word of an option without meaning it: 'his left hand'.
     """
 
-    options: tuple[Option, ...]
+    options: tuple[OfferedOption, ...]
     about: frozenset[str]
     aside: frozenset[str]
     pairs: frozenset[tuple[str, str]]
@@ -166,7 +166,7 @@ def _end(first: Words, after: Words) -> int:
     return end
 
 
-def _option(phrase: Words, phrases: list[Words], after: Words) -> Option:
+def _option(phrase: Words, phrases: list[Words], after: Words) -> OfferedOption:
     others = [other for other in phrases if other != phrase]
     shared = after if phrase != phrases[-1] else ()
     rivals = {stem(word) for other in (*others, shared) for word in other}
@@ -177,7 +177,7 @@ def _option(phrase: Words, phrases: list[Words], after: Words) -> Option:
         keys = [word for word in keys if word not in named] or keys
     if phrase[0].endswith("ing") and phrase[1:2] and phrase[1] in keys and phrase[1] not in _PARTICLES:
         keys = [word for word in keys if word != phrase[0]]  # 'saying goodbye': it is the noun that tells
-    return Option(phrase, _phrase(phrase, others), frozenset(map(stem, keys)), apart)
+    return OfferedOption(phrase, _phrase(phrase, others), frozenset(map(stem, keys)), apart)
 
 
 def _phrase(phrase: Words, others: list[Words]) -> Words:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sightline.metrics.association import Statistic, value_of
+from sightline.metrics.metric_values import with_interval
 from sightline.metrics.statistics import (
     POWER_80,
     Floats,
@@ -24,7 +25,6 @@ from sightline.metrics.statistics import (
     intervals,
     percentile_interval,
 )
-from sightline.metrics.values import bounded
 from sightline.types import MetricValue
 
 RESAMPLES = 2000
@@ -38,7 +38,7 @@ Places = NDArray[np.intp]
 """The number of the cluster that each answer belongs to, shape (n,)."""
 
 
-class Contrast(Struct, frozen=True):
+class JudgeDifference(Struct, frozen=True):
     """Two judges of the same answers: the difference of their statistics (the first less the second).
 
     `detectable` is the difference that as many clusters show 4 times of 5 at 5 %, `needed` the clusters from
@@ -57,7 +57,7 @@ class Contrast(Struct, frozen=True):
         return None if low is None or high is None else not low <= 0 <= high
 
 
-def measured(
+def statistic_value(
     statistic: Statistic,
     first: Floats,
     second: Floats,
@@ -81,7 +81,7 @@ def measured(
     return _metric(statistic, value_of(statistic, first, second), interval, len(first), count, subset, judge)
 
 
-def contrast(
+def judge_difference(
     statistic: Statistic,
     first: Floats,
     second: Floats,
@@ -91,7 +91,7 @@ def contrast(
     judge: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
-) -> Contrast:
+) -> JudgeDifference:
     """How far the first judge's statistic is above the second's, on the same answers and resamples."""
     places, count = _numbered(clusters)
     one, other = value_of(statistic, first, truth), value_of(statistic, second, truth)
@@ -103,10 +103,10 @@ def contrast(
     if statistic.unit == "percent":
         found = replace(found, unit="points")
     if found.value is None or found.low is None:
-        return Contrast(found, None, None)
+        return JudgeDifference(found, None, None)
     detectable = POWER_80 * _scale(statistic) * float(np.nanstd(spread, ddof=1))
     needed = math.ceil(count * (detectable / found.value) ** 2) if found.value else None
-    return Contrast(found, detectable, needed)
+    return JudgeDifference(found, detectable, needed)
 
 
 def _replicates(
@@ -169,7 +169,7 @@ def _metric(
         reason=(statistic.absent if n or statistic.share else NOTHING) if value is None else None,
         judge=judge,
     )
-    return bounded(found, interval, scale)
+    return with_interval(found, interval, scale)
 
 
 def _numbered(clusters: Sequence[Hashable]) -> tuple[Places, int]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sightline.metrics.comparison import Comparison
 from sightline.published import papers, published
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
-from sightline.report.grid import Column, Field, Table, Value, n_cell, table, value_cell
+from sightline.report.report_table import Column, Field, ReportTable, Value, n_cell, table, value_cell
 from sightline.types import MetricValue
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
@@ -55,7 +55,7 @@ class _Line(Struct, frozen=True):
     change: MetricValue
 
 
-def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None) -> Table:
+def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None) -> ReportTable:
     """A row for each metric of each task, over all groups and under each value of the label `by`."""
     lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
     fields: list[Field[_Line]] = [
@@ -78,7 +78,7 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
     return table("with and without the adapter", fields, lines, notes)
 
 
-def cost_table(costs: Sequence[Cost]) -> Table:
+def cost_table(costs: Sequence[Cost]) -> ReportTable:
     """A row for each adapter."""
     fields: list[Field[Cost]] = [
         (Column("text", "adapter", "adapter"), lambda cost: cost.folder),

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from scipy import stats
 
 from sightline.published import published, rows
-from sightline.report.across import over_models
-from sightline.report.grid import Cell, Table, Value
+from sightline.report.correlations import over_models
+from sightline.report.report_table import Cell, ReportTable, Value
 from sightline.types import MetricValue, Result
 
 SCORES = ("acc", "s_gt", "con", "s_c")
@@ -38,7 +38,7 @@ def number(cell: Cell) -> float:
     return cell.value
 
 
-def mmr3_tables(task: str) -> tuple[Table, Table]:
+def mmr3_tables(task: str) -> tuple[ReportTable, ReportTable]:
     """The two tables over the nine models of MM-R3's Tables 2-4."""
     correlated, spread = over_models(as_printed("mmr3", task, SCORES, rows("mmr3")[:9]))
     return correlated, spread

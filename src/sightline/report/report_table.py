@@ -19,7 +19,7 @@ class Value(Struct, frozen=True):
     unit: Unit = "percent"
 
 
-class Printed(Struct, frozen=True):
+class PublishedCell(Struct, frozen=True):
     """A paper's figure; `difference` is this run's value minus it."""
 
     value: float
@@ -42,13 +42,13 @@ class Spread(Struct, frozen=True):
     difference: float | None = None
 
 
-class Chance(Struct, frozen=True):
+class PValue(Struct, frozen=True):
     """A p value, 0-1; None where its test says nothing."""
 
     value: float | None
 
 
-Cell = str | int | float | Value | Printed | Spread | Chance | None
+Cell = str | int | float | Value | PublishedCell | Spread | PValue | None
 """A bare number is a count, None an empty cell."""
 
 
@@ -65,7 +65,7 @@ class Column(Struct, frozen=True):
     differences: bool = True
 
 
-class Table(Struct, frozen=True):
+class ReportTable(Struct, frozen=True):
     """Rows of cells, numbers unrounded, and the notes that belong under them."""
 
     title: str
@@ -79,10 +79,14 @@ Field = tuple[Column, Callable[[_Row], Cell]]
 """A column, and what stands in it for a row."""
 
 
-def table(title: str, fields: Sequence[Field[_Row]], rows: Iterable[_Row], notes: Sequence[str]) -> Table:
+def table(
+    title: str, fields: Sequence[Field[_Row]], rows: Iterable[_Row], notes: Sequence[str]
+) -> ReportTable:
     """The table that has a column for each field and a row for each of `rows`."""
     columns = tuple(column for column, _ in fields)
-    return Table(title, columns, tuple(tuple(cell(row) for _, cell in fields) for row in rows), tuple(notes))
+    return ReportTable(
+        title, columns, tuple(tuple(cell(row) for _, cell in fields) for row in rows), tuple(notes)
+    )
 
 
 def value_cell(metric: MetricValue | None) -> Cell:
@@ -102,9 +106,9 @@ def clusters_cell(metric: MetricValue | None) -> Cell:
     return None if metric is None else metric.clusters
 
 
-def printed_cell(metric: MetricValue | None, value: PublishedValue | None) -> Cell:
+def published_cell(metric: MetricValue | None, value: PublishedValue | None) -> Cell:
     """A published figure and how far the metric is from it."""
     if metric is None or value is None:
         return None
     difference = None if metric.value is None else metric.value - value.value
-    return Printed(value.value, difference, value.comparable, metric.unit)
+    return PublishedCell(value.value, difference, value.comparable, metric.unit)

@@ -1,4 +1,4 @@
-"""Plainly contrary answers: what MM-R3's similarity takes for consistent, and what must not be called so."""
+"""Plainly contradictory answers: what MM-R3's similarity takes for consistent, and what must not be called so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.scoring.contrary import Kind, contrary
+from sightline.scoring.contradiction import Kind, contradiction
 from sightline.scoring.text import lexicon
 
 WORDS = lexicon(
@@ -42,7 +42,7 @@ ANSWERS = st.lists(st.sampled_from(sorted(WORDS)), max_size=6).map(" ".join)
     ],
 )
 def test_contrary_answers_and_the_kind_of_their_word(first: str, second: str, kind: Kind) -> None:
-    assert contrary(first, second) == contrary(second, first) == kind
+    assert contradiction(first, second) == contradiction(second, first) == kind
 
 
 @pytest.mark.parametrize(
@@ -79,15 +79,15 @@ def test_contrary_answers_and_the_kind_of_their_word(first: str, second: str, ki
     ],
 )
 def test_answers_that_differ_or_agree_but_are_not_plainly_contrary(first: str, second: str) -> None:
-    assert contrary(first, second) is None
-    assert contrary(second, first) is None
+    assert contradiction(first, second) is None
+    assert contradiction(second, first) is None
 
 
 @given(ANSWERS)
 def test_no_answer_is_contrary_to_itself(answer: str) -> None:
-    assert contrary(answer, answer) is None
+    assert contradiction(answer, answer) is None
 
 
 @given(ANSWERS, ANSWERS)
 def test_the_order_of_two_answers_does_not_matter(first: str, second: str) -> None:
-    assert contrary(first, second) == contrary(second, first)
+    assert contradiction(first, second) == contradiction(second, first)

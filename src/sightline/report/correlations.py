@@ -11,7 +11,7 @@ import numpy as np
 from sightline.metrics.association import SPEARMAN, value_of
 from sightline.metrics.statistics import Floats, correlation
 from sightline.registry import facts
-from sightline.report.grid import Cell, Column, Table, Value
+from sightline.report.report_table import Cell, Column, ReportTable, Value
 from sightline.types import MetricValue, Result
 
 Coefficient = Callable[[Floats, Floats], float | None]
@@ -26,7 +26,7 @@ COEFFICIENTS: Mapping[str, tuple[str, Coefficient]] = {
 FEWEST_MODELS = 3
 
 
-def over_models(results: Sequence[Result]) -> list[Table]:
+def over_models(results: Sequence[Result]) -> list[ReportTable]:
     """The correlations and the spread that the benchmark's paper speaks of, as far as there are any.
 
     Nothing where the results are of several benchmarks or settings, or where a model was run with several
@@ -40,7 +40,7 @@ def over_models(results: Sequence[Result]) -> list[Table]:
     return [table for table in (_correlations(results), _spread(results)) if table is not None]
 
 
-def _correlations(results: Sequence[Result]) -> Table | None:
+def _correlations(results: Sequence[Result]) -> ReportTable | None:
     """The correlation of each pair of metrics over the models that have both values, three at least."""
     known = facts(results[0].benchmark)
     name, coefficient = COEFFICIENTS[known.coefficient]
@@ -57,10 +57,10 @@ def _correlations(results: Sequence[Result]) -> Table | None:
         Column("value", name, known.coefficient),
         Column("count", "models", "models"),
     )
-    return Table(f"{_kind(results)}, over models", columns, tuple(rows)) if rows else None
+    return ReportTable(f"{_kind(results)}, over models", columns, tuple(rows)) if rows else None
 
 
-def _spread(results: Sequence[Result]) -> Table | None:
+def _spread(results: Sequence[Result]) -> ReportTable | None:
     """How far each metric differs over the models that have it, three at least: standard deviation
     (of a sample), least, most."""
     rows: list[tuple[Cell, ...]] = []
@@ -77,7 +77,7 @@ def _spread(results: Sequence[Result]) -> Table | None:
         Column("value", "most", "most"),
         Column("count", "models", "models"),
     )
-    return Table(f"{_kind(results)}, spread over models", columns, tuple(rows)) if rows else None
+    return ReportTable(f"{_kind(results)}, spread over models", columns, tuple(rows)) if rows else None
 
 
 def _kind(results: Sequence[Result]) -> str:

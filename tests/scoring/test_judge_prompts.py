@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.prompts import load
-from sightline.scoring.judge import accepted
+from sightline.scoring.judge_prompts import accepted
 from sightline.scoring.scorer import ModelScorer
 from sightline.types import Case, ImageFile, ImageRef, Text
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.metrics.metric_values import clustered_mean, with_interval
 from sightline.metrics.statistics import Interval, wilson
-from sightline.metrics.values import bounded, clustered_mean
 from sightline.types import MetricValue
 
 VALUES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([0.0, 0.25, 1.0])), max_size=20)
@@ -18,13 +18,13 @@ def value(number: float | None) -> MetricValue:
 
 
 def test_an_interval_is_scaled_with_its_value_and_holds_it() -> None:
-    found = bounded(value(30.000000000000004), Interval(0.2, 0.3, "bootstrap"), 100)
+    found = with_interval(value(30.000000000000004), Interval(0.2, 0.3, "bootstrap"), 100)
     assert (found.low, found.high, found.interval) == (20, 30.000000000000004, "bootstrap")
 
 
 @pytest.mark.parametrize(("number", "interval"), [(None, Interval(0, 1, "wilson")), (3.0, None)])
 def test_a_value_or_an_interval_alone_has_no_bounds(number: float | None, interval: Interval | None) -> None:
-    assert bounded(value(number), interval) == value(number)
+    assert with_interval(value(number), interval) == value(number)
 
 
 def test_a_mean_of_single_units_has_wilsons_interval() -> None:

@@ -11,7 +11,7 @@ from sightline.metrics.statistics import Interval, intervals
 from sightline.types import MetricValue
 
 
-def bounded(value: MetricValue, interval: Interval | None, scale: float = 1.0) -> MetricValue:
+def with_interval(value: MetricValue, interval: Interval | None, scale: float = 1.0) -> MetricValue:
     """The same value within this interval times `scale`; without bounds where either is not known."""
     if interval is None or value.value is None:
         return value
@@ -48,4 +48,6 @@ def clustered_mean(
         reason=None if values else reason,
         judge=judge,
     )
-    return bounded(found, intervals(sums, counts, np.array([shares]), seed=seed, resamples=resamples)[0], 100)
+    return with_interval(
+        found, intervals(sums, counts, np.array([shares]), seed=seed, resamples=resamples)[0], 100
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.report.grid import Cell, Chance, Column, Printed, Spread, Table, Value
+from sightline.report.report_table import Cell, Column, PublishedCell, PValue, ReportTable, Spread, Value
 from sightline.types import Unit
 
 DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
@@ -26,11 +26,11 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     comparable; a spread, how far its interval reaches and its difference; else one part. Nothing at all for
     an empty cell.
     """
-    if isinstance(cell, Chance):
+    if isinstance(cell, PValue):
         return _chance_parts(cell)
     if isinstance(cell, Value):
         return _value_parts(cell)
-    if isinstance(cell, Printed):
+    if isinstance(cell, PublishedCell):
         return _printed_parts(cell, column.differences)
     if isinstance(cell, Spread):
         return _spread_parts(cell)
@@ -39,7 +39,7 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     return (cell if isinstance(cell, str) else f"{cell:,}",)
 
 
-def flat(table: Table) -> list[dict[str, Any]]:
+def flat(table: ReportTable) -> list[dict[str, Any]]:
     """The rows as plain values under flat names, numbers unrounded; an absent one is None."""
     return [
         {
@@ -51,7 +51,7 @@ def flat(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def csv_text(table: Table) -> str:
+def csv_text(table: ReportTable) -> str:
     """The table as CSV with a header line; notes stay out."""
     rows = flat(table)
     names = [name for column in table.columns for name in _flat(column, None)]
@@ -62,7 +62,7 @@ def csv_text(table: Table) -> str:
     return file.getvalue()
 
 
-def json_text(tables: Sequence[Table]) -> str:
+def json_text(tables: Sequence[ReportTable]) -> str:
     """The tables as JSON: a list of {"title", "rows": [{column: value}], "notes"}."""
     plain = [{"title": table.title, "rows": flat(table), "notes": table.notes} for table in tables]
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
@@ -78,7 +78,7 @@ def _value_parts(cell: Value) -> tuple[str, ...]:
     return f"{cell.value:.{decimals}f}", f"{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}"
 
 
-def _printed_parts(cell: Printed, differences: bool) -> tuple[str, ...]:
+def _printed_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
     decimals, mark = DECIMALS[cell.unit], "" if cell.comparable else "*"
     figure = f"{cell.value:.{decimals}f}{mark}"
     if cell.difference is None or not differences:
@@ -98,7 +98,7 @@ def _spread_parts(cell: Spread) -> tuple[str, ...]:
     )
 
 
-def _chance_parts(cell: Chance) -> tuple[str, ...]:
+def _chance_parts(cell: PValue) -> tuple[str, ...]:
     if cell.value is None:
         return ("-",)
     return (f"{cell.value:.3f}" if cell.value >= LEAST_CHANCE else f"<{LEAST_CHANCE}",)
@@ -111,11 +111,13 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
         names = [f"{column.key} {part}".strip() for part in ("value", "low", "high")]
         return dict(zip(names, (value.value, value.low, value.high), strict=True))
     if column.kind == "printed":
-        found = (cell.value, cell.difference, cell.comparable) if isinstance(cell, Printed) else (None,) * 3
+        found = (
+            (cell.value, cell.difference, cell.comparable) if isinstance(cell, PublishedCell) else (None,) * 3
+        )
         names = [column.key, f"{column.key} difference", f"{column.key} comparable"]
         return dict(zip(names, found, strict=True))
     if column.kind == "spread":
         spread = cell if isinstance(cell, Spread) else Spread(None)
         plain = {column.key: spread.value, f"{column.key} low": spread.low, f"{column.key} high": spread.high}
         return plain | ({f"{column.key} difference": spread.difference} if column.differences else {})
-    return {column.key: cell.value if isinstance(cell, Chance) else cell}
+    return {column.key: cell.value if isinstance(cell, PValue) else cell}

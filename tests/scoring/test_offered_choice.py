@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.scoring.choices import chosen
+from sightline.scoring.offered_choice import chosen_option
 from sightline.scoring.statements import OPEN
 
 TRAIN = "Is the train arriving or leaving the platform?"
@@ -45,7 +45,7 @@ COMPASS = "In which direction is the airplane in this image flying? East, west, 
 def test_an_option_is_chosen_by_its_words_and_their_inflections(
     question: str, answer: str, option: str
 ) -> None:
-    assert chosen(question, answer) == option
+    assert chosen_option(question, answer) == option
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_option_is_chosen_by_its_words_and_their_inflections(
     ],
 )
 def test_naming_several_options_or_declining_leaves_the_question_open(question: str, answer: str) -> None:
-    assert chosen(question, answer) == OPEN
+    assert chosen_option(question, answer) == OPEN
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_naming_several_options_or_declining_leaves_the_question_open(question: 
     ],
 )
 def test_what_names_no_option_chooses_none(question: str, answer: str) -> None:
-    assert chosen(question, answer) is None
+    assert chosen_option(question, answer) is None

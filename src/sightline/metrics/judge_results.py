@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from sightline.metrics.judging import Contrast
+from sightline.metrics.judge_statistics import JudgeDifference
 from sightline.types import MetricValue
 
 
-class Row(Struct, frozen=True):
+class JudgeResult(Struct, frozen=True):
     """A judge or a metric against people's majority, over a subset ('all', 'responder=...', 'category=...').
 
     `roc_auc` and `spearman` are over all answers that it has read, `agreement`, `kappa` and `alpha` over
@@ -28,7 +28,7 @@ class Row(Struct, frozen=True):
     decided: int | None
 
 
-class Humans(Struct, frozen=True):
+class AnnotatorAgreement(Struct, frozen=True):
     """The people: how many, the answers that they rated, and those that they split over evenly.
 
     `alpha` is Krippendorff's over all of them, `pairs` Cohen's kappa of every two, where they are few.
@@ -45,10 +45,10 @@ class JudgeReport(Struct, frozen=True):
     """A judge report. `best` has the highest ROC-AUC of those that read the most answers, `contrasts` hold
     every other judge against it. `accepted` and `errors` are what people say of each responder's answers."""
 
-    rows: list[Row]
-    humans: Humans
+    rows: list[JudgeResult]
+    humans: AnnotatorAgreement
     best: str | None
-    contrasts: list[tuple[str, Contrast]]
+    contrasts: list[tuple[str, JudgeDifference]]
     accepted: list[MetricValue]
     errors: list[MetricValue]
     versions: Mapping[str, str]
