@@ -60,7 +60,7 @@ def seconds(task: str, data: Path, adapter: Path | None, folder: Path) -> tuple[
     )
     took = time.perf_counter() - began
     assert evaluation.exit_status == 0, evaluation.unanswered
-    return took, evaluation.counts.completion_tokens / evaluation.counts.answered
+    return took, evaluation.counts.spending.completion_tokens / evaluation.counts.answered
 
 
 def compare(task: str, ways: dict[str, Path | None], data: Path, folder: Path, rounds: int) -> None:

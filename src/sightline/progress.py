@@ -24,20 +24,25 @@ class RequestCounts(Protocol):
     """The counts of requests to a model, which the engine changes while progress displays them."""
 
     total: int
-    known: int
+    cached: int
     answered: int
     failed: int
     retried: int
     refused: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float
     last_error: str
-    opening: str
+    loading: str
 
     @property
     def done(self) -> int:
         """Requests that need no more work."""
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens of the answers."""
+
+    @property
+    def cost(self) -> float:
+        """Cost of the answers."""
 
 
 @contextmanager
@@ -150,8 +155,8 @@ def _print_line(line: str) -> None:
 
 def _status(counts: RequestCounts, began: float) -> str:
     """Rate, time left, cache hits, failures and tokens: short, because a terminal has 80 columns."""
-    if counts.opening:
-        return f"loading {counts.opening}"
+    if counts.loading:
+        return f"loading {counts.loading}"
     seconds = max(time.monotonic() - began, 1e-3)
     rate = (counts.answered + counts.failed) / seconds
     left = counts.total - counts.done
@@ -159,13 +164,13 @@ def _status(counts: RequestCounts, began: float) -> str:
     if rate and left > 0:
         parts.append(f"{_clock(left / rate)} left")
     numbers = (
-        (counts.known, "cached"),
+        (counts.cached, "cached"),
         (counts.failed, "failed"),
         (counts.refused, "refused"),
         (counts.retried - counts.refused, "retries"),
     )
     parts += [f"{number:,} {word}" for number, word in numbers if number > 0]
-    if tokens := counts.prompt_tokens + counts.completion_tokens:
+    if tokens := counts.tokens:
         parts.append(f"{_short(tokens)} tokens")
     if not counts.answered and counts.last_error:
         parts.append(f"last error: {counts.last_error[:60]}")

@@ -17,7 +17,7 @@ from sightline.benchmarks.captions import read_captions
 from sightline.builders.caption import refuse_other_captions, write
 from sightline.builders.image_index import CheckedImages, check_images, images_in
 from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
-from sightline.engine.client import Asker, Asking
+from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
@@ -65,7 +65,9 @@ def photos(tmp_path: Path) -> Path:
 
 def captioner(tmp_path: Path, *, again: bool = False, prompt: str | None = None, **more: Any) -> Captioner:
     return Captioner(
-        Asker(Asking(model="painter", store=str(tmp_path / "s.db"), retry_errors=again, **more), SAMPLING),
+        ModelClient(
+            ClientOptions(model="painter", store=str(tmp_path / "s.db"), retry_errors=again, **more), SAMPLING
+        ),
         prompt,
         again=again,
     )

@@ -23,7 +23,7 @@ from sightline.builders.equivalence import (
     read_pairs,
     write_pairs,
 )
-from sightline.engine.client import Asker, Asking
+from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.metrics.statistics import wilson
@@ -201,9 +201,9 @@ def test_images_have_neither_a_judge_nor_a_sentence_similarity_and_it_is_said(tm
 
 
 def judged(folder: Path, pairs: Any) -> Any:
-    asker = Asker(Asking(model="baseline/chance", store=str(folder / "s.db")), {})
-    with asker.store() as store:
-        return asyncio.run(by_judge(pairs, asker, store, "baseline/chance"))
+    client = ModelClient(ClientOptions(model="baseline/chance", store=str(folder / "s.db")), {})
+    with client.store() as store:
+        return asyncio.run(by_judge(pairs, client, store, "baseline/chance"))
 
 
 class Wavering(Offline):

@@ -16,7 +16,7 @@ from sightline.builders.image_index import check_images
 from sightline.builders.process_pool import spread
 from sightline.builders.read import images_at, read_all
 from sightline.cli.main import main
-from sightline.engine.ocr_cache import readings
+from sightline.engine.ocr_cache import read_images
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
@@ -172,7 +172,7 @@ def test_what_is_read_in_other_processes_is_remembered_here(photos: Path, tmp_pa
     again = pickle.loads(pickle.dumps(BadImage("a.png: broken")))
     assert (type(again), str(again)) == (BadImage, "a.png: broken")
     over = partial(spread, processes=1)
-    one = dict(readings(gallery.files.values(), Signs(), store, over))
+    one = dict(read_images(gallery.files.values(), Signs(), store, over))
     assert len(one) == len(Signs.reading) == 2
     assert list(read_all(gallery, Signs(), store)) == ["a/sign.png", "b/twin.png", "empty.png"]
     assert len(Signs.reading) == 2

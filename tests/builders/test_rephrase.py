@@ -25,7 +25,7 @@ from sightline.builders.rephrase import (
 )
 from sightline.builders.reply_retries import ASKS
 from sightline.builders.sources import SourceItem
-from sightline.engine.client import Asker, Asking
+from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import read_groups
 from sightline.formats.journal import JOURNAL
@@ -36,8 +36,8 @@ THREE = ("What was used to make them?", "Of what are they made?", "Which materia
 
 
 @pytest.fixture
-def asker(tmp_path: Path) -> Asker:
-    return Asker(Asking(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
+def client(tmp_path: Path) -> ModelClient:
+    return ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_a_model_is_asked_in_the_papers_words_without_the_image() -> None:
 
 
 def test_a_group_holds_the_original_and_three_rephrasings_in_the_papers_prompt(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     write(job, all_rephrased(job), tmp_path / "out")
     lines = read_groups(tmp_path / "out" / "groups.jsonl")[:4]
     assert [line.variant for line in lines] == ["original", "r1", "r2", "r3"]
@@ -80,9 +80,9 @@ def test_a_group_holds_the_original_and_three_rephrasings_in_the_papers_prompt(
 
 
 def test_equal_images_are_copied_once_as_they_are_and_are_one_cluster(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     out = tmp_path / "out"
     manifest = write(job, all_rephrased(job), out)
     lines = read_groups(out / "groups.jsonl")
@@ -96,9 +96,9 @@ def test_equal_images_are_copied_once_as_they_are_and_are_one_cluster(
 
 
 def test_the_same_replies_give_the_same_bytes(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     for out in ("one", "two", "two"):
         write(job, all_rephrased(job), tmp_path / out)
     files = {
@@ -110,11 +110,11 @@ def test_the_same_replies_give_the_same_bytes(
 
 
 def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     (tmp_path / "empty.png").touch()
     more = [SourceItem("gone", str(tmp_path / "gone.png")), SourceItem("empty", str(tmp_path / "empty.png"))]
-    job = prepare([*sources, *more], asker)
+    job = prepare([*sources, *more], client)
     found = {
         "q-a.png": ReplyResult(THREE),
         "q-twin.png": ReplyResult(dropped="a rephrasing equals the question"),
@@ -133,23 +133,23 @@ def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
 
 
 def test_nothing_is_written_where_nothing_could_be_rephrased(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     with pytest.raises(UserError, match=r"all 3 questions are dropped \(q-a\.png: why; q-twin\.png: why; "):
         write(job, {source.id: ReplyResult(dropped="why") for source in sources}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UserError, match="no such image"):
-        prepare([SourceItem("gone", str(tmp_path / "gone.png"))], asker)
+        prepare([SourceItem("gone", str(tmp_path / "gone.png"))], client)
 
 
 def test_a_useless_reply_is_asked_for_again_twice_and_then_dropped(
-    asker: Asker, sources: list[SourceItem]
+    client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, asker)
-    with asker.store() as store:
-        found = asyncio.run(rephrase(job, asker, store))  # Chance says yes or no
-    assert asker.counts.asked == 3 * ASKS
+    job = prepare(sources, client)
+    with client.store() as store:
+        found = asyncio.run(rephrase(job, client, store))  # Chance says yes or no
+    assert client.counts.sent == 3 * ASKS
     assert {one.dropped for one in found.values()} == {"fewer than three distinct rephrasings (0)"}
     assert {one.draw for one in found.values()} == {ASKS - 1}
 
@@ -178,17 +178,17 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
 ) -> None:
     monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
     monkeypatch.setattr(Opened, "told", [])
-    asker = Asker(Asking(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
-    job = prepare(sources, asker)
-    with asker.store() as store:
-        asyncio.run(rephrase(job, asker, store))
+    client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
+    job = prepare(sources, client)
+    with client.store() as store:
+        asyncio.run(rephrase(job, client, store))
         assert Opened.told == ["opened", *ASKS * ["asked"], "closed"]
-        asyncio.run(rephrase(job, asker, store))
+        asyncio.run(rephrase(job, client, store))
         assert Opened.told[-1] == "closed"
         assert len(Opened.told) == ASKS + 2
         # Of what is kept open nothing is left: an ask of its own opens and closes.
-        more = [asker.keyed(request(sources[0]), ASKS)]
-        asyncio.run(asker.ask(store, more, "", show_progress=False))
+        more = [client.keyed(request(sources[0]), ASKS)]
+        asyncio.run(client.ask(store, more, "", show_progress=False))
     assert Opened.told[ASKS + 2 :] == ["opened", "asked", "closed"]
 
 
@@ -197,12 +197,12 @@ def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
 ) -> None:
     monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
     monkeypatch.setattr(Opened, "told", [])
-    asker = Asker(Asking(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
-    job = prepare(sources, asker)
-    with asker.store() as store:
+    client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
+    job = prepare(sources, client)
+    with client.store() as store:
         monkeypatch.setattr(store, "remember", broken)
         with pytest.raises(EnvironmentFailedError, match="the disk is full"):
-            asyncio.run(rephrase(job, asker, store))
+            asyncio.run(rephrase(job, client, store))
     assert Opened.told == ["opened", "asked", "closed"]
 
 
@@ -211,24 +211,24 @@ def broken(*_: Any) -> None:
 
 
 def test_images_of_another_builders_folder_are_kept_apart(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources[:1], asker)
+    job = prepare(sources[:1], client)
     write(job, all_rephrased(job), tmp_path / "train")
-    test = prepare(sources, asker, apart_from=[tmp_path / "train"])
+    test = prepare(sources, client, apart_from=[tmp_path / "train"])
     assert [source.id for source in test.sources] == ["q-b.jpg"]
     assert test.dropped == dict.fromkeys(["q-a.png", "q-twin.png"], "its image is in train")
     assert test.apart_from[0].images == 1
 
 
 def test_a_folder_with_anything_else_is_refused_unless_forced(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     write(job, all_rephrased(job), out)
     refuse_other_contents(out, job.build, force=False)
-    other = prepare(sources, asker, seed=1)
+    other = prepare(sources, client, seed=1)
     with pytest.raises(UserError, match="seed 0 instead of 1"):
         refuse_other_contents(out, other.build, force=False)
     refuse_other_contents(out, other.build, force=True)
@@ -240,16 +240,16 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
 
 
 def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     Path(sources[2].image).write_bytes(b"changed")
     with pytest.raises(EnvironmentFailedError, match="changed on disk"):
         write(job, all_rephrased(job), out)
     assert not (out / "manifest.json").exists()
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
-    again = prepare(sources, asker)
+    again = prepare(sources, client)
     refuse_other_contents(out, again.build, force=False)
     write(again, all_rephrased(again), out)
     assert json.loads((out / "manifest.json").read_bytes())["groups"] == 3
@@ -262,10 +262,10 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_of_the_first(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
-    first, second = prepare(sources, asker), prepare(sources, asker, seed=1)
+    first, second = prepare(sources, client), prepare(sources, client, seed=1)
     for job in (first, second):
         refuse_other_contents(out, job.build, force=False)
     write(first, all_rephrased(first), out)
@@ -278,17 +278,17 @@ def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_o
 
 
 def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_forced(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     train, out = tmp_path / "train", tmp_path / "out"
-    job = prepare(sources[:1], asker)
+    job = prepare(sources[:1], client)
     write(job, all_rephrased(job), train)
-    alone = prepare(sources[2:], asker)
+    alone = prepare(sources[2:], client)
     write(alone, all_rephrased(alone), out)
     before = bytes_of(out)
-    apart = prepare(sources[2:], asker, apart_from=[train])
+    apart = prepare(sources[2:], client, apart_from=[train])
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
-    for other in (apart, prepare(sources[2:], asker)):
+    for other in (apart, prepare(sources[2:], client)):
         with pytest.raises(UserError, match="other sources, images or --apart-from"):
             refuse_other_contents(out, other.build, force=False)
         with pytest.raises(UserError, match="other sources, images or --apart-from"):
@@ -297,31 +297,31 @@ def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_f
 
 
 def test_answers_that_come_later_join_the_folder_without_force(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     some = {**all_rephrased(job), "q-b.jpg": ReplyResult(unanswered="HTTP 500")}
     assert write(job, some, tmp_path / "out").groups == 2
     assert write(job, all_rephrased(job), tmp_path / "out").groups == 3
 
 
 def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / JOURNAL).touch()
-    job = prepare(sources, asker)
+    job = prepare(sources, client)
     refuse_other_contents(out, job.build, force=False)
     write(job, all_rephrased(job), out)
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
 
 
 def test_a_image_that_leads_out_by_a_link_is_dropped(
-    tmp_path: Path, asker: Asker, sources: list[SourceItem]
+    tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link.png").symlink_to(sources[0].image)
     linked = SourceItem("q", str(tmp_path / "in/link.png"), ("copper",), "What?", root=str(tmp_path / "in"))
-    job = prepare([*sources, linked], asker)
+    job = prepare([*sources, linked], client)
     assert job.dropped == {"q": "leads out of the data folder"}

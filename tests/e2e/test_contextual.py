@@ -112,7 +112,7 @@ def test_several_judges_share_one_budget(mock: Servers, data: Path, tmp_path: Pa
     options: dict[str, Any] = {"judge": [judge.model for judge in judges], "max_requests": 60}
     evaluation = run(data, server, tmp_path / "s.db", **options)
     assert [one.stats()["requests"] for one in (server, *judges)] == [24, 24, 12]
-    assert (evaluation.judge_counts.asked, evaluation.judge_counts.stopped) == (36, "budget")
+    assert (evaluation.judge_counts.sent, evaluation.judge_counts.stopped) == (36, "budget")
     assert evaluation.exit_status == 4
 
 

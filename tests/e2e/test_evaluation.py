@@ -57,7 +57,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_asks_nothing(
     store = str(tmp_path / "s.db")
     first = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store)
     assert (first.result.probes, first.result.errors) == (706, 0)
-    assert first.counts.asked == server.stats()["requests"] == CODIS_SETTINGS[setting]
+    assert first.counts.sent == server.stats()["requests"] == CODIS_SETTINGS[setting]
     assert server.stats()["with_image"] == (0 if setting == "text-only" else CODIS_SETTINGS[setting])
     assert server.stats()["resent"] == 0
     with sqlite3.connect(store) as database:
@@ -169,7 +169,7 @@ def test_output_variability_needs_the_answers_without_context_and_finds_them(
     without = sightline.run("codis:no-context", **options)
     assert value(without, "acc_p") == 0.0
     after = sightline.run("codis", **options)
-    assert after.counts.asked == 0
+    assert after.counts.sent == 0
     variability = next(m for m in after.metrics if m.metric == "output_variability")
     assert variability.value is not None
     assert 0 < variability.n <= 80

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sightline.engine.budget import Budget
-from sightline.engine.keys import canonical, key_of
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
-from sightline.engine.runner import Counts, Keyed, Runner
+from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
@@ -115,10 +115,9 @@ def text_of(request: Request) -> str:
     return part.text
 
 
-def keyed(text: str, *, draw: int = 0) -> Keyed:
+def keyed(text: str, *, draw: int = 0) -> KeyedRequest:
     messages = (user(text),)
-    body = canonical("model", messages, {}, {}, draw)
-    return Keyed(Request(key_of(body), messages, {}, draw=draw), body)
+    return with_key(Request("", messages, {}, draw=draw), "model")
 
 
 def runner_of(store: Store, *models: Any, counts: Counts | None = None, **options: Any) -> Runner:
@@ -128,18 +127,16 @@ def runner_of(store: Store, *models: Any, counts: Counts | None = None, **option
         store,
         models,
         {model.host: Limiter(model.host, concurrency) for model in models},
-        concurrency=concurrency,
-        budget=options.pop("budget", Budget()),
-        counts=counts if counts is not None else Counts(),
-        jitter=random.Random(1),
-        **options,
+        RunnerOptions(concurrency, **options),
+        counts if counts is not None else Counts(),
+        random.Random(1),
     )
 
 
-async def ask(store: Store, requests: Iterable[Keyed], *models: Any, **options: Any) -> Counts:
+async def ask(store: Store, requests: Iterable[KeyedRequest], *models: Any, **options: Any) -> Counts:
     """Ask models, and tell what was counted."""
     counts = Counts()
-    await runner_of(store, *models, counts=counts, **options).ask(requests)
+    await runner_of(store, *models, counts=counts, **options).run(requests)
     return counts
 
 
@@ -171,7 +168,7 @@ def scripted() -> Any:
 
 
 @pytest.fixture
-def asking() -> Callable[..., list[Keyed]]:
+def asking() -> Callable[..., list[KeyedRequest]]:
     """Requests with the texts given."""
     return lambda *texts: [keyed(str(text)) for text in texts]
 

@@ -11,11 +11,12 @@ import pytest
 
 from sightline.config import Price
 from sightline.engine.budget import Budget
-from sightline.engine.runner import Counts, Keyed
-from sightline.engine.store import Entry, Store
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.store import Attempt, Store
 from sightline.types import Answer, Failure, Usage
 
-Asking = Callable[..., list[Keyed]]
+Asking = Callable[..., list[KeyedRequest]]
 Ask = Callable[..., Coroutine[Any, Any, Counts]]
 
 
@@ -31,9 +32,9 @@ def test_a_budget_of_requests_is_spent_to_the_last_and_the_next_run_goes_on(
     model, requests = scripted(reply, seconds=0.1), asking(*range(100))
     counts = in_no_time(ask(store, requests, model, budget=Budget(max_requests=30)))
     assert counts.stopped == "budget"
-    assert counts.asked == counts.answered == 30
+    assert counts.sent == counts.answered == 30
     counts = in_no_time(ask(store, requests, model, budget=Budget(max_requests=70)))
-    assert (counts.known, counts.answered, counts.stopped) == (30, 70, "")
+    assert (counts.cached, counts.answered, counts.stopped) == (30, 70, "")
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
@@ -53,7 +54,7 @@ def test_a_budget_of_money_is_kept(
     def reply(text: str, _: int) -> Answer:
         return Answer("ok", usage=Usage(1000, chance.randrange(500, 1500)))
 
-    budget = Budget(max_cost=1.0, tokens=Price(prompt=1.0, completion=10.0))
+    budget = Budget(max_cost=1.0, price=Price(prompt=1.0, completion=10.0))
     model = scripted(reply, seconds=1.0)
     counts = in_no_time(ask(store, asking(*range(1000)), model, budget=budget, concurrency=64))
     assert counts.stopped == "budget"
@@ -74,7 +75,7 @@ def test_many_requests_are_never_held_at_once(
     model = scripted(batch_size=batch_size)
     drawn = ahead = 0
 
-    def requests() -> Iterator[Keyed]:
+    def requests() -> Iterator[KeyedRequest]:
         nonlocal drawn, ahead
         for drawn in range(1, 5001):
             ahead = max(ahead, drawn - len(model.asked))
@@ -93,11 +94,11 @@ def test_of_a_hundred_thousand_requests_only_few_exist_at_any_time(
     model.asked = _Forgetful()
     most = 0
 
-    def requests() -> Iterator[Keyed]:
+    def requests() -> Iterator[KeyedRequest]:
         nonlocal most
         for number in range(100_000):
             if number % 20_000 == 19_999:
-                most = max(most, sum(type(thing) is Keyed for thing in gc.get_objects()))
+                most = max(most, sum(type(thing) is KeyedRequest for thing in gc.get_objects()))
             yield from asking(number)
 
     counts = in_no_time(ask(_Forgetting(), requests(), model, concurrency=64))
@@ -108,13 +109,13 @@ def test_of_a_hundred_thousand_requests_only_few_exist_at_any_time(
 class _Forgetting:
     """A store that knows nothing and lets everybody ask everything."""
 
-    def known(self, keys: list[str]) -> dict[str, Answer]:
+    def look_up(self, keys: list[str]) -> dict[str, Answer]:
         return {}
 
     def claim(self, keys: list[str]) -> set[str]:
         return set(keys)
 
-    def remember(self, entries: list[Entry]) -> None: ...
+    def add_attempts(self, entries: list[Attempt]) -> None: ...
 
     def release(self) -> None: ...
 
@@ -131,15 +132,15 @@ def test_a_store_that_is_slow_holds_up_the_asking(
 ) -> None:
     """What is not yet committed counts as in flight: memory is bounded by the disk, too."""
     model, committed, ahead = scripted(), 0, 0
-    remember = store.remember
+    add_attempts = store.add_attempts
 
-    def slowly(entries: list[Entry]) -> None:
+    def slowly(entries: list[Attempt]) -> None:
         nonlocal committed, ahead
         ahead = max(ahead, len(model.asked) - committed)
-        remember(entries)
+        add_attempts(entries)
         committed += len(entries)
 
-    monkeypatch.setattr(store, "remember", slowly)
+    monkeypatch.setattr(store, "add_attempts", slowly)
     in_no_time(ask(store, asking(*range(2000)), model))
     assert ahead <= 64 + 2 * 8
     assert committed == 2000

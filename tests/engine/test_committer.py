@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sightline.engine.committer import GROUP, SECONDS, Committer
-from sightline.engine.store import Entry, Store
+from sightline.engine.store import Attempt, Store
 from sightline.errors import EnvironmentFailedError
 from sightline.types import Answer
 
@@ -24,7 +24,7 @@ class Listening:
         self._fails = fails
         self.loop = asyncio.get_running_loop()
 
-    def remember(self, entries: list[Entry]) -> None:
+    def add_attempts(self, entries: list[Attempt]) -> None:
         if self._fails:
             raise EnvironmentFailedError("the disk is full")
         self.groups.append([entry.key for entry in entries])
@@ -34,8 +34,8 @@ class Listening:
         self.released = True
 
 
-def _entry(number: int) -> Entry:
-    return Entry(str(number), b"{}", Answer(""))
+def _entry(number: int) -> Attempt:
+    return Attempt(str(number), b"{}", Answer(""))
 
 
 def test_writes_64_at_a_time_or_50_ms_after_the_first(in_no_time: Any) -> None:
@@ -90,7 +90,7 @@ def test_other_writes_wait_for_those_before_them(tmp_path: Path, in_no_time: Any
         committer = Committer(store, lambda _: None)
         for number in range(GROUP):
             committer.add(_entry(number))
-        assert len(await committer.run(store.known, [str(n) for n in range(GROUP)])) == GROUP
+        assert len(await committer.run(store.look_up, [str(n) for n in range(GROUP)])) == GROUP
         await committer.close()
         store.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sightline.engine import connect, schema
-from sightline.engine.store import Entry, Store
+from sightline.engine.store import Attempt, Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer
 
@@ -61,7 +61,7 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
     path = tmp_path / "s.db"
     held = Store.open(str(path))
     # Still in the write-ahead log as long as somebody holds the store open: a copy of the file would lack it.
-    held.remember([Entry("k", b"{}", Answer("kept"))])
+    held.add_attempts([Attempt("k", b"{}", Answer("kept"))])
     old = schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 2)
     monkeypatch.setattr(
@@ -70,7 +70,7 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
         {old: ("ALTER TABLE runs ADD COLUMN note TEXT",), old + 1: ("CREATE TABLE more (a INTEGER)",)},
     )
     migrated = Store.open(str(path))
-    assert migrated.known(["k"]) == {"k": Answer("kept")}
+    assert migrated.look_up(["k"]) == {"k": Answer("kept")}
     migrated.close()
     held.close()
     with closing(sqlite3.connect(path)) as database:
@@ -170,7 +170,7 @@ def test_an_address_that_cannot_be_read_is_refused_without_its_password() -> Non
 def _open_and_add(path: str, number: int, times: int) -> None:
     store = Store.open(path)
     for time in range(times):
-        store.remember([Entry(f"{number}/{time}", b"{}", Answer(str(number)))])
+        store.add_attempts([Attempt(f"{number}/{time}", b"{}", Answer(str(number)))])
         store.claim([f"{time}"])
     store.release()
     store.close()
@@ -188,6 +188,6 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
         assert [process.exitcode for process in processes] == [0] * 8
         store = Store.open(path)
         keys = [f"{number}/{time}" for number in range(8) for time in range(20)]
-        assert len(store.known(keys)) == len(keys)
+        assert len(store.look_up(keys)) == len(keys)
         assert store.claim([str(time) for time in range(20)]) == {str(time) for time in range(20)}
         store.close()

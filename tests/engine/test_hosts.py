@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from sightline.engine.budget import Budget
-from sightline.engine.runner import Counts, Keyed
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.types import Answer, Failure
 
-Asking = Callable[..., list[Keyed]]
+Asking = Callable[..., list[KeyedRequest]]
 Ask = Callable[..., Coroutine[Any, Any, Counts]]
 
 
@@ -38,7 +39,7 @@ def test_an_address_where_nothing_answers_is_left_out_and_named(
     absent, there = scripted(host="absent", absent=True), scripted(host="there")
     counts = in_no_time(ask(store, asking(*range(50)), absent, there))
     assert counts.answered == 50
-    assert counts.lost == ["nothing answers at absent"]
+    assert counts.unavailable == ["nothing answers at absent"]
     assert absent.asked == []
 
 
@@ -77,13 +78,13 @@ def test_where_every_host_dies_asking_stops_and_the_next_run_goes_on(
     assert counts.answered == pytest.approx(76, abs=4)
     assert dying.left == 1
     # What was asked in vain is known to have failed for a time, and with what; the rest was not asked.
-    known = store.known([keyed.request.key for keyed in requests])
+    known = store.look_up([keyed.request.key for keyed in requests])
     failures = [result for result in known.values() if isinstance(result, Failure)]
-    assert (len(known), len(failures)) == (counts.asked, counts.failed)
+    assert (len(known), len(failures)) == (counts.sent, counts.failed)
     assert set(failures) == {Failure("transient", "connection refused")}
-    assert counts.asked + counts.retried == len(dying.asked)
+    assert counts.sent + counts.retried == len(dying.asked)
     rest = in_no_time(ask(store, requests, scripted()))
-    assert (rest.known, rest.answered, rest.stopped) == (counts.answered, 500 - counts.answered, "")
+    assert (rest.cached, rest.answered, rest.stopped) == (counts.answered, 500 - counts.answered, "")
 
 
 def test_a_batch_of_which_some_are_answered_shows_that_the_host_lives(

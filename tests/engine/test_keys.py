@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.engine.keys import canonical, key_of
-from sightline.types import ImageFile, ImageRef, Message, Text, user
+from sightline.engine.keys import canonical_json, key_of
+from sightline.types import ImageFile, ImageRef, Message, Request, Text, user
 
 IMAGE = ImageFile("/data/a/1.jpg", "d1" * 32, "JPEG", 640, 480, (1234, 5678))
 OTHER = ImageFile("/data/a/2.jpg", "d2" * 32, "JPEG", 640, 480, (1234, 5678))
@@ -34,6 +35,17 @@ GOLDEN = {
         "fd934e54cd4dd664be9eb5c7a35c31e0862831aa5c279dfb8dda9925616d0770",
     ),
 }
+
+
+def canonical(
+    identity: str,
+    messages: tuple[Message, ...],
+    images: Mapping[str, ImageFile],
+    sampling: Mapping[str, Any],
+    draw: int = 0,
+    fresh: str = "",
+) -> bytes:
+    return canonical_json(Request("", messages, sampling, images, draw), identity, fresh)
 
 
 def _asked(name: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from sightline.engine.limiter import PATIENCE, TRIAL_PAUSES, HostGone, Limiter
+from sightline.engine.limiter import PATIENCE, TRIAL_PAUSES, HostUnavailableError, Limiter
 
 Host = Callable[[], Awaitable[float | str]]
 """One call to a host: 'ok', 'fails', 'refused', or the seconds after which a refused call may come again."""
@@ -26,7 +26,7 @@ class Seen(Struct):
     seconds: float = 0.0
     times: list[float] = []
     levels: list[int] = []
-    gone: bool = False
+    given_up: bool = False
 
     @property
     def share_refused(self) -> float:
@@ -42,7 +42,7 @@ async def _drive(limiter: Limiter, calls: int, host: Host, workers: int) -> Seen
 
     async def work() -> None:
         while True:
-            await limiter.room()
+            await limiter.wait_for_slot()
             call = await queue.get()
             if not limiter.try_acquire():
                 queue.put_nowait(call)
@@ -54,23 +54,23 @@ async def _drive(limiter: Limiter, calls: int, host: Host, workers: int) -> Seen
             wait = came if isinstance(came, float) else chance.uniform(0.1, 0.2)
             if came == "ok":
                 seen.answered += 1
-                limiter.succeeded()
+                limiter.record_success()
                 if seen.answered == calls:
                     over.set()
                 continue
             if came == "fails":
                 seen.failed += 1
-                limiter.failed()
+                limiter.record_failure()
             else:
                 seen.refused += 1
-                limiter.was_refused(came if isinstance(came, float) else None)
+                limiter.record_refusal(came if isinstance(came, float) else None)
             loop.call_later(wait, queue.put_nowait, call)
 
     async def worker() -> None:
         try:
             await work()
-        except HostGone:
-            seen.gone = True
+        except HostUnavailableError:
+            seen.given_up = True
             over.set()
 
     for call in range(calls):
@@ -208,10 +208,10 @@ def test_a_host_that_refuses_for_longer_than_anyone_waits_is_given_up(in_no_time
         return await _drive(Limiter("host", 4), 20, host, 4)
 
     told = in_no_time(run(2 * PATIENCE))
-    assert told.gone
+    assert told.given_up
     assert told.seconds < 1
     never_told = in_no_time(run("refused"))
-    assert never_told.gone
+    assert never_told.given_up
     assert PATIENCE - 31 <= never_told.seconds <= PATIENCE
     assert never_told.sent < PATIENCE / 25
 
@@ -225,7 +225,7 @@ def test_a_dead_host_gets_single_trials_and_is_given_up_after_the_last(in_no_tim
         return await _drive(Limiter("host", 8), 100, host, 8)
 
     seen = in_no_time(run())
-    assert seen.gone
+    assert seen.given_up
     assert len(TRIAL_PAUSES) == 3
     # The 20th failure opens the circuit; what was in flight then comes back too.
     assert 20 <= seen.failed - 3 <= 27
@@ -242,7 +242,7 @@ def test_a_host_that_returns_is_used_again(in_no_time: Any) -> None:
         return await _drive(Limiter("host", 8), 2000, host, 8)
 
     seen = in_no_time(run())
-    assert not seen.gone
+    assert not seen.given_up
     assert seen.answered == 2000
     assert seen.seconds < 10
     assert max(seen.levels[-500:]) == 8
@@ -267,8 +267,8 @@ def test_whoever_is_cancelled_while_waiting_passes_the_place_on(in_no_time: Any)
     async def run() -> None:
         limiter = Limiter("host", 1)
         assert limiter.try_acquire()
-        first = asyncio.create_task(limiter.room())
-        second = asyncio.create_task(limiter.room())
+        first = asyncio.create_task(limiter.wait_for_slot())
+        second = asyncio.create_task(limiter.wait_for_slot())
         await asyncio.sleep(0)
         limiter.release()
         first.cancel()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sightline import progress
-from sightline.engine.runner import Counts
+from sightline.engine.counts import Counts
 from sightline.engine.store import Store
 from sightline.progress import request_progress
 
@@ -33,11 +33,11 @@ def test_a_model_that_is_loading_is_named_if_progress_is_shown(
 
     async def run() -> None:
         async with request_progress("codis:default", counts, show_progress=show_progress):
-            await runner_of(store, Slow(host="slow", seconds=0.1), counts=counts).ask(asking(*range(4)))
+            await runner_of(store, Slow(host="slow", seconds=0.1), counts=counts).run(asking(*range(4)))
 
     asyncio.run(run())
     lines = capsys.readouterr().err.splitlines()
     assert ("codis:default: 0/4 loading slow" in lines) == show_progress
     assert bool(lines) == show_progress
     assert not show_progress or "loading" not in lines[-1]
-    assert counts.opening == ""
+    assert counts.loading == ""

@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
-from sightline.engine.runner import MAX_FAILURES, Counts, Keyed
-from sightline.engine.store import LEASE_SECONDS, Entry, Store
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.retry import MAX_FAILURES
+from sightline.engine.store import LEASE_SECONDS, Attempt, Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure
 
-Asking = Callable[..., list[Keyed]]
+Asking = Callable[..., list[KeyedRequest]]
 Ask = Callable[..., Coroutine[Any, Any, Counts]]
 
 
-def _known(store: Store, requests: Iterable[Keyed]) -> list[Any]:
+def _known(store: Store, requests: Iterable[KeyedRequest]) -> list[Any]:
     keys = [keyed.request.key for keyed in requests]
-    known = store.known(keys)
+    known = store.look_up(keys)
     return [known.get(key) for key in keys]
 
 
@@ -35,7 +37,7 @@ def test_every_request_is_asked_once_and_remembered(
     assert sorted(model.asked, key=int) == [str(number) for number in range(200)]
     assert _known(store, requests) == [Answer(f"answer to {number}") for number in range(200)]
     assert store.request(requests[7].request.key) == requests[7].canonical
-    assert (counts.asked, counts.answered, counts.known, counts.in_flight) == (200, 200, 0, 0)
+    assert (counts.sent, counts.answered, counts.cached, counts.in_flight) == (200, 200, 0, 0)
     assert (model.entered, model.left, model.peak) == (1, 1, 8)
 
 
@@ -45,7 +47,7 @@ def test_a_request_that_comes_again_is_asked_once(
     model = scripted(seconds=0.1)
     counts = in_no_time(ask(store, asking(*[number % 10 for number in range(500)]), model))
     assert sorted(model.asked, key=int) == [str(number) for number in range(10)]
-    assert counts.asked == counts.done == 10
+    assert counts.sent == counts.done == 10
 
 
 def test_what_is_known_is_not_asked_and_a_model_that_nobody_asks_is_not_even_entered(
@@ -55,7 +57,7 @@ def test_what_is_known_is_not_asked_and_a_model_that_nobody_asks_is_not_even_ent
     again = scripted(absent=True)
     counts = in_no_time(ask(store, asking(*range(100)), again))
     assert again.asked == []
-    assert (counts.known, counts.asked, counts.done) == (100, 0, 100)
+    assert (counts.cached, counts.sent, counts.done) == (100, 0, 100)
     in_no_time(ask(store, [], again))
 
 
@@ -81,11 +83,11 @@ def test_what_failed_before_is_asked_again_only_where_that_may_help(
     ask: Ask,
 ) -> None:
     (request,) = asking("question")
-    store.remember([Entry(request.request.key, request.canonical, prior)])
+    store.add_attempts([Attempt(request.request.key, request.canonical, prior)])
     model = scripted()
     counts = in_no_time(ask(store, [request], model, retry_errors=retry_errors))
     assert bool(model.asked) == asked
-    assert counts.known == (not asked)
+    assert counts.cached == (not asked)
 
 
 def test_several_runners_at_once_on_one_store_share_the_work(
@@ -142,7 +144,7 @@ def test_a_long_call_keeps_its_claim(
         first = asyncio.create_task(ask(stores[0], asking("question"), slow))
         await asyncio.sleep(1)
         counts = await ask(stores[1], asking("question"), other)
-        assert counts.known == 1
+        assert counts.cached == 1
         await first
         for store in stores:
             store.close()
@@ -161,7 +163,7 @@ def test_what_fails_for_a_while_is_asked_again_later_and_later(
     requests = asking("question")
     counts = in_no_time(ask(store, requests, model))
     assert _known(store, requests) == [Answer("ok")]
-    assert (counts.asked, counts.answered, counts.retried, counts.failed) == (1, 1, 5, 0)
+    assert (counts.sent, counts.answered, counts.retried, counts.failed) == (1, 1, 5, 0)
     waits = [later - earlier for earlier, later in zip(model.times, model.times[1:], strict=False)]
     assert all(0.1 * 2**n <= wait <= 0.2 * 2**n + 0.01 for n, wait in enumerate(waits))
 
@@ -243,7 +245,7 @@ def test_a_bug_in_a_model_is_raised_and_what_was_answered_is_kept(
     requests, model = asking(*range(100)), scripted(reply, seconds=0.01)
     runner = runner_of(store, model)
     with pytest.raises(ZeroDivisionError):
-        in_no_time(runner.ask(requests))
+        in_no_time(runner.run(requests))
     assert _known(store, requests).count(Answer("ok")) == len(model.asked) - 1 >= 48
     assert model.left == 1
     assert runner._limiters["host"].in_flight == 0
@@ -252,7 +254,7 @@ def test_a_bug_in_a_model_is_raised_and_what_was_answered_is_kept(
 def test_an_error_of_the_user_found_on_the_way_is_raised_as_it_is(
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
 ) -> None:
-    def requests() -> Iterator[Keyed]:
+    def requests() -> Iterator[KeyedRequest]:
         yield from asking(*range(70))
         raise UserError("record 71 is broken")
 
@@ -266,14 +268,14 @@ def test_an_error_of_the_user_found_on_the_way_is_raised_as_it_is(
 def test_a_store_that_fails_ends_the_run_at_once(
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:
-    remember = store.remember
+    add_attempts = store.add_attempts
 
-    def fails(entries: list[Entry]) -> None:
+    def fails(entries: list[Attempt]) -> None:
         if any(b"77" in entry.request for entry in entries):
             raise EnvironmentFailedError("the disk is full")
-        remember(entries)
+        add_attempts(entries)
 
-    monkeypatch.setattr(store, "remember", fails)
+    monkeypatch.setattr(store, "add_attempts", fails)
     model, requests = scripted(seconds=1.0), asking(*range(10_000))
     with pytest.raises(EnvironmentFailedError, match="disk is full"):
         in_no_time(ask(store, requests, model))
@@ -308,7 +310,7 @@ def test_one_count_over_several_askings_goes_on_counting(
     """Several judges share their counts; each still enters its own model."""
     store, counts = Store.open(str(tmp_path / "s.db")), Counts()
     first, second = scripted(host="a"), scripted(host="b")
-    in_no_time(runner_of(store, first, counts=counts).ask(asking(1, 2)))
-    in_no_time(runner_of(store, second, counts=counts).ask(asking(3, 4)))
+    in_no_time(runner_of(store, first, counts=counts).run(asking(1, 2)))
+    in_no_time(runner_of(store, second, counts=counts).run(asking(3, 4)))
     assert (first.entered, second.entered, counts.answered) == (1, 1, 4)
     store.close()

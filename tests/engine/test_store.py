@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from sightline.engine.store import LEASE_SECONDS, Entry, Store
+from sightline.engine.store import LEASE_SECONDS, Attempt, Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure, ImageFile, Usage, Verdict
 
@@ -20,13 +20,13 @@ FINAL = Failure("blocked", "content filter", status=400)
 
 def _add(store: Store, *results: Answer | Failure, key: str = "k") -> None:
     for result in results:
-        store.remember([Entry(key, b'{"v":1}', result)])
+        store.add_attempts([Attempt(key, b'{"v":1}', result)])
 
 
 @pytest.mark.parametrize("result", [ANSWER, PASSING, FINAL])
 def test_what_came_of_a_request_is_found_again_as_it_was(store: Store, result: Answer | Failure) -> None:
     _add(store, result)
-    assert store.known(["k", "unheard of"]) == {"k": result}
+    assert store.look_up(["k", "unheard of"]) == {"k": result}
     assert store.request("k") == b'{"v":1}'
     assert store.request("unheard of") is None
 
@@ -38,26 +38,26 @@ def test_any_words_survive_the_store(
     store = Store.open(str(tmp_path_factory.mktemp("store") / "s.db"))
     answer = Answer(text, why, latency=s)
     _add(store, answer)
-    assert store.known(["k"])["k"] == answer
+    assert store.look_up(["k"])["k"] == answer
     store.close()
 
 
 def test_the_first_answer_of_a_key_counts(store: Store) -> None:
     _add(store, Answer("first"), Answer("second"), PASSING)
-    assert store.known(["k"])["k"] == Answer("first")
+    assert store.look_up(["k"])["k"] == Answer("first")
 
 
 def test_a_failure_gives_way_to_a_later_one_and_to_any_answer(store: Store) -> None:
     _add(store, PASSING, FINAL)
-    assert store.known(["k"])["k"] == FINAL
+    assert store.look_up(["k"])["k"] == FINAL
     _add(store, Answer("at last"), PASSING)
-    assert store.known(["k"])["k"] == Answer("at last")
+    assert store.look_up(["k"])["k"] == Answer("at last")
 
 
 def test_many_keys_are_looked_up_at_once(store: Store) -> None:
     keys = [f"{number:064}" for number in range(1200)]
-    store.remember([Entry(key, b"", Answer(key)) for key in keys])
-    assert store.known(keys) == {key: Answer(key) for key in keys}
+    store.add_attempts([Attempt(key, b"", Answer(key)) for key in keys])
+    assert store.look_up(keys) == {key: Answer(key) for key in keys}
 
 
 def test_attempts_are_added_and_never_replaced(store: Store) -> None:
@@ -84,7 +84,7 @@ def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> N
     first.finish_run(run, {"a": 2})
     first.close()
     again = Store.open(path, create=False)
-    assert again.known(["k"]) == {"k": ANSWER}
+    assert again.look_up(["k"]) == {"k": ANSWER}
     assert again.run() == (run, {"a": 2}, True)
     assert list(again.probes(run)) == [b"zero", b"one"]
     assert [verdict.verdict for verdict in again.verdicts(run)] == ["right"]
@@ -126,7 +126,7 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
     assert [run for run, *_ in store.runs()] == [kept]
     assert (list(store.probes(dropped)), list(store.verdicts(dropped))) == ([], [])
     assert (len(list(store.probes(kept))), len(list(store.verdicts(kept)))) == (1, 1)
-    assert store.known(["k"]) == {"k": ANSWER}
+    assert store.look_up(["k"]) == {"k": ANSWER}
     assert store.run(kept) == (kept, {"n": 2}, False)
 
 
@@ -152,7 +152,7 @@ def test_what_one_process_asks_no_other_may(store: Store) -> None:
 def test_an_answer_or_a_failure_ends_the_claim(store: Store) -> None:
     other = Store.open(store.name)
     store.claim(["a", "b", "c"])
-    store.remember([Entry("a", b"", ANSWER), Entry("b", b"", PASSING)])
+    store.add_attempts([Attempt("a", b"", ANSWER), Attempt("b", b"", PASSING)])
     assert other.claim(["a", "b", "c"]) == {"a", "b"}
     other.close()
 
@@ -195,7 +195,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     def fill() -> None:
         nonlocal kept
         while True:
-            store.remember([Entry(str(kept), b"x" * 2000, ANSWER)])
+            store.add_attempts([Attempt(str(kept), b"x" * 2000, ANSWER)])
             kept += 1
 
     with pytest.raises(EnvironmentFailedError, match=r"full.*Everything committed before is kept"):
@@ -203,7 +203,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     assert kept > 10
     store.close()
     again = Store.open(str(tmp_path / "s.db"))
-    assert len(again.known([str(number) for number in range(1000)])) == kept
+    assert len(again.look_up([str(number) for number in range(1000)])) == kept
     again.close()
 
 
@@ -211,6 +211,6 @@ def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Sto
     with store._write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
-        store.remember([Entry("k", b"secret request", Answer("secret answer"))])
+        store.add_attempts([Attempt("k", b"secret request", Answer("secret answer"))])
     assert "secret" not in str(failure.value)
     assert "no such table" in str(failure.value)

@@ -160,9 +160,9 @@ def test_a_result_says_how_its_images_were_told(codis: Path) -> None:
 
 def test_a_caption_is_asked_of_each_image_once(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees")
-    assert len(Captions.requests) == len(names(codis)) == done.caption_counts.asked
+    assert len(Captions.requests) == len(names(codis)) == done.caption_counts.sent
     assert all("\nImage Caption: a wall and a tree\nAnswer:" in text for text in asked())
-    assert run(codis, "layout+caption", captioner="sees").caption_counts.asked == 0
+    assert run(codis, "layout+caption", captioner="sees").caption_counts.sent == 0
     assert len(Captions.requests) == len(names(codis))
 
 
@@ -171,7 +171,7 @@ def test_captions_and_answers_share_one_budget(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees", max_requests=images + 3)
     assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (images, 3, 4)
     fewer = run(codis, "layout+caption", captioner="sees", max_requests=2, fresh="anew")
-    assert (len(Captions.requests), fewer.counts.asked, fewer.exit_status) == (images, 2, 4)
+    assert (len(Captions.requests), fewer.counts.sent, fewer.exit_status) == (images, 2, 4)
 
 
 def test_a_budget_that_ends_captioning_leaves_no_probe_without_its_caption_asked(codis: Path) -> None:

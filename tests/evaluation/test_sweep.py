@@ -113,12 +113,12 @@ def test_every_point_is_run_once_and_again_asks_nothing(codis: str, tmp_path: Pa
     planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out))
     first = swept(planned, out)
     kept = (out / "sweep.json").read_bytes()
-    assert [one.evaluation.counts.asked for one in first.points if one.evaluation] == [12, 12]
+    assert [one.evaluation.counts.sent for one in first.points if one.evaluation] == [12, 12]
     assert [point.at for point in first.results] == [{"cot": True}, {"cot": False}]
     for one in json.loads(kept)["points"]:
         assert json.loads((out / one["folder"] / "metrics.json").read_text()) == one["result"]
     again = swept(planned, out)
-    assert [one.evaluation.counts.asked for one in again.points if one.evaluation] == [0, 0]
+    assert [one.evaluation.counts.sent for one in again.points if one.evaluation] == [0, 0]
     assert (out / "sweep.json").read_bytes() == kept
     assert "cot=off" in (out / "sweep.md").read_text()
 
@@ -131,13 +131,13 @@ def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -
     assert total(estimates).to_ask == 12
     assert not (tmp_path / "s.db").exists()
     sweep = swept(planned)
-    assert [one.evaluation.counts.asked for one in sweep.points if one.evaluation] == [12, 0]
+    assert [one.evaluation.counts.sent for one in sweep.points if one.evaluation] == [12, 0]
 
 
 def test_the_estimate_is_what_is_asked(codis: str, tmp_path: Path) -> None:
     planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"))
     asked = total(estimate_sweep(planned)).to_ask
-    assert sum(one.evaluation.counts.asked for one in swept(planned).points if one.evaluation) == asked == 24
+    assert sum(one.evaluation.counts.sent for one in swept(planned).points if one.evaluation) == asked == 24
 
 
 def test_a_cost_is_only_added_up_where_all_of_it_is_known() -> None:
@@ -151,14 +151,14 @@ def test_a_budget_holds_over_all_points_and_the_rest_is_left(codis: str, tmp_pat
     options = {**COT, "instructions": (True, False)}
     base: dict[str, Any] = {"data": codis, "store": str(tmp_path / "s.db"), "out": str(tmp_path / "out")}
     sweep = swept(points(options=options, max_requests=20, **base), tmp_path / "out")
-    assert [one.evaluation and one.evaluation.counts.asked for one in sweep.points] == [12, 8, None, None]
+    assert [one.evaluation and one.evaluation.counts.sent for one in sweep.points] == [12, 8, None, None]
     assert sweep.exit_status == 4
     kept = json.loads((tmp_path / "out" / "sweep.json").read_text())["points"]
     assert [one["state"] for one in kept] == ["done", "stopped at the budget", "not reached", "not reached"]
     assert [one["exit_status"] for one in kept] == [0, 4, 4, 4]
     rest = swept(points(options=options, max_requests=28, **base), tmp_path / "out")
     assert rest.exit_status == 0
-    assert [one.evaluation.counts.asked for one in rest.points if one.evaluation] == [0, 4, 12, 12]
+    assert [one.evaluation.counts.sent for one in rest.points if one.evaluation] == [0, 4, 12, 12]
 
 
 def test_a_wrong_point_is_found_before_the_first_call(codis: str, tmp_path: Path) -> None:

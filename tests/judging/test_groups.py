@@ -17,7 +17,7 @@ from sightline.types import Answer, Failure, Probe, Verdict, user
 class Answers:
     """Every key has its own answer."""
 
-    def known(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
         return {key: Answer(f"about {key}") for key in keys}
 
 

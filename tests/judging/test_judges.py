@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.iibench.benchmark import IIBench
-from sightline.engine.runner import Keyed
+from sightline.engine.keys import KeyedRequest
 from sightline.errors import UserError
 from sightline.images import ImageLimits
 from sightline.judging.judges import (
@@ -110,7 +110,7 @@ def contextual_judge(limits: ImageLimits | None = None, **chosen: Any) -> ModelJ
     return ModelJudge("gpt", "identity", benchmark, options.benchmark, {"temperature": 0}, limits)
 
 
-def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> Keyed:
+def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> KeyedRequest:
     keyed = judge.request(case, draw)
     assert keyed is not None
     return keyed
@@ -158,7 +158,7 @@ class Known:
     def __init__(self, found: Mapping[str, Answer | Failure]) -> None:
         self._found = found
 
-    def known(self, keys: Any) -> Mapping[str, Answer | Failure]:
+    def look_up(self, keys: Any) -> Mapping[str, Answer | Failure]:
         return {key: self._found[key] for key in keys if key in self._found}
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from PIL import Image
 from sqlalchemy import create_engine, text
 
-from sightline.engine.ocr_cache import readings
+from sightline.engine.ocr_cache import read_images
 from sightline.engine.store import Store
 from sightline.images import BadImage, ImageLimits, look, read_image, transform_for
 from sightline.models.ocr import Reader, Word
@@ -57,20 +57,20 @@ def test_each_image_is_read_once_and_found_again_as_it_was(
     reader: Reader = (signs := Signs())
     wide, tall, square, _ = images
     for _ in range(2):
-        found = dict(readings(images, reader, store))
+        found = dict(read_images(images, reader, store))
         assert (found[wide.digest, ""], found[tall.digest, ""]) == ((STOP,), ())
         assert str(found[square.digest, ""]).endswith("it is square")
         assert len(found) == 3
     assert sorted(signs.read_so_far) == ["tall.png", "twin.png"]
     other = Store.open(str(tmp_path / "s.db"))
-    assert dict(readings([wide], Signs(), other))[wide.digest, ""] == (STOP,)
+    assert dict(read_images([wide], Signs(), other))[wide.digest, ""] == (STOP,)
     other.close()
 
 
 def test_another_reader_reads_anew(images: list[ImageFile], store: Store) -> None:
     for identity in ("signs 1", "signs 2"):
         signs = Signs(identity)
-        dict(readings(images[:2], signs, store))
+        dict(read_images(images[:2], signs, store))
         assert signs.read_so_far == ["wide.png", "tall.png"]
 
 
@@ -82,10 +82,10 @@ def test_a_image_is_read_as_it_is_shown(images: list[ImageFile], store: Store) -
     wide = images[0]
     small = replace(wide, transform=transform_for(wide, ImageLimits(max_side=5)))
     for _ in range(2):
-        found = dict(readings([small, wide], Measures(), store))
+        found = dict(read_images([small, wide], Measures(), store))
         boxes = [word.box for words in found.values() if isinstance(words, tuple) for word in words]
         assert [right for _, _, right, _ in boxes] == [5, 9]
-        assert dict(readings([wide], Measures(), store)) == {(wide.digest, ""): found[wide.digest, ""]}
+        assert dict(read_images([wide], Measures(), store)) == {(wide.digest, ""): found[wide.digest, ""]}
 
 
 def test_what_was_read_before_an_interruption_is_kept(images: list[ImageFile], store: Store) -> None:
@@ -96,14 +96,14 @@ def test_what_was_read_before_an_interruption_is_kept(images: list[ImageFile], s
             return super().read(image)
 
     with pytest.raises(KeyboardInterrupt):
-        dict(readings(images[:2], Interrupted(), store))
+        dict(read_images(images[:2], Interrupted(), store))
     signs = Signs()
-    dict(readings(images[:2], signs, store))
+    dict(read_images(images[:2], signs, store))
     assert signs.read_so_far == ["tall.png"]
 
 
 def test_readings_may_be_dropped_and_come_back(tmp_path: Path, images: list[ImageFile], store: Store) -> None:
-    dict(readings(images, Signs(), store))
+    dict(read_images(images, Signs(), store))
     store.close()
     engine = create_engine(f"sqlite:///{tmp_path / 's.db'}")
     with engine.begin() as connection:
@@ -111,7 +111,7 @@ def test_readings_may_be_dropped_and_come_back(tmp_path: Path, images: list[Imag
     engine.dispose()
     again = Store.open(str(tmp_path / "s.db"))
     signs = Signs()
-    found = dict(readings(images[:1], signs, again))
+    found = dict(read_images(images[:1], signs, again))
     assert (found[images[0].digest, ""], signs.read_so_far) == ((STOP,), ["wide.png"])
     assert again.readings([]) == {}
     again.close()

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from sightline.builders.manifest import MANIFEST, fingerprint, read_manifest
-from sightline.engine.client import Asker
+from sightline.engine.client import ModelClient
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.digests import digest_of
@@ -181,7 +181,7 @@ def by_humans(
 
 async def by_judge(
     pairs: Sequence[VariantPair],
-    asker: Asker,
+    client: ModelClient,
     store: Store,
     judge: str,
     *,
@@ -200,9 +200,9 @@ async def by_judge(
         )
     scorer = same_or_different(load("sightline")["equivalent"]["text"])
     cases = [Case(pair.targets, QUESTION, "", (pair.first, pair.second)) for pair in texts]
-    requests = [asker.keyed(scorer.ask(case)) for case in cases]
-    await asker.ask(store, requests, f"judge {judge}", show_progress=show_progress)
-    known = store.known(list({keyed.request.key for keyed in requests}))
+    requests = [client.keyed(scorer.ask(case)) for case in cases]
+    await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)
+    known = store.look_up(list({keyed.request.key for keyed in requests}))
     replies = [known.get(keyed.request.key) for keyed in requests]
     verdicts = [scorer.read(one.text).verdict if isinstance(one, Answer) else "error" for one in replies]
     decided = [(p, v == "right") for p, v in zip(texts, verdicts, strict=True) if v in ("right", "wrong")]

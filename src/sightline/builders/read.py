@@ -1,4 +1,4 @@
-"""Reading: what is written in images, word by word and box by box, by a reader (OCR)."""
+"""OcrResult: what is written in images, word by word and box by box, by a reader (OCR)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from sightline.builders.image_index import CheckedImages, images_in
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.process_pool import spread
-from sightline.engine.ocr_cache import Reading, readings
+from sightline.engine.ocr_cache import OcrResult, read_images
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
@@ -58,24 +58,24 @@ def images_at(paths: Sequence[Path]) -> dict[str, ImageRef]:
 
 def read_all(
     gallery: CheckedImages, reader: Reader, store: Store, *, processes: int = 1, show_progress: bool = False
-) -> dict[str, Reading]:
+) -> dict[str, OcrResult]:
     """The words in every image that can be shown, by name, in the gallery's order; or why one is not read.
 
     Each distinct image is read once, by several processes where asked for (the reader must be picklable),
     and none that the store knows. Interrupted, it keeps what was read so far. EnvironmentFailedError where the
     store fails or a process dies.
     """
-    found: dict[str, Reading] = {}
+    found: dict[str, OcrResult] = {}
     over = partial(spread, processes=processes)
     distinct = len({file.digest for file in gallery.files.values()})
     with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
-        for (digest, _), words in readings(gallery.files.values(), reader, store, over):
+        for (digest, _), words in read_images(gallery.files.values(), reader, store, over):
             found[digest] = words
             advance(1)
     return gallery.named(found)
 
 
-def write(read: Mapping[str, Reading], gallery: CheckedImages, reader: Reader, out: Path) -> None:
+def write(read: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path) -> None:
     """Write a line for each image that was read. EnvironmentFailedError where the disk refuses."""
     lines = (
         ImageTextLine(name, gallery.files[name].digest, reader.identity, words)

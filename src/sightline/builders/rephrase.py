@@ -25,8 +25,8 @@ from sightline.builders.manifest import BuildManifest, ExcludedFolder, fingerpri
 from sightline.builders.rephrasing_replies import read
 from sightline.builders.reply_retries import ASKS, ReplyRequests, collect_replies, count_requests
 from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
-from sightline.engine.client import Asker
-from sightline.engine.runner import Keyed
+from sightline.engine.client import ModelClient
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.formats.digests import digest_of
 from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
@@ -92,7 +92,7 @@ class Estimate(Struct, frozen=True):
 
 def prepare(
     sources: Sequence[SourceItem],
-    asker: Asker,
+    client: ModelClient,
     *,
     seed: int = 0,
     min_words: int = 0,
@@ -123,7 +123,7 @@ def prepare(
     if not kept:
         raise nothing_left(dropped, "questions")
     settings = {
-        **asker.description,
+        **client.description,
         "request": _prompts()["request"],
         "prompt": _prompts()["prompt"],
         "asks": ASKS,
@@ -142,7 +142,7 @@ def request(source: SourceItem) -> tuple[Message, ...]:
 
 
 async def rephrase(
-    job: RephraseJob, asker: Asker, store: Store, *, show_progress: bool = False
+    job: RephraseJob, client: ModelClient, store: Store, *, show_progress: bool = False
 ) -> dict[str, ReplyResult]:
     """Ask about every question what the store does not hold, up to ASKS times; what became of each, by id.
 
@@ -150,7 +150,7 @@ async def rephrase(
     Cancelled, it keeps everything answered so far.
     """
     found = await collect_replies(
-        _wanted(job, asker), asker, store, "rephrasing", show_progress=show_progress
+        _wanted(job, client), client, store, "rephrasing", show_progress=show_progress
     )
     return {
         name: ReplyResult(one.found or (), one.draw, one.key, one.dropped, one.unanswered)
@@ -158,9 +158,9 @@ async def rephrase(
     }
 
 
-def estimate(job: RephraseJob, asker: Asker, store: Store) -> Estimate:
+def estimate(job: RephraseJob, client: ModelClient, store: Store) -> Estimate:
     """What `rephrase` would ask, by what the store holds; nothing is asked or written."""
-    return Estimate(len(job.sources), len(job.dropped), *count_requests(_wanted(job, asker), asker, store))
+    return Estimate(len(job.sources), len(job.dropped), *count_requests(_wanted(job, client), client, store))
 
 
 def write(
@@ -205,11 +205,11 @@ def _prompts() -> Mapping[str, str]:
     return prompts
 
 
-def _wanted(job: RephraseJob, asker: Asker) -> ReplyRequests[tuple[str, ...]]:
+def _wanted(job: RephraseJob, client: ModelClient) -> ReplyRequests[tuple[str, ...]]:
     sources = {source.id: source for source in job.sources}
 
-    def ask(name: str, draw: int) -> Keyed:
-        return asker.keyed(request(sources[name]), draw)
+    def ask(name: str, draw: int) -> KeyedRequest:
+        return client.keyed(request(sources[name]), draw)
 
     def reading(name: str, answer: Answer) -> tuple[tuple[str, ...] | None, str]:
         source = sources[name]

@@ -7,8 +7,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from sightline.engine.client import Asker
-from sightline.engine.runner import Keyed
+from sightline.engine.client import ModelClient
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.types import Answer, Failure
 
@@ -35,7 +35,7 @@ class ReplyRequests(Struct, Generic[T], frozen=True):
     """What is asked for, by name: the request of a draw, and what an answer gives, or the objection to it."""
 
     names: Sequence[str]
-    request: Callable[[str, int], Keyed]
+    request: Callable[[str, int], KeyedRequest]
     read: Callable[[str, Answer], tuple[T | None, str]]
 
 
@@ -48,7 +48,7 @@ class RequestCounts(NamedTuple):
 
 
 async def collect_replies(
-    wanted: ReplyRequests[T], asker: Asker, store: Store, title: str, *, show_progress: bool = False
+    wanted: ReplyRequests[T], client: ModelClient, store: Store, title: str, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[T]]:
     """Ask what the store does not hold, up to ASKS times; what became of each, by name.
 
@@ -57,25 +57,25 @@ async def collect_replies(
     """
     found: dict[str, ReplyResult[T]] = {}
     pending = wanted.names
-    async with asker.kept_open():
+    async with client.kept_open():
         for draw in range(ASKS):
             requests = _requests(wanted, pending, draw)
             again = f" again ({draw})" if draw else ""
-            await asker.ask(store, list(requests.values()), f"{title}{again}", show_progress=show_progress)
-            found |= _obtained(wanted, requests, store, draw, asker.counts.stopped)
+            await client.ask(store, list(requests.values()), f"{title}{again}", show_progress=show_progress)
+            found |= _obtained(wanted, requests, store, draw, client.counts.stopped)
             pending = [name for name in pending if _wants_another(found[name], draw)]
-            if not pending or asker.counts.stopped:
+            if not pending or client.counts.stopped:
                 break
     return found
 
 
-def count_requests(wanted: ReplyRequests[T], asker: Asker, store: Store) -> RequestCounts:
+def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) -> RequestCounts:
     """What `collect_replies` would ask, by what the store holds; nothing is asked or written."""
     pending = wanted.names
     known = least = most = 0
     for draw in range(ASKS):
         requests = _requests(wanted, pending, draw)
-        settled = asker.settled(store, list(requests.values()))
+        settled = client.settled(store, list(requests.values()))
         unknown = {keyed.request.key for keyed in requests.values()} - settled
         known, least, most = known + len(settled), least + len(unknown), most + len(unknown) * (ASKS - draw)
         answered = {name: keyed for name, keyed in requests.items() if keyed.request.key in settled}
@@ -84,15 +84,15 @@ def count_requests(wanted: ReplyRequests[T], asker: Asker, store: Store) -> Requ
     return RequestCounts(known, least, most)
 
 
-def _requests(wanted: ReplyRequests[T], names: Sequence[str], draw: int) -> dict[str, Keyed]:
+def _requests(wanted: ReplyRequests[T], names: Sequence[str], draw: int) -> dict[str, KeyedRequest]:
     return {name: wanted.request(name, draw) for name in names}
 
 
 def _obtained(
-    wanted: ReplyRequests[T], requests: Mapping[str, Keyed], store: Store, draw: int, stopped: str
+    wanted: ReplyRequests[T], requests: Mapping[str, KeyedRequest], store: Store, draw: int, stopped: str
 ) -> dict[str, ReplyResult[T]]:
     keys = {name: keyed.request.key for name, keyed in requests.items()}
-    known = store.known(list(keys.values()))
+    known = store.look_up(list(keys.values()))
     return {name: _read(wanted, name, key, known.get(key), draw, stopped) for name, key in keys.items()}
 
 

@@ -38,8 +38,8 @@ from sightline.builders.reply_retries import (
     count_requests,
 )
 from sightline.builders.source_ids import ids_of
-from sightline.engine.client import Asker
-from sightline.engine.runner import Keyed
+from sightline.engine.client import ModelClient
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.digests import digest_of
@@ -105,7 +105,7 @@ def examples_in(folder: Path | None) -> tuple[ImageFile, ...]:
 
 
 def prepare(
-    gallery: CheckedImages, examples: tuple[ImageFile, ...], asker: Asker, *, category: str = CATEGORY
+    gallery: CheckedImages, examples: tuple[ImageFile, ...], client: ModelClient, *, category: str = CATEGORY
 ) -> SynthesisJob:
     """Leave out what cannot be shown, what lies there twice, and the examples themselves.
 
@@ -114,7 +114,7 @@ def prepare(
     """
     if not category.strip():
         raise UserError("--category is empty", expected="a category for every image")
-    if not (asker.capabilities.images and asker.capabilities.several_images):
+    if not (client.capabilities.images and client.capabilities.several_images):
         raise UserError("this model cannot be shown three images", expected="a --model that can")
     names = [*gallery.files, *gallery.broken]
     ids = dict(zip(names, ids_of(names), strict=True))
@@ -129,7 +129,7 @@ def prepare(
     if not images:
         raise nothing_left(dropped, "images")
     settings = {
-        **asker.description,
+        **client.description,
         "prompt": _prompt()["text"],
         "examples": [file.digest for file in examples],
         "asks": ASKS,
@@ -149,7 +149,7 @@ def request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
 
 
 async def synthesize(
-    job: SynthesisJob, asker: Asker, store: Store, *, show_progress: bool = False
+    job: SynthesisJob, client: ModelClient, store: Store, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[InstructionPair]]:
     """Ask about every image what the store does not hold, up to ASKS times; what became of each, by id.
 
@@ -157,7 +157,7 @@ async def synthesize(
     cannot be used at all, EnvironmentFailedError where the store fails. Cancelled, it keeps everything answered.
     """
     found = await collect_replies(
-        _wanted(job, asker), asker, store, "writing instructions", show_progress=show_progress
+        _wanted(job, client), client, store, "writing instructions", show_progress=show_progress
     )
     first: dict[tuple[str, ...], str] = {}
     for name in job.images:
@@ -169,9 +169,9 @@ async def synthesize(
     return found
 
 
-def estimate(job: SynthesisJob, asker: Asker, store: Store) -> RequestCounts:
+def estimate(job: SynthesisJob, client: ModelClient, store: Store) -> RequestCounts:
     """What `synthesize` would ask, by what the store holds; nothing is asked or written."""
-    return count_requests(_wanted(job, asker), asker, store)
+    return count_requests(_wanted(job, client), client, store)
 
 
 def write(
@@ -222,10 +222,10 @@ def _prompt() -> Mapping[str, Any]:
     return prompt
 
 
-def _wanted(job: SynthesisJob, asker: Asker) -> ReplyRequests[InstructionPair]:
-    def ask(name: str, draw: int) -> Keyed:
+def _wanted(job: SynthesisJob, client: ModelClient) -> ReplyRequests[InstructionPair]:
+    def ask(name: str, draw: int) -> KeyedRequest:
         images = [*job.examples, job.images[name]]
-        return asker.keyed(request(images), draw, images)
+        return client.keyed(request(images), draw, images)
 
     def reading(name: str, answer: Answer) -> tuple[InstructionPair | None, str]:
         return read(answer.text, cut=answer.truncated)

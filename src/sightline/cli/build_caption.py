@@ -15,7 +15,7 @@ from sightline.cli.options import add_asking, add_model, add_store, asking_of_mo
 if TYPE_CHECKING:
     from sightline.builders.image_index import CheckedImages
     from sightline.engine.captioning import Caption, Captioner
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
 
 SUMMARY = "captions in the images' place, by a model that takes images (CODIS, section 5.1)"
 
@@ -60,25 +60,25 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.builders.caption import refuse_other_captions
     from sightline.builders.image_index import check_images, images_in
     from sightline.engine.captioning import SAMPLING, Captioner
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
 
     asking = asking_of_model(options, options.fresh)
-    asker = Asker(asking, SAMPLING)
-    captioner = Captioner(asker, options.prompt, again=options.retry_errors)
+    client = ModelClient(asking, SAMPLING)
+    captioner = Captioner(client, options.prompt, again=options.retry_errors)
     images = limited(list(images_in(Path(options.data)).items()), options)
     gallery = check_images(dict(images), show_progress=not options.quiet)
     if not gallery.files:
         raise nothing_left(gallery.broken, "images")
-    with asker.store(only_read=True) as store:
+    with client.store(only_read=True) as store:
         known = gallery.named(captioner.known(gallery.files.values(), store))
     refuse_other_captions(Path(options.out), known, force=options.force)
     return (
-        _dry_run(gallery, captioner, asker) if options.dry_run else _ask(gallery, captioner, asker, options)
+        _dry_run(gallery, captioner, client) if options.dry_run else _ask(gallery, captioner, client, options)
     )
 
 
-def _dry_run(gallery: CheckedImages, captioner: Captioner, asker: Asker) -> int:
-    with asker.store(only_read=True) as store:
+def _dry_run(gallery: CheckedImages, captioner: Captioner, client: ModelClient) -> int:
+    with client.store(only_read=True) as store:
         found = captioner.estimate(gallery.files.values(), store)
     print(f"images                    {len(gallery.files):,}")
     for name, reason in gallery.broken.items():
@@ -90,15 +90,17 @@ def _dry_run(gallery: CheckedImages, captioner: Captioner, asker: Asker) -> int:
     return 0
 
 
-def _ask(gallery: CheckedImages, captioner: Captioner, asker: Asker, options: argparse.Namespace) -> int:
+def _ask(
+    gallery: CheckedImages, captioner: Captioner, client: ModelClient, options: argparse.Namespace
+) -> int:
     from sightline.builders.caption import write
 
-    out, counts = Path(options.out), asker.counts
-    with asker.store() as store:
+    out, counts = Path(options.out), client.counts
+    with client.store() as store:
         found = asyncio.run(
             captioner.describe(gallery.files.values(), store, show_progress=not options.quiet)
         )
-    print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
+    print(f"asked {counts.sent:,}, known {counts.cached:,}, retries {counts.retried:,}", file=sys.stderr)
     captions = gallery.named(found)
     written = sum(bool(one.text) for one in captions.values())
     if written:

@@ -14,7 +14,7 @@ from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
     from sightline.models.embedder import Embedder
     from sightline.report.report_table import ReportTable
 
@@ -61,25 +61,25 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Write pairs or measure, or both; 1 where the judge has not answered all, 4 at the budget's end."""
     from sightline.builders.equivalence import draw_pairs, read_pairs
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
     from sightline.scoring.scorer import JUDGE_SAMPLING
 
     _refuse_nonsense(options)
     every = read_pairs(Path(options.folder))
     drawn = every if options.pairs is None else draw_pairs(every, options.pairs, options.seed)
-    asker = None
+    client = None
     if options.judge is not None:
         gen = pairs(options.judge_gen, "--judge-gen")
-        asker = Asker(asking_of(options, options.judge, gen=gen), JUDGE_SAMPLING)
+        client = ModelClient(asking_of(options, options.judge, gen=gen), JUDGE_SAMPLING)
     embedder = _embedder(options)
     humans = _humans(options, every)
     if options.write is not None:
         _write(options, every)
-        if not (humans or asker or embedder):
+        if not (humans or client or embedder):
             return 0
-    found = _measured(options, every, drawn, humans, asker, embedder)
+    found = _measured(options, every, drawn, humans, client, embedder)
     _print(found, options.json)
-    if asker is not None and asker.counts.stopped == "budget":
+    if client is not None and client.counts.stopped == "budget":
         print("judging stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
         return 4
     return 1 if found.unanswered else 0
@@ -132,7 +132,7 @@ def _measured(
     every: list[VariantPair],
     drawn: list[VariantPair],
     humans: EquivalenceMeasure | None,
-    asker: Asker | None,
+    client: ModelClient | None,
     embedder: Embedder | None,
 ) -> EquivalenceReport:
     from sightline.builders.equivalence import (
@@ -154,10 +154,10 @@ def _measured(
         measures[SIMILARITY] = by_similarity(
             drawn, embedder, seed=options.seed, show_progress=not options.quiet
         )
-    if asker is not None:
-        with asker.store() as store:
+    if client is not None:
+        with client.store() as store:
             judging = by_judge(
-                drawn, asker, store, options.judge, seed=options.seed, show_progress=not options.quiet
+                drawn, client, store, options.judge, seed=options.seed, show_progress=not options.quiet
             )
             measures[JUDGE] = asyncio.run(judging)
     identity = embedder.identity if embedder is not None else None

@@ -14,7 +14,7 @@ from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.builders.image_index import CheckedImages
-    from sightline.engine.ocr_cache import Reading
+    from sightline.engine.ocr_cache import OcrResult
 
 SUMMARY = "what is written in images, and where, by OCR (ConTextual, section 3.1)"
 
@@ -95,7 +95,7 @@ def execute(options: argparse.Namespace) -> int:
     return _tell(gallery, {**gallery.broken, **unread}, out)
 
 
-def _print_texts(read: Mapping[str, Reading], how: str) -> None:
+def _print_texts(read: Mapping[str, OcrResult], how: str) -> None:
     from sightline.cli.pipe import output_errors
     from sightline.images import BadImage
     from sightline.models.layout import layout_text, plain_text

@@ -15,7 +15,7 @@ from sightline.cli.options import add_asking, add_model, add_store, asking_of_mo
 
 if TYPE_CHECKING:
     from sightline.builders.rephrase import RephraseJob
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
 
 SUMMARY = "questions in three other words each, by a chat model (MM-R3)"
 
@@ -61,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.builders.built_folder import refuse_other_contents
     from sightline.builders.question_files import read_questions
     from sightline.builders.rephrase import SAMPLING, prepare
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
 
     out, sheet = Path(options.out), preview_path(options)
     questions = read_questions(
@@ -72,24 +72,24 @@ def execute(options: argparse.Namespace) -> int:
     )
     # Another seed asks anew, for other rephrasings; the same one finds its replies in the store.
     asking = asking_of_model(options, fresh=f"seed {options.seed}" if options.seed else "")
-    asker = Asker(asking, SAMPLING)
+    client = ModelClient(asking, SAMPLING)
     job = prepare(
         limited(questions.sources, options),
-        asker,
+        client,
         seed=options.seed,
         min_words=options.min_words,
         passed_over=questions.passed_over,
         apart_from=[Path(folder) for folder in options.apart_from],
     )
     refuse_other_contents(out, job.build, force=options.force)
-    return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
+    return _dry_run(job, client) if options.dry_run else _build(job, client, options, sheet)
 
 
-def _dry_run(job: RephraseJob, asker: Asker) -> int:
+def _dry_run(job: RephraseJob, client: ModelClient) -> int:
     from sightline.builders.rephrase import estimate
 
-    with asker.store(only_read=True) as store:
-        found = estimate(job, asker, store)
+    with client.store(only_read=True) as store:
+        found = estimate(job, client, store)
     print(f"questions                   {found.questions:,}")
     for reason, count in job.passed_over.items():
         print(f"  passed over: {count:,}, {reason}")
@@ -99,16 +99,16 @@ def _dry_run(job: RephraseJob, asker: Asker) -> int:
     return 0
 
 
-def _build(job: RephraseJob, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
+def _build(job: RephraseJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None) -> int:
     from sightline.builders.rephrase import rephrase, write
 
-    out, counts = Path(options.out), asker.counts
+    out, counts = Path(options.out), client.counts
     if not options.quiet:
         print(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped", file=sys.stderr)
-    with asker.store() as store:
-        found = asyncio.run(rephrase(job, asker, store, show_progress=not options.quiet))
+    with client.store() as store:
+        found = asyncio.run(rephrase(job, client, store, show_progress=not options.quiet))
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
-    print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
+    print(f"asked {counts.sent:,}, known {counts.cached:,}, retries {counts.retried:,}", file=sys.stderr)
     if any(one.rephrasings for one in found.values()) or not unanswered:
         tell(write(job, found, out, force=options.force), out)
         draw(out, sheet, options.seed)

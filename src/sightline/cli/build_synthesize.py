@@ -14,7 +14,7 @@ from sightline.cli.options import add_asking, add_model, add_store, asking_of_mo
 
 if TYPE_CHECKING:
     from sightline.builders.synthesize import SynthesisJob
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
 
 SUMMARY = "instructions for images, with responses, by a model that sees them (ConTextual, Appendix H)"
 
@@ -68,11 +68,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.builders.built_folder import refuse_other_contents, refuse_out_among
     from sightline.builders.image_index import check_images, images_in
     from sightline.builders.synthesize import CATEGORY, SAMPLING, examples_in, prepare
-    from sightline.engine.client import Asker
+    from sightline.engine.client import ModelClient
 
     sheet = preview_path(options)
     asking = asking_of_model(options, options.fresh)
-    asker = Asker(asking, SAMPLING)
+    client = ModelClient(asking, SAMPLING)
     data = options.examples or os.environ.get("SIGHTLINE_DATA")
     examples = examples_in(Path(data) if data else None)
     folder, out = Path(options.images), Path(options.out)
@@ -80,16 +80,16 @@ def execute(options: argparse.Namespace) -> int:
     images = limited(list(images_in(folder).items()), options)
     gallery = check_images(dict(images), show_progress=not options.quiet)
     category = CATEGORY if options.category is None else options.category
-    job = prepare(gallery, examples, asker, category=category)
+    job = prepare(gallery, examples, client, category=category)
     refuse_other_contents(out, job.build, force=options.force)
-    return _dry_run(job, asker) if options.dry_run else _build(job, asker, options, sheet)
+    return _dry_run(job, client) if options.dry_run else _build(job, client, options, sheet)
 
 
-def _dry_run(job: SynthesisJob, asker: Asker) -> int:
+def _dry_run(job: SynthesisJob, client: ModelClient) -> int:
     from sightline.builders.synthesize import estimate
 
-    with asker.store(only_read=True) as store:
-        found = estimate(job, asker, store)
+    with client.store(only_read=True) as store:
+        found = estimate(job, client, store)
     print(f"images                    {len(job.images):,}")
     print(f"  dropped: {len(job.dropped):,}")
     print(f"requests known already      {found.known:,}")
@@ -97,15 +97,15 @@ def _dry_run(job: SynthesisJob, asker: Asker) -> int:
     return 0
 
 
-def _build(job: SynthesisJob, asker: Asker, options: argparse.Namespace, sheet: Path | None) -> int:
+def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None) -> int:
     from sightline.builders.preview import draw_lines
     from sightline.builders.synthesize import TABLE, lines_of, synthesize, write
 
-    out, counts = Path(options.out), asker.counts
-    with asker.store() as store:
-        found = asyncio.run(synthesize(job, asker, store, show_progress=not options.quiet))
+    out, counts = Path(options.out), client.counts
+    with client.store() as store:
+        found = asyncio.run(synthesize(job, client, store, show_progress=not options.quiet))
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
-    print(f"asked {counts.asked:,}, known {counts.known:,}, retries {counts.retried:,}", file=sys.stderr)
+    print(f"asked {counts.sent:,}, known {counts.cached:,}, retries {counts.retried:,}", file=sys.stderr)
     lines = lines_of(job, found)
     if lines or not unanswered:
         manifest = write(job, found, out, force=options.force)

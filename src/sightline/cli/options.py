@@ -12,7 +12,7 @@ from sightline.errors import UserError
 from sightline.plan.spec import DeclaredOption, OptionGroup, RunOptions, declared_options
 
 if TYPE_CHECKING:
-    from sightline.engine.client import Asking
+    from sightline.engine.client import ClientOptions
 
 FORMATS = ("table", "markdown", "csv", "json")
 
@@ -206,7 +206,7 @@ def preset_apart(namespace: argparse.Namespace) -> tuple[str | None, list[str]]:
     return (named[0] if named else None), [word for word in namespace.gen if "=" in word]
 
 
-def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
+def asking_of(options: argparse.Namespace, model: str, **more: Any) -> ClientOptions:
     """Convert the options of `add_asking` and `add_store` for the client of a builder.
 
     Args:
@@ -217,9 +217,9 @@ def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
     Returns:
         The model, its limits and its store.
     """
-    from sightline.engine.client import Asking
+    from sightline.engine.client import ClientOptions
 
-    return Asking(
+    return ClientOptions(
         model=model,
         store=options.store,
         concurrency=options.concurrency,
@@ -231,7 +231,7 @@ def asking_of(options: argparse.Namespace, model: str, **more: Any) -> Asking:
     )
 
 
-def asking_of_model(options: argparse.Namespace, fresh: str) -> Asking:
+def asking_of_model(options: argparse.Namespace, fresh: str) -> ClientOptions:
     """Convert the options of `add_model` too.
 
     Args:

@@ -12,7 +12,7 @@ from sightline.cli.pipe import output_errors
 from sightline.types import Result
 
 if TYPE_CHECKING:
-    from sightline.engine.runner import Counts
+    from sightline.engine.counts import Counts
     from sightline.evaluation.estimate import Estimate
     from sightline.evaluation.run import Evaluation
     from sightline.report.report_table import ReportTable
@@ -99,9 +99,9 @@ def print_course(evaluation: Evaluation) -> None:
         print(f"run {evaluation.run}: {_told(counts)}", file=sys.stderr)
     captioned, judged = evaluation.caption_counts, evaluation.judge_counts
     for what, asked in (("captions", captioned), ("judges", judged)):
-        if asked.asked or asked.known:
+        if asked.sent or asked.cached:
             print(f"{what}: {_told(asked)}", file=sys.stderr)
-    for lost in counts.lost:
+    for lost in counts.unavailable:
         print(f"not used: {lost}", file=sys.stderr)
     stops = ((captioned.stopped, "captioning"), (counts.stopped, "asking"), (judged.stopped, "judging"))
     for stopped, what in stops:
@@ -142,8 +142,8 @@ def _print_unanswered(evaluation: Evaluation) -> None:
 
 def _told(counts: Counts) -> str:
     """What was asked, what was known, and what it took."""
-    parts = [f"asked {counts.asked:,}", f"known {counts.known:,}", f"retries {counts.retried:,}"]
-    if tokens := counts.prompt_tokens + counts.completion_tokens:
+    parts = [f"asked {counts.sent:,}", f"known {counts.cached:,}", f"retries {counts.retried:,}"]
+    if tokens := counts.tokens:
         parts.append(f"{tokens:,} tokens")
     if counts.cost:
         parts.append(f"cost {counts.cost:.2f}")

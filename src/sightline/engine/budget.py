@@ -1,8 +1,6 @@
-"""What a run may cost at most: calls, and money where prices are given."""
+"""The budget of a run: a maximum number of calls, and a maximum cost where prices are configured."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -10,34 +8,82 @@ from sightline.config import Price
 from sightline.types import Usage
 
 
-class Spent(Protocol):
-    """What was spent so far."""
+class Spending(Struct):
+    """Tokens and money that answers cost. Money is in the currency of the configured prices."""
 
-    answered: int
-    cost: float
-    dearest: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    highest_cost: float = 0.0
+    """The cost of the most expensive answer."""
+
+    def add(self, usage: Usage, cost: float) -> None:
+        """Count one more answer.
+
+        Args:
+            usage: Its tokens.
+            cost: Its cost.
+        """
+        self.prompt_tokens += usage.prompt_tokens or 0
+        self.completion_tokens += usage.completion_tokens or 0
+        self.cost += cost
+        self.highest_cost = max(self.highest_cost, cost)
+
+    def plus(self, later: Spending) -> Spending:
+        """Add the spending of a later run.
+
+        Args:
+            later: The other spending.
+
+        Returns:
+            The sums; `highest_cost` is the larger of the two.
+        """
+        return Spending(
+            self.prompt_tokens + later.prompt_tokens,
+            self.completion_tokens + later.completion_tokens,
+            self.cost + later.cost,
+            max(self.highest_cost, later.highest_cost),
+        )
 
 
 class Budget(Struct, frozen=True):
-    """Limits of a run; None is none. `tokens` is the price of the model which is asked."""
+    """Limits of a run, None for no limit; `price` is the price of the model that receives the requests."""
 
     max_requests: int | None = None
     max_cost: float | None = None
-    tokens: Price | None = None
+    price: Price | None = None
 
-    def allows(self, admitted: int, outstanding: int, spent: Spent) -> bool:
-        """Whether one more request may be asked, beside `outstanding` of the `admitted` ones.
+    def allows(self, admitted: int, outstanding: int, answered: int, spending: Spending) -> bool:
+        """Decide whether one more request may be sent.
 
-        Where money is limited, those not answered yet count like the dearest answer so far, and there are
-        at most twice as many of them as of answers: one answer says little of what the next will cost.
+        With a maximum cost, each outstanding request counts like the most expensive answer so far, and at
+        most twice as many requests are outstanding as there are answers, because one answer predicts the cost
+        of the next poorly.
+
+        Args:
+            admitted: Requests that were allowed before.
+            outstanding: Those of them without an answer yet.
+            answered: Answers so far.
+            spending: What they cost.
+
+        Returns:
+            Whether the budget has room for one more request.
         """
         if self.max_requests is not None and admitted >= self.max_requests:
             return False
         if self.max_cost is None:
             return True
-        expected = spent.cost + spent.dearest * (outstanding + 1)
-        return outstanding <= 2 * spent.answered and spent.cost < self.max_cost and expected <= self.max_cost
+        expected = spending.cost + spending.highest_cost * (outstanding + 1)
+        has_estimate = outstanding <= 2 * answered
+        return has_estimate and spending.cost < self.max_cost and expected <= self.max_cost
 
-    def price(self, usage: Usage) -> float:
-        """The money that one answer cost; 0 where no price is known."""
-        return self.tokens.of(usage) if self.tokens is not None else 0.0
+    def cost_of(self, usage: Usage) -> float:
+        """Compute the cost of one answer.
+
+        Args:
+            usage: Its tokens.
+
+        Returns:
+            The cost, 0 where no price is configured.
+        """
+        return self.price.of(usage) if self.price is not None else 0.0

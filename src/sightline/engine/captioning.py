@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from sightline.engine.client import Asker
-from sightline.engine.runner import Keyed
+from sightline.engine.client import ModelClient
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.prompts import load
@@ -47,7 +47,7 @@ class Estimate(Struct, frozen=True):
 class Captioner:
     """A model that takes images, and the words in which it is asked for a caption."""
 
-    def __init__(self, asker: Asker, prompt: str | None = None, *, again: bool = False) -> None:
+    def __init__(self, client: ModelClient, prompt: str | None = None, *, again: bool = False) -> None:
         """`prompt` is asked behind each image (None: the words of prompts/sightline.toml); `again` says
         that an image whose replies were all empty is given one chance more.
 
@@ -56,9 +56,9 @@ class Captioner:
         self.prompt: str = load("sightline")["caption"]["text"] if prompt is None else prompt
         if not self.prompt.strip():
             raise UserError("--prompt is empty", expected="what to ask about each image")
-        if not asker.capabilities.images:
+        if not client.capabilities.images:
             raise UserError("this model takes no images", expected="a --model that does")
-        self._asker = asker
+        self._client = client
         self._again = again
 
     async def describe(
@@ -70,8 +70,10 @@ class Captioner:
         Cancelled, it keeps everything answered so far.
         """
         distinct = {file.digest: file for file in files}
-        await self._asker.ask(store, self._wanted(distinct, store), "captioning", show_progress=show_progress)
-        return self.known(distinct.values(), store, stopped=self._asker.counts.stopped)
+        await self._client.ask(
+            store, self._wanted(distinct, store), "captioning", show_progress=show_progress
+        )
+        return self.known(distinct.values(), store, stopped=self._client.counts.stopped)
 
     def known(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
         """What the store holds of each image, by its digest; `stopped` is why asking ended early."""
@@ -82,12 +84,12 @@ class Captioner:
         """What `describe` would ask, by what the store holds; nothing is asked or written."""
         distinct = {file.digest: file for file in files}
         wanted = self._wanted(distinct, store)
-        settled = self._asker.settled(store, wanted)
+        settled = self._client.settled(store, wanted)
         sent = [keyed.request for keyed in wanted if keyed.request.key not in settled]
         size = sum(file.stamp[0] for request in sent for file in request.images.values())
         return Estimate(len(distinct), len(distinct) - len(sent), len(sent), size)
 
-    def _wanted(self, distinct: Mapping[str, ImageFile], store: Store) -> list[Keyed]:
+    def _wanted(self, distinct: Mapping[str, ImageFile], store: Store) -> list[KeyedRequest]:
         """The request that counts of each image; the one behind an empty reply only where it is known, or
         is to be asked."""
         return [
@@ -102,7 +104,7 @@ class Captioner:
         pending, draw = dict(distinct), 0
         while pending:
             requests = {digest: self._keyed(file, draw) for digest, file in pending.items()}
-            known = store.known([keyed.request.key for keyed in requests.values()])
+            known = store.look_up([keyed.request.key for keyed in requests.values()])
             for digest, keyed in requests.items():
                 found[digest] = _Standing(keyed, known.get(keyed.request.key))
                 if not found[digest].empty:
@@ -110,14 +112,14 @@ class Captioner:
             draw += 1
         return {digest: found[digest] for digest in distinct}
 
-    def _keyed(self, file: ImageFile, draw: int) -> Keyed:
-        return self._asker.keyed((user(ImageRef(file.path), self.prompt),), draw, [file])
+    def _keyed(self, file: ImageFile, draw: int) -> KeyedRequest:
+        return self._client.keyed((user(ImageRef(file.path), self.prompt),), draw, [file])
 
 
 class _Standing(NamedTuple):
     """A request about an image, and what came of it (None: nothing yet)."""
 
-    keyed: Keyed
+    keyed: KeyedRequest
     result: Answer | Failure | None
 
     @property

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from sightline.config import load_config
 from sightline.engine.budget import Budget
-from sightline.engine.keys import canonical, key_of
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
-from sightline.engine.runner import Counts, Keyed, Runner, is_settled
+from sightline.engine.retry import is_settled
+from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import transform_for
@@ -26,7 +28,7 @@ from sightline.progress import request_progress
 from sightline.types import ImageFile, Message, Request
 
 
-class Asking(Struct, frozen=True, kw_only=True):
+class ClientOptions(Struct, frozen=True, kw_only=True):
     """Whom to ask and how, in the words of `run`'s options."""
 
     model: str
@@ -44,10 +46,10 @@ class Asking(Struct, frozen=True, kw_only=True):
     """Whether no key is needed, because nothing will be asked."""
 
 
-class Asker:
+class ModelClient:
     """One model, asked within one budget. `counts` tells what has happened over all that was asked."""
 
-    def __init__(self, asking: Asking, sampling: Mapping[str, Any]) -> None:
+    def __init__(self, asking: ClientOptions, sampling: Mapping[str, Any]) -> None:
         """`sampling` are the defaults, which `asking.gen` overrides; None leaves an option out.
 
         Raises UserError where the model, an option or a number is wrong; nothing is sent or written.
@@ -89,12 +91,14 @@ class Asker:
             finally:
                 store.close()
 
-    def keyed(self, messages: tuple[Message, ...], draw: int = 0, images: Sequence[ImageFile] = ()) -> Keyed:
+    def keyed(
+        self, messages: tuple[Message, ...], draw: int = 0, images: Sequence[ImageFile] = ()
+    ) -> KeyedRequest:
         """A request; `draw` tells a second chance from the first, `images` are those in the messages."""
         limits = self.capabilities.limits
         shown = {file.path: replace(file, transform=transform_for(file, limits)) for file in images}
-        body = canonical(self.identity, messages, shown, self.sampling, draw, self._asking.fresh)
-        return Keyed(Request(key_of(body), messages, self.sampling, shown, draw), body)
+        request = Request("", messages, self.sampling, shown, draw)
+        return with_key(request, self.identity, self._asking.fresh)
 
     @asynccontextmanager
     async def kept_open(self) -> AsyncIterator[None]:
@@ -107,7 +111,9 @@ class Asker:
             finally:
                 self._models = models
 
-    async def ask(self, store: Store, requests: Sequence[Keyed], title: str, *, show_progress: bool) -> None:
+    async def ask(
+        self, store: Store, requests: Sequence[KeyedRequest], title: str, *, show_progress: bool
+    ) -> None:
         """Ask all that is not known, within what is left of the budget (`counts.stopped` tells its end).
 
         Raises EnvironmentFailedError where the store fails. Cancelled, it keeps everything answered so far.
@@ -117,17 +123,15 @@ class Asker:
             store,
             self._models,
             self._limiters,
-            concurrency=self._asking.concurrency,
-            budget=self._budget,
-            counts=self.counts,
-            retry_errors=self._asking.retry_errors,
+            RunnerOptions(self._asking.concurrency, self._budget, self._asking.retry_errors),
+            self.counts,
         )
         async with request_progress(title, self.counts, show_progress=show_progress):
-            await runner.ask(requests)
+            await runner.run(requests)
 
-    def settled(self, store: Store, requests: Sequence[Keyed]) -> set[str]:
+    def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:
         """The keys of those requests that would not be asked, because what came of them is known."""
-        known = store.known([keyed.request.key for keyed in requests])
+        known = store.look_up([keyed.request.key for keyed in requests])
         return {key for key, result in known.items() if is_settled(result, self._asking.retry_errors)}
 
 
@@ -152,7 +156,7 @@ class _KeptOpen:
         """It stays open."""
 
 
-def _check(asking: Asking) -> None:
+def _check(asking: ClientOptions) -> None:
     if asking.concurrency < 1:
         raise UserError(f"--concurrency {asking.concurrency} is no count", expected="at least 1")
     for name, number in (("--max-requests", asking.max_requests), ("--max-cost", asking.max_cost)):

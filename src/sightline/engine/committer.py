@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from sightline.engine.store import Entry, Store
+from sightline.engine.store import Attempt, Store
 from sightline.errors import EnvironmentFailedError
 
 GROUP = 64
@@ -27,13 +27,13 @@ class Committer:
     def __init__(self, store: Store, committed: Callable[[int], None]) -> None:
         self._store = store
         self._committed = committed
-        self._buffer: list[Entry] = []
+        self._buffer: list[Attempt] = []
         self._timer: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sightline-store")
         self._writes: set[asyncio.Future[None]] = set()
         self.error: BaseException | None = None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Attempt) -> None:
         """Take an entry; it is written within 50 ms."""
         self._buffer.append(entry)
         if len(self._buffer) >= GROUP:
@@ -66,7 +66,7 @@ class Committer:
         if not self._buffer:
             return
         group, self._buffer = self._buffer, []
-        write = asyncio.get_running_loop().run_in_executor(self._thread, self._store.remember, group)
+        write = asyncio.get_running_loop().run_in_executor(self._thread, self._store.add_attempts, group)
         self._writes.add(write)
         write.add_done_callback(lambda write: self._written(write, len(group)))
 

@@ -9,7 +9,7 @@ from sightline.images import BadImage, look
 from sightline.types import ImageFile, ImageRef
 
 
-def looked_at(
+def inspect_images(
     images: Mapping[str, ImageRef], store: Store, *, records: bool
 ) -> dict[str, ImageFile | BadImage]:
     """What is seen of images by their paths, or why one cannot be shown.

@@ -27,7 +27,7 @@ PATIENCE = 3600.0
 """Seconds for which a host may refuse everything before it is given up."""
 
 
-class HostGone(Exception):  # noqa: N818 - says what happened
+class HostUnavailableError(Exception):
     """The host was given up: every call to it failed, the trials too."""
 
 
@@ -37,7 +37,7 @@ class Limiter:
     def __init__(self, host: str, maximum: int) -> None:
         self.host = host
         self.in_flight = 0
-        self.gone = False
+        self.given_up = False
         self._maximum = maximum
         self._limit = float(min(maximum, START))
         self._steady = self._limit
@@ -66,9 +66,9 @@ class Limiter:
             return 0
         return self.limit - self.in_flight
 
-    async def room(self) -> None:
-        """Wait until a call may start. Raises HostGone where the host was given up."""
-        while not self.gone and self.free <= 0:
+    async def wait_for_slot(self) -> None:
+        """Wait until a call may start. Raises HostUnavailableError where the host was given up."""
+        while not self.given_up and self.free <= 0:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(future)
             self._set_timer()
@@ -77,12 +77,12 @@ class Limiter:
             except asyncio.CancelledError:
                 self._wake()
                 raise
-        if self.gone:
-            raise HostGone(self.host)
+        if self.given_up:
+            raise HostUnavailableError(self.host)
 
     def try_acquire(self) -> bool:
         """Take a place if there is one."""
-        if self.gone or self.free <= 0:
+        if self.given_up or self.free <= 0:
             return False
         self.in_flight += 1
         self._refusals *= 1 - 1 / MEMORY
@@ -96,7 +96,7 @@ class Limiter:
         self.in_flight -= 1
         self._wake()
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """The host took a call, whether it answered or declined for a reason of the request."""
         self.in_flight -= 1
         self._alive()
@@ -110,7 +110,7 @@ class Limiter:
             self._peak = max(self._peak, self._limit)
         self._wake()
 
-    def was_refused(self, retry_after: float | None) -> None:
+    def record_refusal(self, retry_after: float | None) -> None:
         """The host had no room (429): where that is no chance, it takes what is in flight now and no more."""
         self.in_flight -= 1
         self._alive()
@@ -124,14 +124,14 @@ class Limiter:
                 self._wait_for_quota(retry_after)
         self._wake()
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """A call failed in a way that says the host may be down (connection, time-out, 5xx)."""
         self.in_flight -= 1
         self._failures += 1
         if self._trial_running:
             self._trial_running = False
             if self._trials == len(TRIAL_PAUSES):
-                self.gone = True
+                self.given_up = True
             else:
                 self._rest_before_trial()
         elif self._failures == FAILURES_TO_OPEN:
@@ -144,7 +144,7 @@ class Limiter:
         rest = self._rest if retry_after is None else retry_after
         self._rest = min(LONGEST_REST, self._rest * 2)
         if self._loop_time() + rest > (self._last_taken or 0.0) + PATIENCE:
-            self.gone = True
+            self.given_up = True
         else:
             self._pause(rest)
 
@@ -161,7 +161,7 @@ class Limiter:
         self._set_timer()
 
     def _wake(self) -> None:
-        room = len(self._waiters) if self.gone else self.free
+        room = len(self._waiters) if self.given_up else self.free
         while self._waiters and room > 0:
             future = self._waiters.popleft()
             if not future.done():

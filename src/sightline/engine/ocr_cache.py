@@ -13,22 +13,22 @@ from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
 from sightline.types import ImageFile
 
-Shown = tuple[str, str]
+ImageVersion = tuple[str, str]
 """An image as it is shown: its digest, and its transform."""
 
-Reading = tuple[Word, ...] | BadImage
+OcrResult = tuple[Word, ...] | BadImage
 """The words in an image, or why it cannot be read."""
 
-_Read = tuple[ImageFile, Reading]
+_Read = tuple[ImageFile, OcrResult]
 Over = Callable[[Callable[[ImageFile], _Read], Sequence[ImageFile]], Iterable[_Read]]
 """How reading goes over the images: one after the other as `map` does, or in several processes."""
 
 _decoder = msgspec.json.Decoder(tuple[Word, ...])
 
 
-def readings(
+def read_images(
     images: Iterable[ImageFile], reader: Reader, store: Store, over: Over = map
-) -> Iterator[tuple[Shown, Reading]]:
+) -> Iterator[tuple[ImageVersion, OcrResult]]:
     """The words in each image, those that are known first, then the others as they are read.
 
     Each reading is remembered as soon as it is made, so that an interruption loses the one in hand. An
@@ -46,14 +46,16 @@ def readings(
         yield shown, words
 
 
-def known_readings(
+def cached_words(
     images: Iterable[ImageFile], reader: Reader, store: Store
-) -> dict[Shown, tuple[Word, ...]]:
+) -> dict[ImageVersion, tuple[Word, ...]]:
     """The words in those images that this reader has read before; nothing is read."""
     return _known([(image.digest, image.transform) for image in images], reader, store)
 
 
-def _known(wanted: Iterable[Shown], reader: Reader, store: Store) -> dict[Shown, tuple[Word, ...]]:
+def _known(
+    wanted: Iterable[ImageVersion], reader: Reader, store: Store
+) -> dict[ImageVersion, tuple[Word, ...]]:
     keys = {shown: _key(reader, shown) for shown in wanted}
     bodies = store.readings(list(keys.values()))
     return {shown: _decoder.decode(bodies[key]) for shown, key in keys.items() if key in bodies}
@@ -66,7 +68,7 @@ def _read(reader: Reader, image: ImageFile) -> _Read:
         return image, error
 
 
-def _key(reader: Reader, shown: Shown) -> bytes:
+def _key(reader: Reader, shown: ImageVersion) -> bytes:
     digest, transform = shown
     # The original bytes have no third line.
     named = "\n".join([reader.identity, digest, *([transform] if transform else [])])

@@ -34,7 +34,7 @@ LEASE_SECONDS = 5.0
 """How long a claim holds unless it is renewed: what a killed process was asking waits for so long."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True):
     """One attempt to be remembered: the request's key and canonical JSON, and what came of it."""
 
     key: str
@@ -70,7 +70,7 @@ class Store:
 
     # Answers
 
-    def known(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
+    def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
         """What is remembered of these keys: the first answer of each, else its latest failure."""
         found: dict[str, Answer | Failure] = {}
         table = schema.answers
@@ -89,7 +89,7 @@ class Store:
                         found[key] = msgspec.json.decode(body, type=Answer)
         return found
 
-    def remember(self, entries: Sequence[Entry]) -> None:
+    def add_attempts(self, entries: Sequence[Attempt]) -> None:
         """Add attempts in one transaction, which also ends the claims on their keys."""
         now = self._clock()
         with self._write() as connection:

@@ -58,7 +58,7 @@ def seconds(store: Store, runs: Iterable[int]) -> float | None:
 def _answers(store: Store, run: int) -> Iterator[Answer]:
     rows = read_stored_probes(store, run)
     while keys := list(dict.fromkeys(row.key for row in islice(rows, CHUNK))):
-        known = store.known(keys)
+        known = store.look_up(keys)
         yield from (answer for answer in known.values() if isinstance(answer, Answer))
 
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.captions import read_captions
 from sightline.engine.captioning import SAMPLING, Captioner
-from sightline.engine.client import Asker, Asking
-from sightline.engine.image_cache import looked_at
-from sightline.engine.ocr_cache import Reading, known_readings, readings
-from sightline.engine.runner import Counts
+from sightline.engine.client import ClientOptions, ModelClient
+from sightline.engine.counts import Counts
+from sightline.engine.image_cache import inspect_images
+from sightline.engine.ocr_cache import OcrResult, cached_words, read_images
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
@@ -52,7 +52,7 @@ class CaptionFile(NamedTuple):
 class Captioning(NamedTuple):
     """A model that is asked for captions, and the budget and counts of asking it."""
 
-    asker: Asker
+    client: ModelClient
     captioner: Captioner
 
 
@@ -66,7 +66,7 @@ class Augment(NamedTuple):
     @property
     def counts(self) -> Counts:
         """What has happened in asking for captions."""
-        return self.captions.asker.counts if isinstance(self.captions, Captioning) else Counts()
+        return self.captions.client.counts if isinstance(self.captions, Captioning) else Counts()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -79,12 +79,12 @@ class Augment(NamedTuple):
         captions = self.captions
         said = f"with {self.how} by {self.reader.identity}"
         if isinstance(captions, Captioning):
-            said += f", captions by {captions.asker.identity}"
+            said += f", captions by {captions.client.identity}"
         return said + (f", captions {captions.digest}" if isinstance(captions, CaptionFile) else "")
 
     def _captioned_by(self) -> dict[str, Any] | None:
         if isinstance(self.captions, Captioning):
-            return {**self.captions.asker.description, "prompt": self.captions.captioner.prompt}
+            return {**self.captions.client.description, "prompt": self.captions.captioner.prompt}
         if isinstance(self.captions, CaptionFile):
             return {"file": self.captions.path, "digest": self.captions.digest}
         return None
@@ -170,7 +170,7 @@ async def in_words(
     Raises UserError where reader or captioner cannot be used at all, EnvironmentFailedError where the store fails.
     Cancelled, it keeps everything read and answered so far.
     """
-    files = looked_at(images, store, records=True)
+    files = inspect_images(images, store, records=True)
     good = [file for file in files.values() if isinstance(file, ImageFile)]
     read = await _read(good, augment.reader, store, show_progress=show_progress)
     said: dict[str, str | BadImage] = {}
@@ -187,10 +187,10 @@ def known_in_words(
 ) -> tuple[Augmented, Unknown]:
     """The images in words as far as the store knows them, with a stand-in for what it does not; nothing is
     read, asked or written."""
-    files = looked_at(images, store, records=False)
+    files = inspect_images(images, store, records=False)
     good = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
-    known = known_readings(good.values(), augment.reader, store)
-    read: dict[str, Reading | None] = {digest: known.get((digest, "")) for digest in good}
+    known = cached_words(good.values(), augment.reader, store)
+    read: dict[str, OcrResult | None] = {digest: known.get((digest, "")) for digest in good}
     said: dict[str, str | BadImage] = {}
     if isinstance(augment.captions, Captioning):
         found = augment.captions.captioner.known(good.values(), store)
@@ -206,10 +206,10 @@ def known_in_words(
 
 async def _read(
     files: Sequence[ImageFile], reader: Reader, store: Store, *, show_progress: bool
-) -> dict[str, Reading | None]:
+) -> dict[str, OcrResult | None]:
     """What stands in each image by its digest, read in a thread: Ctrl-C waits for one image at most."""
-    found: dict[str, Reading | None] = {}
-    steps = readings(files, reader, store)
+    found: dict[str, OcrResult | None] = {}
+    steps = read_images(files, reader, store)
     distinct = len({file.digest for file in files})
     with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
         while (step := await asyncio.to_thread(lambda: next(steps, None))) is not None:
@@ -223,7 +223,7 @@ def _augmented(
     augment: Augment,
     images: Mapping[str, ImageRef],
     files: Mapping[str, ImageFile | BadImage],
-    read: Mapping[str, Reading | None],
+    read: Mapping[str, OcrResult | None],
     said: Mapping[str, str | BadImage],
 ) -> Augmented:
     """Every image in words by its path, or why it cannot be told; `read` and `said` go by digest."""
@@ -254,7 +254,7 @@ def _reader() -> Reader:
 
 
 def _captioning(spec: Spec, keyless: bool) -> Captioning:
-    asking = Asking(
+    asking = ClientOptions(
         model=spec.captioner or "",
         store=spec.store,
         concurrency=spec.concurrency,
@@ -264,10 +264,10 @@ def _captioning(spec: Spec, keyless: bool) -> Captioning:
         config=spec.config,
         keyless=keyless,
     )
-    asker = Asker(asking, SAMPLING)
-    if not asker.capabilities.images:
+    client = ModelClient(asking, SAMPLING)
+    if not client.capabilities.images:
         raise UserError(f"--captioner {spec.captioner} takes no images", expected="a model that does")
-    return Captioning(asker, Captioner(asker, again=spec.retry_errors))
+    return Captioning(client, Captioner(client, again=spec.retry_errors))
 
 
 def _caption_file(path: str) -> CaptionFile:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sightline.engine.runner import Keyed, is_settled
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.retry import is_settled
 from sightline.engine.store import Store
 from sightline.evaluation.augment import known_in_words
 from sightline.evaluation.prepare import prepare
@@ -65,7 +66,7 @@ def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
                 broken += sum(keyed is None for _, keyed in made)
                 new = {keyed.request.key: keyed for _, keyed in made if keyed is not None}
                 new = {key: keyed for key, keyed in new.items() if key not in asked}
-                found = store.known(list(new))
+                found = store.look_up(list(new))
                 for key, keyed in new.items():
                     answered = key in planned or is_settled(found.get(key), spec.retry_errors)
                     known += answered
@@ -93,7 +94,7 @@ def estimate(spec: Spec, planned: set[str] | None = None) -> Estimate:
     )
 
 
-def _size(keyed: Keyed) -> tuple[int, int]:
+def _size(keyed: KeyedRequest) -> tuple[int, int]:
     """Bytes of the images and rough tokens of one request."""
     request = keyed.request
     characters = sum(

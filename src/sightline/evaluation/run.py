@@ -10,8 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.engine.budget import Budget
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import Limiter
-from sightline.engine.runner import Counts, Keyed, Runner
+from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.augment import images_of, in_words
@@ -196,7 +198,7 @@ async def _evaluate(
     )
 
 
-def _requests(plan: Plan, store: Store, run: int) -> Iterator[Keyed]:
+def _requests(plan: Plan, store: Store, run: int) -> Iterator[KeyedRequest]:
     """What the plan wants asked; on the way its rows are put into the store."""
     pending: list[tuple[int, bytes]] = []
     for chunk in plan.chunks():
@@ -249,25 +251,18 @@ async def ask(
     limiters: Mapping[str, Limiter],
     name: str,
     counts: Counts,
-    requests: Iterable[Keyed],
+    requests: Iterable[KeyedRequest],
     spent: Counts,
 ) -> None:
     """Ask a model, or a judge, within what `spent` leaves of the budget."""
     spec = ready.spec
-    runner = Runner(
-        store,
-        models,
-        limiters,
-        concurrency=spec.concurrency,
-        budget=Budget(
-            None if spec.max_requests is None else max(0, spec.max_requests - spent.asked),
-            None if spec.max_cost is None else max(0.0, spec.max_cost - spent.cost),
-            ready.config.price(name),
-        ),
-        counts=counts,
-        retry_errors=spec.retry_errors,
+    budget = Budget(
+        None if spec.max_requests is None else max(0, spec.max_requests - spent.sent),
+        None if spec.max_cost is None else max(0.0, spec.max_cost - spent.cost),
+        ready.config.price(name),
     )
-    await runner.ask(requests)
+    options = RunnerOptions(spec.concurrency, budget, spec.retry_errors)
+    await Runner(store, models, limiters, options, counts).run(requests)
 
 
 def _run_body(ready: Prepared, description: EvaluationDescription) -> dict[str, Any]:

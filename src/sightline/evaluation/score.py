@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from sightline.clusters import cluster_of, look_at
+from sightline.engine.counts import Counts
 from sightline.engine.keys import key_of
 from sightline.engine.limiter import Limiter
-from sightline.engine.runner import Counts
 from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.prepare import (
@@ -53,7 +53,7 @@ class Read:
     def __init__(self) -> None:
         self._by_key: dict[str, Answer | Failure] = {}
 
-    def known(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
         """What the file holds of these keys."""
         return {key: self._by_key[key] for key in keys if key in self._by_key}
 

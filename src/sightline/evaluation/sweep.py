@@ -235,7 +235,7 @@ async def _reach(point: Point, before: Sequence[Reached], show_progress: bool) -
     spec = point.spec
     counts = [some for one in before if one.evaluation for some in one.evaluation.all_counts]
     if spec.max_requests is not None:
-        spec = replace(spec, max_requests=max(0, spec.max_requests - sum(some.asked for some in counts)))
+        spec = replace(spec, max_requests=max(0, spec.max_requests - sum(some.sent for some in counts)))
     if spec.max_cost is not None:
         spec = replace(spec, max_cost=max(0.0, spec.max_cost - sum(some.cost for some in counts)))
     try:

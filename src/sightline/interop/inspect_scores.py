@@ -30,7 +30,7 @@ from inspect_ai.solver import TaskState
 from msgspec import Struct, field
 
 from sightline.benchmarks.base import Benchmark
-from sightline.engine.runner import Keyed
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.evaluation.score import Read
 from sightline.formats.prediction import Prediction
@@ -165,7 +165,7 @@ class AnswersByModel:
         self._model = ModelJudge(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
         self._rules = RulesJudge(benchmark, options)
 
-    def request(self, case: Case, draw: int = 0) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """The judge prompt about a single answer."""
         return self._model.request(case, draw) if case.question == "correct" else None
 

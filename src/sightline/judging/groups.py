@@ -21,7 +21,7 @@ CHUNK = 256
 class AnswerLookup(Protocol):
     """A source of answers by key: the store, or a file that was read."""
 
-    def known(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
         """The answers and failures under these keys; absent keys are left out."""
 
 
@@ -55,7 +55,7 @@ def answered_groups(probes: Iterable[StoredProbe], answers: AnswerLookup) -> Ite
     """
     for chunk in _whole_samples(probes):
         partners = [probe for first in chunk for others in first.partners.values() for probe in others]
-        results = answers.known(list(dict.fromkeys(probe.key for probe in (*chunk, *partners))))
+        results = answers.look_up(list(dict.fromkeys(probe.key for probe in (*chunk, *partners))))
         for _, members in groupby(chunk, key=_group_key):
             yield _group(list(members), results)
 

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.engine.keys import canonical, key_of
-from sightline.engine.runner import Keyed
+from sightline.engine.keys import KeyedRequest, with_key
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
@@ -35,7 +34,7 @@ class Judge(Protocol):
 
     name: str
 
-    def request(self, case: Case, draw: int = 0) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """The request that this judge sends to a model before it can decide.
 
         Args:
@@ -67,7 +66,7 @@ class RulesJudge:
         self._benchmark = benchmark
         self._options = options
 
-    def request(self, case: Case, draw: int = 0) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """Rules send no request."""
         return None
 
@@ -111,15 +110,14 @@ class ModelJudge:
         self._options = options
         self._sampling = sampling
 
-    def request(self, case: Case, draw: int = 0) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """The judge prompt for this case; its reply is cached like any answer."""
         scorer = self._scorer(case)
         if scorer is None or draw >= scorer.chances or (scorer.sees and not case.images):
             return None
         messages = scorer.ask(case)
         images = {file.path: self._transformed(file) for file in case.images if scorer.sees}
-        body = canonical(self._identity, messages, images, self._sampling, draw)
-        return Keyed(Request(key_of(body), messages, self._sampling, images, draw), body)
+        return with_key(Request("", messages, self._sampling, images, draw), self._identity)
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """The verdict in the replies: `undecided` if no reply holds one, `error` if there is no reply."""
@@ -188,7 +186,7 @@ class HumanJudge:
         """
         return cls(f"{HUMAN_PREFIX}{file}", read_verdicts(Path(file)))
 
-    def request(self, case: Case, draw: int = 0) -> Keyed | None:
+    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """Humans receive no request."""
         return None
 

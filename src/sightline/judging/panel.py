@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.engine.runner import Keyed
+from sightline.engine.keys import KeyedRequest
 from sightline.judging.groups import AnswerLookup
 from sightline.judging.judges import Judge
 from sightline.judging.verdict_selection import select_verdict
@@ -37,7 +37,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     decide: Decide = "first"
     judged_partners: Collection[str] = ()
 
-    def requests(self, groups: Iterable[Group]) -> Iterator[Keyed]:
+    def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
         """The first requests that the judges send to models.
 
         Args:
@@ -53,7 +53,9 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                     if keyed is not None:
                         yield keyed
 
-    def retry_requests(self, groups: Iterable[Group], replies: AnswerLookup, draw: int) -> Iterator[Keyed]:
+    def retry_requests(
+        self, groups: Iterable[Group], replies: AnswerLookup, draw: int
+    ) -> Iterator[KeyedRequest]:
         """The requests of another draw, for the cases whose replies so far hold no verdict.
 
         Args:
@@ -95,7 +97,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
         """The replies of the judges on these cases, in every draw."""
         keys = [keyed.request.key for case in cases for judge in self.judges for keyed in _draws(judge, case)]
-        return replies.known(keys) if keys else {}
+        return replies.look_up(keys) if keys else {}
 
     def _all_cases(self, group: Group) -> Iterator[Case]:
         yield from self._answered_cases(group)
@@ -156,7 +158,7 @@ def judged_partners(metrics: Iterable[Metric]) -> set[str]:
     return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
 
 
-def _draws(judge: Judge, case: Case) -> Iterator[Keyed]:
+def _draws(judge: Judge, case: Case) -> Iterator[KeyedRequest]:
     """All requests that a judge may send about a case: its first draw, then the further ones."""
     for draw in count():
         keyed = judge.request(case, draw)

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.clusters import cluster_of, standing_for
-from sightline.engine.image_cache import looked_at
-from sightline.engine.keys import canonical, key_of
-from sightline.engine.runner import Keyed
+from sightline.engine.image_cache import inspect_images
+from sightline.engine.keys import KeyedRequest, key_of, with_key
 from sightline.engine.store import Store
 from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
@@ -67,7 +66,7 @@ class Plan:
         self._records = records
         self._files: dict[str, ImageFile | BadImage] = {}
 
-    def chunks(self) -> Iterator[list[tuple[int, list[tuple[StoredProbe, Keyed | None]]]]]:
+    def chunks(self) -> Iterator[list[tuple[int, list[tuple[StoredProbe, KeyedRequest | None]]]]]:
         """Samples in chunks: the index of each, with its rows and, where it can be asked, its requests.
 
         Samples that show the same image are neighbours, so that a server can reuse what it has read.
@@ -97,9 +96,9 @@ class Plan:
 
     def _sample(
         self, sample: Sample, asked: Mapping[str, list[Probe]]
-    ) -> list[tuple[StoredProbe, Keyed | None]]:
+    ) -> list[tuple[StoredProbe, KeyedRequest | None]]:
         cluster = cluster_of(sample, self._files)
-        made: list[tuple[StoredProbe, Keyed | None]] = []
+        made: list[tuple[StoredProbe, KeyedRequest | None]] = []
         for members in grouped(asked[self._part.setting], range(self._repeats)):
             partners = {
                 part.setting: tuple(
@@ -113,24 +112,23 @@ class Plan:
             made.extend(own[1:])
         return made
 
-    def _row(self, probe: Probe, draw: int, part: Part, cluster: str) -> tuple[StoredProbe, Keyed | None]:
+    def _row(
+        self, probe: Probe, draw: int, part: Part, cluster: str
+    ) -> tuple[StoredProbe, KeyedRequest | None]:
         keyed = self._keyed(probe, draw, part)
         if isinstance(keyed, BadImage):
             return stored_probe(probe, draw, _unaskable(probe, draw), cluster, error=str(keyed)), None
         shown = judge_images(probe, self._files)
         return stored_probe(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
 
-    def _keyed(self, probe: Probe, draw: int, part: Part) -> Keyed | BadImage:
+    def _keyed(self, probe: Probe, draw: int, part: Part) -> KeyedRequest | BadImage:
         origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
         shown = self._shown(probe, origin)
         if isinstance(shown, BadImage):
             return shown
         messages, images = shown
-        body = canonical(
-            self._model.identity, messages, images, part.sampling, draw, self._fresh, probe.choices
-        )
-        request = Request(key_of(body), messages, part.sampling, images, draw, origin, probe.choices)
-        return Keyed(request, body)
+        request = Request("", messages, part.sampling, images, draw, origin, probe.choices)
+        return with_key(request, self._model.identity, self._fresh)
 
     def _shown(
         self, probe: Probe, origin: Origin
@@ -157,7 +155,7 @@ class Plan:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
         limits = self._model.capabilities.limits
-        for path, file in looked_at(new, self._store, records=self._records).items():
+        for path, file in inspect_images(new, self._store, records=self._records).items():
             if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
                 file = replace(file, transform=transform)
             self._files[path] = file

@@ -58,7 +58,7 @@ def test_a_run_answers_every_probe_and_the_second_one_asks_nothing(
         gen={"max_tokens": 4},
         store=str(tmp_path / "s.db"),
     )
-    assert (again.counts.asked, again.counts.known) == (0, 2 * len(images))
+    assert (again.counts.sent, again.counts.cached) == (0, 2 * len(images))
 
 
 def test_a_device_that_is_not_there_is_exit_status_2(

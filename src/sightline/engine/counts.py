@@ -1,0 +1,80 @@
+"""Counts of a run of requests; progress reads them while the run goes on."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from sightline.engine.budget import Spending
+
+
+class Counts(Struct):
+    """The state of a run of requests.
+
+    Attributes:
+        total: Distinct requests of the run, 0 where that is not known.
+        cached: Requests that the store answered.
+        sent: Distinct requests sent to a model.
+        answered: Requests with an answer from this run.
+        failed: Requests that failed in this run and are not retried.
+        retried: Calls sent again.
+        refused: Calls that a host refused for lack of capacity (429).
+        in_flight: Calls that a model works on now.
+        spending: Tokens and money of this run's answers.
+        stopped: Why the run ended early: `budget`, `host`, or '' where it did not.
+        last_error: Message of the latest failure.
+        unavailable: One message for each host that could not be used at all.
+        loading: Name of the model that is loading, which may take minutes; '' otherwise.
+    """
+
+    total: int = 0
+    cached: int = 0
+    sent: int = 0
+    answered: int = 0
+    failed: int = 0
+    retried: int = 0
+    refused: int = 0
+    in_flight: int = 0
+    spending: Spending = field(default_factory=Spending)
+    stopped: str = ""
+    last_error: str = ""
+    unavailable: list[str] = field(default_factory=list)
+    loading: str = ""
+
+    @property
+    def done(self) -> int:
+        """Distinct requests that need no more work."""
+        return self.cached + self.answered + self.failed
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens of this run's answers."""
+        return self.spending.prompt_tokens + self.spending.completion_tokens
+
+    @property
+    def cost(self) -> float:
+        """Cost of this run's answers."""
+        return self.spending.cost
+
+    def plus(self, later: Counts) -> Counts:
+        """Add the counts of a later run.
+
+        Args:
+            later: Counts of the other run.
+
+        Returns:
+            The sums; `stopped` is `budget` where the budget stopped either run.
+        """
+        stops = (self.stopped, later.stopped)
+        return Counts(
+            total=self.total + later.total,
+            cached=self.cached + later.cached,
+            sent=self.sent + later.sent,
+            answered=self.answered + later.answered,
+            failed=self.failed + later.failed,
+            retried=self.retried + later.retried,
+            refused=self.refused + later.refused,
+            spending=self.spending.plus(later.spending),
+            stopped="budget" if "budget" in stops else self.stopped or later.stopped,
+            last_error=later.last_error or self.last_error,
+            unavailable=[*self.unavailable, *later.unavailable],
+        )

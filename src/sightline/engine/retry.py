@@ -1,0 +1,61 @@
+"""Retries: which failures are sent again, after which delay."""
+
+from __future__ import annotations
+
+import random
+
+from sightline.engine.call_queue import Call
+from sightline.engine.limiter import PATIENCE
+from sightline.types import Answer, Failure
+
+MAX_FAILURES = 8
+"""Failures of one call after which it is not retried."""
+MAX_REFUSALS = 30
+"""Refusals (429) of one call after which it is not retried."""
+BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 30.0
+
+
+def is_settled(previous: Answer | Failure | None, retry_errors: bool) -> bool:
+    """Decide whether a stored result makes a new call unnecessary.
+
+    Args:
+        previous: What the store holds for the request, None for nothing.
+        retry_errors: Whether `--retry-errors` asks for permanent and blocked failures again.
+
+    Returns:
+        True for an answer, and for a permanent or blocked failure without `retry_errors`.
+    """
+    if isinstance(previous, Failure):
+        return previous.kind != "transient" and not retry_errors
+    return previous is not None
+
+
+def is_refusal(failure: Failure) -> bool:
+    """Decide whether a host refused a call for lack of capacity; the call itself is not to blame.
+
+    Args:
+        failure: What the host returned.
+
+    Returns:
+        True for HTTP 429, and for 503 or 529 with a Retry-After header.
+    """
+    return failure.status == 429 or (failure.status in (503, 529) and failure.retry_after is not None)
+
+
+def retry_delay(call: Call, failure: Failure, jitter: random.Random) -> float | None:
+    """Compute when a failed call is sent again: exponential backoff with jitter.
+
+    Args:
+        call: The call, with its attempts and refusals so far.
+        failure: Its latest failure.
+        jitter: Source of the random factor, 0.5 to 1.
+
+    Returns:
+        Seconds until the next attempt, never before the host's Retry-After; None where the call is not sent
+        again in this run.
+    """
+    too_often = call.refusals > MAX_REFUSALS or call.attempts - call.refusals >= MAX_FAILURES
+    backoff = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** min(call.attempts - 1, 16))
+    delay = max(backoff * jitter.uniform(0.5, 1.0), failure.retry_after or 0.0)
+    return None if failure.kind != "transient" or too_often or delay > PATIENCE else delay
