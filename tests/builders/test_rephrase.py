@@ -200,7 +200,7 @@ def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare(sources, client)
     with client.store() as store:
-        monkeypatch.setattr(store, "remember", broken)
+        monkeypatch.setattr(store, "add_attempts", broken)
         with pytest.raises(EnvironmentFailedError, match="the disk is full"):
             asyncio.run(rephrase(job, client, store))
     assert Opened.told == ["opened", "asked", "closed"]
