@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar, Unpack
 
 from sightline.errors import UserError
-from sightline.evaluation.run import Evaluation
+from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.run import arun as run_spec
 from sightline.evaluation.score import ascore as score_spec
 from sightline.evaluation.sweep import Sweep, asweep, plan_sweep

@@ -131,7 +131,7 @@ def test_two_runs_without_pivot_are_reported_as_ever(
 def test_a_dry_run_asks_and_writes_nothing(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--out", "out", "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "[2/2] chance, cot=off: 12 to ask, 0 known" in out
+    assert "[2/2] chance, cot=off: 12 to ask, 0 cached" in out
     assert "to ask                      24" in out
     assert main([*words, "--dry-run", "--json"]) == 0
     estimate = json.loads(capsys.readouterr().out)

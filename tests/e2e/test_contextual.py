@@ -12,7 +12,7 @@ import pytest
 import sightline
 from sightline.builders.synthetic import draw_contextual
 from sightline.engine.store import Store
-from sightline.evaluation.recompute import rebuild
+from sightline.evaluation.recompute import recompute
 
 Servers = Callable[..., Any]
 
@@ -74,7 +74,7 @@ def test_a_model_judges_with_the_image_or_without(
     assert run(data, server, store, **options).metrics == first.metrics
     opened = Store.open(str(store))
     try:
-        assert rebuild(opened).metrics == first.metrics
+        assert recompute(opened).metrics == first.metrics
     finally:
         opened.close()
     assert judge.stats()["requests"] == 0

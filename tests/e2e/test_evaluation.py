@@ -14,8 +14,8 @@ import pytest
 import sightline
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.recompute import rebuild
-from sightline.evaluation.run import Evaluation
+from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.recompute import recompute
 
 Servers = Callable[..., Any]
 
@@ -277,7 +277,7 @@ def test_a_report_from_the_store_is_the_result_of_the_run(mock: Servers, codis: 
         against="GPT-4V",
     )
     opened = Store.open(store, create=False)
-    assert rebuild(opened) == run.result
+    assert recompute(opened) == run.result
     opened.close()
 
 
@@ -294,7 +294,7 @@ def test_humans_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path) ->
     assert value(run, "acc_p") == 100.0
     (tmp_path / "ann.jsonl").unlink()
     opened = Store.open(store, create=False)
-    assert rebuild(opened).metrics == run.metrics
+    assert recompute(opened).metrics == run.metrics
     opened.close()
 
 
@@ -331,13 +331,13 @@ def test_a_dry_run_counts_and_neither_asks_nor_writes(
     status, out, _ = start(*words).end()
     estimate = json.loads(out)
     assert status == 0
-    assert (estimate["probes"], estimate["to_ask"], estimate["already_known"]) == (1399, 1399, 0)
+    assert (estimate["probes"], estimate["to_ask"], estimate["cached"]) == (1399, 1399, 0)
     assert estimate["image_bytes"] > 10_000_000
     assert server.stats()["requests"] == 0
     assert not (tmp_path / "sightline.db").exists()
     sightline.run("iibench", model=server.model, data=iibench, limit=10, store=str(tmp_path / "sightline.db"))
     _, out, _ = start(*words).end()
-    assert json.loads(out)["already_known"] == 10
+    assert json.loads(out)["cached"] == 10
 
 
 def test_a_results_folder_used_again_holds_nothing_of_the_run_before(

@@ -14,7 +14,7 @@ import sightline
 from sightline.builders.synthetic import draw_contextual
 from sightline.cli.main import main
 from sightline.engine.store import Store
-from sightline.evaluation.recompute import rebuild
+from sightline.evaluation.recompute import recompute
 
 pytestmark = pytest.mark.skipif(find_spec("rouge_score") is None, reason="needs the extra 'text'")
 
@@ -55,7 +55,7 @@ def test_a_run_is_measured_remembered_and_computed_anew(data: Path, answers: Pat
     assert first.result.options["text_metrics"] == "rouge_l"
     opened = Store.open(str(store))
     try:
-        assert rebuild(opened).metrics == first.metrics
+        assert recompute(opened).metrics == first.metrics
     finally:
         opened.close()
 

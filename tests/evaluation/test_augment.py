@@ -14,7 +14,7 @@ from sightline import registry
 from sightline.builders.synthetic import draw_codis, draw_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate
-from sightline.evaluation.run import Evaluation
+from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.sweep import plan_sweep
 from sightline.images import BadImage
 from sightline.models.base import Capabilities
@@ -246,19 +246,22 @@ def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"captioner": "sees"}, "--captioner goes with --augment layout.caption alone"),
-        ({"augment": None, "captions": "c.json"}, "--captions goes with --augment layout.caption alone"),
-        ({"augment": "layout+caption"}, "from one place, not none"),
+        ({"captioner": "sees"}, "--captioner has an effect with --augment"),
+        (
+            {"augment": None, "captions": "c.json"},
+            "--captions has an effect with --augment",
+        ),
+        ({"augment": "layout+caption"}, "needs one source of captions, found none"),
         (
             {"augment": "layout+caption", "captioner": "sees", "captions": "c.json"},
-            "from one place, not captioner and captions",
+            "needs one source of captions, found captioner and captions",
         ),
         ({"augment": "layout+caption", "captioner": "blind"}, "--captioner blind takes no images"),
         ({"augment": "layout+caption", "captions": "gone.json"}, "gone.json"),
         ({"augment": "layout+caption", "captions": "other.json"}, "holds no caption of any image"),
         ({"augment": "letters"}, "letters"),
         ({"task": "codis:text-only"}, "this setting shows none"),
-        ({"model": "replay/answers.jsonl"}, "its answers were given before"),
+        ({"model": "replay/answers.jsonl"}, "it replays answers that exist already"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_read_or_asked(
@@ -284,7 +287,7 @@ def test_a_caption_that_could_be_of_two_images_is_refused(tmp_path: Path, codis:
         "captions": "captions.json",
     }
     Path("captions.json").write_text('{"a.png": "a wall"}')
-    with pytest.raises(UserError, match="stands for two images"):
+    with pytest.raises(UserError, match="fits two images"):
         run(codis, set={"embedder": "none"}, **words)
     Path("captions.json").write_text('{"one/a.png": "a wall", "two/a.png": "a tree"}')
     assert run(codis, set={"embedder": "none"}, **words).result.errors == 0

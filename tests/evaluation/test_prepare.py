@@ -23,12 +23,12 @@ def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path:
         return sightline.run("codis", model="baseline/chance", data=data, store=store, against="GPT-4V")
 
     drawn = run().result
-    assert drawn.options["drawn"] is True
+    assert drawn.options["synthetic"] is True
     assert all(metric.published is None for metric in drawn.metrics)
-    assert any(note.startswith("drawn scenes, not the data of the paper") for note in drawn.notes)
+    assert any(note.startswith("synthetic scenes, not the data of the paper") for note in drawn.notes)
     (data / MARK).unlink()
     own = run().result
-    assert own.options["drawn"] is None
+    assert own.options["synthetic"] is None
     assert any(metric.published for metric in own.metrics)
 
 
@@ -52,9 +52,9 @@ def test_only_the_released_tables_are_set_beside_the_paper(split: str, shared: P
         ).result
         for name, copy in copies.items()
     }
-    assert found["released"].options["own"] is None
+    assert found["released"].options["other_data"] is None
     assert any(metric.published for metric in found["released"].metrics)
-    assert found["own"].options["own"] is True
+    assert found["own"].options["other_data"] is True
     assert not any(metric.published for metric in found["own"].metrics)
     assert "other data than the paper released: no published figures beside them" in found["own"].notes
 

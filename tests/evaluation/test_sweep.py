@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import sightline
 from sightline.builders.synthetic import draw_codis
 from sightline.errors import UserError
-from sightline.evaluation.estimate import Estimate
-from sightline.evaluation.run import Evaluation, arun
+from sightline.evaluation.estimate import RunEstimate
+from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.run import arun
 from sightline.evaluation.sweep import Point, Sweep, asweep, estimate_sweep, plan_sweep, total
 from sightline.plan.spec import Spec
 
@@ -127,7 +128,7 @@ def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -
     prompts = {"judge_prompt": ("paper", "released")}
     planned = points(options=prompts, data=codis, store=str(tmp_path / "s.db"))
     estimates = estimate_sweep(planned)
-    assert [(one.to_ask, one.already_known) for one in estimates] == [(12, 0), (0, 12)]
+    assert [(one.to_ask, one.cached) for one in estimates] == [(12, 0), (0, 12)]
     assert total(estimates).to_ask == 12
     assert not (tmp_path / "s.db").exists()
     sweep = swept(planned)
@@ -141,8 +142,8 @@ def test_the_estimate_is_what_is_asked(codis: str, tmp_path: Path) -> None:
 
 
 def test_a_cost_is_only_added_up_where_all_of_it_is_known() -> None:
-    planned = Estimate(1, 1, 0, 1, 0, 9, 9, 9, 0.5)
-    without = Estimate(1, 1, 0, 1, 0, 9, 9, 9, None)
+    planned = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, 0.5)
+    without = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, None)
     assert total([planned, planned]).estimated_cost == 1.0
     assert total([planned, without]).estimated_cost is None
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 import sightline
 from sightline.builders.synthetic import draw_contextual
-from sightline.evaluation.run import Evaluation
+from sightline.evaluation.evaluation import Evaluation
 
 pytest.importorskip("inspect_ai")
 
@@ -184,7 +184,8 @@ def answers_of(log: EvalLog, file: Path) -> Path:
     for sample in log.samples or []:
         assert sample.metadata is not None
         failed = {"error": "failed"} if sample.output.empty else {"response": sample.output.completion}
-        where = {"id": sample.metadata["group"], "variant": sample.metadata["variant"]}
+        probe = sample.metadata["probe"]
+        where = {"id": probe["sample"], "variant": probe["variant"]}
         lines.append(json.dumps({**where, "draw": sample.epoch - 1, **failed}))
     file.write_text("\n".join(lines))
     return file
@@ -333,8 +334,8 @@ def test_a_sample_says_what_it_asks_and_of_which_group(codis: Path) -> None:
     assert log.eval.dataset.name == "codis:default"
     (sample,) = [one for one in log.samples or [] if one.id == "5/context_2"]
     assert sample.metadata is not None
-    told = {name: sample.metadata[name] for name in ("group", "variant", "labels")}
-    assert told == {"group": "5", "variant": "context_2", "labels": {"category": "Location"}}
+    probe = {name: sample.metadata["probe"][name] for name in ("sample", "variant", "labels")}
+    assert probe == {"sample": "5", "variant": "context_2", "labels": {"category": "Location"}}
     assert sample.target == ["No"]
     assert (log.plan.config.temperature, log.plan.config.max_tokens) == (0, 1024)
     (score,) = (sample.scores or {}).values()

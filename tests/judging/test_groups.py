@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.groups.benchmark import groups
 from sightline.judging.groups import answered_groups
 from sightline.judging.panel import JudgePanel
-from sightline.plan.plan import grouped, partner_draws
-from sightline.plan.stored_probe import StoredProbe
+from sightline.plan.stored_probe import StoredProbe, grouped, partner_draws
 from sightline.types import Answer, Failure, Probe, Verdict, user
 
 

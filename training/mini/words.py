@@ -80,9 +80,9 @@ def _text(messages: Sequence[Message]) -> str:
 
 def _questions(spec: Spec) -> Iterable[tuple[str, str]]:
     """What a task asks, with the answer."""
-    ready = prepare(spec)
-    for sample in ready.samples:
-        for probe in ready.benchmark.probes(sample, ready.options.benchmark):
+    task = prepare(spec).task
+    for sample in task.samples:
+        for probe in task.benchmark.probes(sample, task.options.benchmark):
             if probe.references:
                 yield _text(probe.messages), probe.references[0]
 

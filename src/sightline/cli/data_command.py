@@ -113,11 +113,11 @@ def _describe(source: Source, options: argparse.Namespace) -> int:
 
 def _folder(source: Source, options: argparse.Namespace) -> Path | None:
     """The folder to look through; UserError for an option of `pull`."""
-    from sightline.evaluation.prepare import data_of
+    from sightline.plan.data_folder import data_folder
     from sightline.plan.spec import Spec
 
     _refuse(options, "pull", to=None, origin=None, allow_private=False)
-    return data_of(Spec(task=source.name, data=options.data))
+    return data_folder(Spec(task=source.name, data=options.data))
 
 
 def _refuse(options: argparse.Namespace, action: str, **defaults: object) -> None:

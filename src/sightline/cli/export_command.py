@@ -49,9 +49,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Write the file; what its layout cannot hold is said on standard error."""
     from sightline.errors import unknown_name
-    from sightline.evaluation.prepare import data_of
     from sightline.formats.export import LAYOUTS, export
     from sightline.formats.files import refuse_overwriting
+    from sightline.plan.data_folder import data_folder
     from sightline.plan.spec import Spec
 
     if options.layout not in LAYOUTS:
@@ -60,7 +60,7 @@ def execute(options: argparse.Namespace) -> int:
     if answers.is_dir():
         answers /= "answers.jsonl"
     refuse_overwriting(out, options.force, read=[answers])
-    data = data_of(Spec(task="", data=options.data))
+    data = data_folder(Spec(task="", data=options.data))
     for lost in export(answers, options.layout, out, data, options.model):
         print(lost, file=sys.stderr)
     print(f"written: {out}", file=sys.stderr)

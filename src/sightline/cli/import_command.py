@@ -54,11 +54,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.contextual.appendix_cases import contradicted
     from sightline.benchmarks.contextual.formats import with_judgements
     from sightline.errors import UserError
-    from sightline.evaluation.import_answers import imported
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
     from sightline.formats.read import only_of_model, read_predictions
     from sightline.formats.verdicts import write_verdicts
+    from sightline.judging.import_answers import import_answers
     from sightline.plan.effective import setting_of, variant_of
     from sightline.plan.spec import Spec
     from sightline.registry import benchmark as find_benchmark
@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.judgements:
         read = with_judgements(read, Path(options.judgements))
     chosen = only_of_model(read, options.model, file) if options.model else read
-    found = imported(spec, chosen, file)
+    found = import_answers(spec, chosen, file)
     verdicts = [verdict for one in found for verdict in one.verdicts]
     if options.verdicts and not verdicts:
         raise UserError("says nothing of its answers", file=file, expected="no --verdicts")

@@ -13,8 +13,8 @@ from sightline.types import Result
 
 if TYPE_CHECKING:
     from sightline.engine.counts import Counts
-    from sightline.evaluation.estimate import Estimate
-    from sightline.evaluation.run import Evaluation
+    from sightline.evaluation.estimate import RunEstimate
+    from sightline.evaluation.evaluation import Evaluation
     from sightline.report.report_table import ReportTable
     from sightline.report.varied_options import ResultPoint
 
@@ -114,7 +114,7 @@ def print_course(evaluation: Evaluation) -> None:
             print(f"{what} stopped: every call failed in the end ({reason})", file=sys.stderr)
     if result.errors:
         _print_unanswered(evaluation)
-    print_failed(evaluation.failed)
+    print_failed(evaluation.conditions_met)
 
 
 def print_failed(found: Iterable[str]) -> None:
@@ -150,7 +150,7 @@ def _told(counts: Counts) -> str:
     return ", ".join(parts)
 
 
-def print_estimate(estimate: Estimate, form: str) -> None:
+def print_estimate(estimate: RunEstimate, form: str) -> None:
     """Print what a run would ask."""
     if form == "json":
         print_json(estimate)

@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
-    from sightline.evaluation.recompute import rebuild
+    from sightline.evaluation.recompute import recompute
     from sightline.report.varied_options import result_points
     from sightline.results.fail_if_value import check_metrics, conditions
 
@@ -77,7 +77,7 @@ def execute(options: argparse.Namespace) -> int:
         try:
             if options.list:
                 return _list(store, options.format)
-            results += [rebuild(store, number, options.against) for number in numbers or (None,)]
+            results += [recompute(store, number, options.against) for number in numbers or (None,)]
         finally:
             store.close()
     check_metrics(wanted, {metric.metric for result in results for metric in result.metrics})

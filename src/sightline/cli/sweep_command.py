@@ -172,8 +172,6 @@ def _print_estimates(points: Sequence[Point], form: str) -> int:
         return 0
     for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
         cost = "" if one.estimated_cost is None else f", cost {one.estimated_cost:.2f}"
-        print(
-            f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.already_known:,} known{cost}"
-        )
+        print(f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}")
     print_estimate(total(estimates), form)
     return 0

@@ -1,11 +1,10 @@
-"""Images told in words to a model that is not to see them: read, captioned, put in their place.
+"""Augmentation: OCR text and captions that replace images for a model that gets text only.
 
 The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1), on any benchmark.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,56 +16,58 @@ from sightline.benchmarks.captions import read_captions
 from sightline.engine.captioning import SAMPLING, Captioner
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.counts import Counts
-from sightline.engine.image_cache import inspect_images
-from sightline.engine.ocr_cache import OcrResult, cached_words, read_images
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.images import BadImage
-from sightline.models.augmented import CAPTIONED, Augmented, InWords, text_of
+from sightline.models.augmented import CAPTIONED
 from sightline.models.base import Model
 from sightline.models.ocr import Reader
 from sightline.models.replay import Replay
 from sightline.plan.spec import Spec
-from sightline.progress import progress
-from sightline.types import Augmentation, ImageFile, ImageRef, Sample
+from sightline.types import Augmentation, ImageRef, Sample
 
 CAPTIONS = f"--augment {CAPTIONED}"
 
 
 class CaptionFile(NamedTuple):
-    """Captions that are there already, by the names that `sightline build caption` gives images."""
+    """Captions from a file, by the image names that `sightline build caption` writes."""
 
     path: str
     digest: str
     captions: Mapping[str, str]
 
     def name_of(self, image: ImageRef) -> str | None:
-        """The name under which the file holds an image: its path in the data folder, or the longest end of
-        that; None where it holds no caption of it."""
+        """The name under which the file holds the caption of an image.
+
+        Args:
+            image: The image.
+
+        Returns:
+            Its path in the data folder, or the longest end of that path that the file holds; None if the file
+            holds no caption of it.
+        """
         path = os.path.relpath(image.path, image.root) if image.root else image.path
         parts = Path(path).as_posix().split("/")
         ends = ("/".join(parts[start:]) for start in range(len(parts)))
         return next((end for end in ends if end in self.captions), None)
 
 
-class Captioning(NamedTuple):
-    """A model that is asked for captions, and the budget and counts of asking it."""
+class CaptionModel(NamedTuple):
+    """A model that writes captions, and the client that calls it and counts the calls."""
 
     client: ModelClient
     captioner: Captioner
 
 
-class Augment(NamedTuple):
-    """How images are told: in which manner, read by whom, captioned by whom (where captions are told)."""
+class ImageReplacement(NamedTuple):
+    """The text that replaces an image: in which form, by which OCR reader, with captions from where."""
 
     how: Augmentation
     reader: Reader
-    captions: CaptionFile | Captioning | None = None
+    captions: CaptionFile | CaptionModel | None = None
 
     @property
     def counts(self) -> Counts:
-        """What has happened in asking for captions."""
-        return self.captions.client.counts if isinstance(self.captions, Captioning) else Counts()
+        """The requests for captions."""
+        return self.captions.client.counts if isinstance(self.captions, CaptionModel) else Counts()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -75,53 +76,64 @@ class Augment(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """What is added to the identity of a model that is told of images so."""
+        """What the augmentation adds to the identity of the model."""
         captions = self.captions
-        said = f"with {self.how} by {self.reader.identity}"
-        if isinstance(captions, Captioning):
-            said += f", captions by {captions.client.identity}"
-        return said + (f", captions {captions.digest}" if isinstance(captions, CaptionFile) else "")
+        identity = f"with {self.how} by {self.reader.identity}"
+        if isinstance(captions, CaptionModel):
+            identity += f", captions by {captions.client.identity}"
+        return identity + (f", captions {captions.digest}" if isinstance(captions, CaptionFile) else "")
 
     def _captioned_by(self) -> dict[str, Any] | None:
-        if isinstance(self.captions, Captioning):
+        if isinstance(self.captions, CaptionModel):
             return {**self.captions.client.description, "prompt": self.captions.captioner.prompt}
         if isinstance(self.captions, CaptionFile):
             return {"file": self.captions.path, "digest": self.captions.digest}
         return None
 
 
-class Unknown(NamedTuple):
-    """How many distinct images a run would read, and how many captions it would ask for."""
+def image_replacement(spec: Spec, *, keyless: bool) -> ImageReplacement | None:
+    """The augmentation that an evaluation asks for.
 
-    to_read: int
-    to_caption: int
+    Args:
+        spec: The evaluation.
+        keyless: Whether the API key of the captioner may be missing, because nothing will be called.
 
+    Returns:
+        The augmentation; None if the model sees the images.
 
-def augment_of(spec: Spec, *, keyless: bool) -> Augment | None:
-    """How the evaluation tells its images; None where the model is shown them.
-
-    Raises UserError where the options do not fit each other, or the reader is not installed.
+    Raises:
+        UserError: The options do not fit each other, or the OCR reader is not installed.
     """
-    named = [option for option in ("captioner", "captions") if getattr(spec, option) is not None]
+    sources = [option for option in ("captioner", "captions") if getattr(spec, option) is not None]
     if spec.augment is None or spec.augment != CAPTIONED:
-        if named:
+        if sources:
             raise UserError(
-                f"--{named[0]} goes with {CAPTIONS} alone", expected=f"{CAPTIONS}, or no --{named[0]}"
+                f"--{sources[0]} has an effect with {CAPTIONS} only",
+                expected=f"{CAPTIONS}, or no --{sources[0]}",
             )
-        return None if spec.augment is None else Augment(spec.augment, _reader())
-    if len(named) != 1:
+        return None if spec.augment is None else ImageReplacement(spec.augment, _reader())
+    if len(sources) != 1:
         raise UserError(
-            f"{CAPTIONS} takes its captions from one place, not {' and '.join(named) or 'none'}",
-            expected="--captioner MODEL, or --captions FILE that `sightline build caption` wrote",
+            f"{CAPTIONS} needs one source of captions, found {' and '.join(sources) or 'none'}",
+            expected="--captioner MODEL, or --captions FILE from `sightline build caption`",
         )
-    captions = _captioning(spec, keyless) if spec.captions is None else _caption_file(spec.captions)
-    return Augment(spec.augment, _reader(), captions)
+    captions = _caption_model(spec, keyless) if spec.captions is None else _caption_file(spec.captions)
+    return ImageReplacement(spec.augment, _reader(), captions)
 
 
-def images_of(
+def images_in_probes(
     benchmark: Benchmark, samples: Iterable[Sample], settings: Sequence[Mapping[str, Any]]
 ) -> dict[str, ImageRef]:
-    """Every image that is shown under any of these options, by its path."""
+    """Every image that a probe shows.
+
+    Args:
+        benchmark: The benchmark.
+        samples: The samples.
+        settings: The benchmark options of each setting that is asked.
+
+    Returns:
+        The images by path.
+    """
     return {
         part.path: part
         for sample in samples
@@ -133,118 +145,51 @@ def images_of(
     }
 
 
-def refuse_nothing_to_tell(augment: Augment, model: Model, images: Mapping[str, ImageRef]) -> None:
-    """Raise UserError where there is no image to be told, nobody to be told it, or no caption of any."""
+def check_augmentation(replacement: ImageReplacement, model: Model, images: Mapping[str, ImageRef]) -> None:
+    """Check that the augmentation has an effect.
+
+    Args:
+        replacement: What replaces the images.
+        model: The model that is asked.
+        images: The images of the probes, by path.
+
+    Raises:
+        UserError: The probes show no image, the model only replays answers, or the caption file has no
+            caption of any image, or one caption for two.
+    """
     if isinstance(model, Replay):
         raise UserError(
-            f"--augment with {model.name}: its answers were given before, to whatever was asked then",
-            expected="a model that is asked, or no --augment",
+            f"--augment has no effect with {model.name}: it replays answers that exist already",
+            expected="a model that is called, or no --augment",
         )
     if not images:
         raise UserError(
-            "--augment tells images in words, and this setting shows none", expected="another one"
+            "--augment replaces images by text, and this setting shows none",
+            expected="a setting that shows images",
         )
-    if isinstance(augment.captions, CaptionFile):
-        file = augment.captions
-        found: dict[str, str] = {}
-        for path, image in images.items():
-            name = file.name_of(image)
-            if name is not None and found.setdefault(name, path) != path:
-                what = f"stands for two images, {found[name]} and {path}"
-                expected = "names that hold the folders too"
-                raise UserError(what, file=file.path, record=name, expected=expected)
-        if not found:
+    if isinstance(replacement.captions, CaptionFile):
+        _check_captions(replacement.captions, images)
+
+
+def _check_captions(file: CaptionFile, images: Mapping[str, ImageRef]) -> None:
+    """Raise UserError where the file has no caption of any image, or one name for two images."""
+    paths: dict[str, str] = {}
+    for path, image in images.items():
+        name = file.name_of(image)
+        if name is not None and paths.setdefault(name, path) != path:
             raise UserError(
-                "holds no caption of any image that is shown",
+                f"this name fits two images, {paths[name]} and {path}",
                 file=file.path,
-                found=next(iter(file.captions), None),
-                expected=f"a name such as {next(iter(images.values())).path}",
+                record=name,
+                expected="names with their folders",
             )
-
-
-async def in_words(
-    augment: Augment, images: Mapping[str, ImageRef], store: Store, *, show_progress: bool
-) -> Augmented:
-    """The images in words: each is read, and a caption asked for, where that is not known.
-
-    Raises UserError where reader or captioner cannot be used at all, EnvironmentFailedError where the store fails.
-    Cancelled, it keeps everything read and answered so far.
-    """
-    files = inspect_images(images, store, records=True)
-    good = [file for file in files.values() if isinstance(file, ImageFile)]
-    read = await _read(good, augment.reader, store, show_progress=show_progress)
-    said: dict[str, str | BadImage] = {}
-    if isinstance(augment.captions, Captioning):
-        found = await augment.captions.captioner.describe(good, store, show_progress=show_progress)
-        said = {
-            digest: one.text or BadImage(f"has no caption: {one.missing}") for digest, one in found.items()
-        }
-    return _augmented(augment, images, files, read, said)
-
-
-def known_in_words(
-    augment: Augment, images: Mapping[str, ImageRef], store: Store
-) -> tuple[Augmented, Unknown]:
-    """The images in words as far as the store knows them, with a stand-in for what it does not; nothing is
-    read, asked or written."""
-    files = inspect_images(images, store, records=False)
-    good = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
-    known = cached_words(good.values(), augment.reader, store)
-    read: dict[str, OcrResult | None] = {digest: known.get((digest, "")) for digest in good}
-    said: dict[str, str | BadImage] = {}
-    if isinstance(augment.captions, Captioning):
-        found = augment.captions.captioner.known(good.values(), store)
-        said = {digest: one.text or f"(a caption of {digest})" for digest, one in found.items()}
-    unknown = Unknown(
-        sum(words is None for words in read.values()),
-        augment.captions.captioner.estimate(good.values(), store).to_ask
-        if isinstance(augment.captions, Captioning)
-        else 0,
-    )
-    return _augmented(augment, images, files, read, said), unknown
-
-
-async def _read(
-    files: Sequence[ImageFile], reader: Reader, store: Store, *, show_progress: bool
-) -> dict[str, OcrResult | None]:
-    """What stands in each image by its digest, read in a thread: Ctrl-C waits for one image at most."""
-    found: dict[str, OcrResult | None] = {}
-    steps = read_images(files, reader, store)
-    distinct = len({file.digest for file in files})
-    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
-        while (step := await asyncio.to_thread(lambda: next(steps, None))) is not None:
-            (digest, _), words = step
-            found[digest] = words
-            advance(1)
-    return found
-
-
-def _augmented(
-    augment: Augment,
-    images: Mapping[str, ImageRef],
-    files: Mapping[str, ImageFile | BadImage],
-    read: Mapping[str, OcrResult | None],
-    said: Mapping[str, str | BadImage],
-) -> Augmented:
-    """Every image in words by its path, or why it cannot be told; `read` and `said` go by digest."""
-    told: dict[str, InWords | BadImage] = {}
-    for path, file in files.items():
-        if isinstance(file, BadImage):
-            told[path] = file
-            continue
-        words, caption = read[file.digest], said.get(file.digest, "")
-        if isinstance(augment.captions, CaptionFile):
-            name = augment.captions.name_of(images[path])
-            missing = BadImage(f"has no caption in {augment.captions.path}")
-            caption = missing if name is None else augment.captions.captions[name]
-        if isinstance(words, BadImage):
-            told[path] = words
-        elif isinstance(caption, BadImage):
-            told[path] = BadImage(f"{path}: {caption}")
-        else:
-            text = f"(the text in {file.digest})" if words is None else text_of(words, augment.how)
-            told[path] = InWords(text, caption)
-    return Augmented(augment.how, told)
+    if not paths:
+        raise UserError(
+            "the file holds no caption of any image of these probes",
+            file=file.path,
+            found=next(iter(file.captions), None),
+            expected=f"a name such as {next(iter(images.values())).path}",
+        )
 
 
 def _reader() -> Reader:
@@ -253,8 +198,8 @@ def _reader() -> Reader:
     return RapidOcr()
 
 
-def _captioning(spec: Spec, keyless: bool) -> Captioning:
-    asking = ClientOptions(
+def _caption_model(spec: Spec, keyless: bool) -> CaptionModel:
+    options = ClientOptions(
         model=spec.captioner or "",
         store=spec.store,
         concurrency=spec.concurrency,
@@ -264,10 +209,10 @@ def _captioning(spec: Spec, keyless: bool) -> Captioning:
         config=spec.config,
         keyless=keyless,
     )
-    client = ModelClient(asking, SAMPLING)
+    client = ModelClient(options, SAMPLING)
     if not client.capabilities.images:
         raise UserError(f"--captioner {spec.captioner} takes no images", expected="a model that does")
-    return Captioning(client, Captioner(client, again=spec.retry_errors))
+    return CaptionModel(client, Captioner(client, again=spec.retry_errors))
 
 
 def _caption_file(path: str) -> CaptionFile:

@@ -13,7 +13,7 @@ from sightline.formats.run_metadata import METRICS, ran_in
 from sightline.types import UNCHANGED, Probe, Text
 
 
-def refuse_other_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
+def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
     """Raise UserError where the results folder of a file says that another setting was run.
 
     Asking the unchanged input counts as one. Where settings are files, one may have moved: the groups that

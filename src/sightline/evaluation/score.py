@@ -1,4 +1,4 @@
-"""Scoring answers that were collected before, by any tool: nothing is asked but judges."""
+"""Scoring answers that any tool collected: no model is called except judges."""
 
 from __future__ import annotations
 
@@ -9,83 +9,47 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from sightline.clusters import cluster_of, look_at
-from sightline.engine.counts import Counts
 from sightline.engine.keys import key_of
-from sightline.engine.limiter import Limiter
 from sightline.engine.store import Store
+from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.prepare import (
-    Prepared,
-    data_of,
-    describe,
-    make_judges,
-    measures_of,
-    panel_of,
-    partner_options,
-    prepare,
-)
-from sightline.evaluation.provenance import prompts_note, refuse_other_setting
-from sightline.evaluation.run import Evaluation, ask_judges
+from sightline.evaluation.description import describe
+from sightline.evaluation.evaluation import Evaluation, conclude
+from sightline.evaluation.judge_panel import prepared_panel
+from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepared import Prepared, PreparedTask
+from sightline.evaluation.provenance import check_setting, prompts_note
+from sightline.evaluation.request_sender import RequestSender
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
-from sightline.images import BadImage
+from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers
-from sightline.judging.measures import NO_MEASURES
+from sightline.plan.data_folder import data_folder
 from sightline.plan.effective import setting_of
-from sightline.plan.plan import grouped, partner_draws
 from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import StoredProbe, judge_images, stored_probe
-from sightline.published import attach
+from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
 from sightline.registry import benchmark as find_benchmark
-from sightline.report.markdown import report_markdown
-from sightline.results.aggregate import aggregate
-from sightline.results.fail_if_value import failed
-from sightline.results.folder import Folder
-from sightline.types import Answer, Failure, ImageFile, Probe
+from sightline.results.aggregate import EvaluationDescription
+from sightline.types import Probe, Sample
 
-Matched = Mapping[tuple[str, str, int], Prediction]
+PredictionsByProbe = Mapping[tuple[str, str, int], Prediction]
+"""Predictions by sample, variant and draw."""
 
 
-class Read:
-    """Answers that were read from a file, by the keys made for them."""
+class _SettingAnswers(NamedTuple):
+    """The options of a setting, and the answers that a file holds under it."""
 
-    def __init__(self) -> None:
-        self._by_key: dict[str, Answer | Failure] = {}
-
-    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
-        """What the file holds of these keys."""
-        return {key: self._by_key[key] for key in keys if key in self._by_key}
-
-    def put(self, benchmark: str, setting: str, prediction: Prediction) -> str:
-        """Take a prediction; returns its key. UserError where its key has another answer already."""
-        key = key_of_prediction(benchmark, setting, prediction)
-        result: Answer | Failure = (
-            Failure("permanent", prediction.error)
-            if prediction.error is not None
-            else Answer(
-                prediction.response,
-                finish_reason=prediction.finish_reason,
-                usage=prediction.usage,
-                version=prediction.version,
-            )
-        )
-        if self._by_key.setdefault(key, result) != result:
-            raise UserError(
-                "two different answers bear the same key",
-                record=prediction.sample,
-                field="key",
-                found=key,
-                expected="the keys of one answers.jsonl, or none",
-            )
-        return key
+    options: Mapping[str, Any]
+    predictions: PredictionsByProbe
 
 
-def key_of_prediction(benchmark: str, setting: str, prediction: Prediction) -> str:
-    """The key of an answer from a file: its own, or one made from what it says."""
-    said = [benchmark, setting, prediction.sample, prediction.variant, prediction.draw, prediction.response]
-    whose = [prediction.model] if prediction.model else []
-    return prediction.key or key_of(repr(said + whose).encode())
+class _Scoring(NamedTuple):
+    """Everything that scoring reads before it asks a judge."""
+
+    prepared: Prepared
+    description: EvaluationDescription
+    collected: CollectedAnswers
 
 
 async def ascore(
@@ -93,142 +57,136 @@ async def ascore(
 ) -> Evaluation:
     """Score a file of predictions in any layout that `formats` reads.
 
-    `partners` names files with the answers under other settings, for the metrics that need them. Raises
-    UserError for unknown or missing ids, and all that is wrong before the first call.
+    Args:
+        spec: The evaluation.
+        file: The path of the file.
+        partners: Other settings -> files with their answers, for the metrics that need them.
+        show_progress: Whether to show progress on standard error.
+
+    Returns:
+        The evaluation.
+
+    Raises:
+        UserError: Ids are unknown or missing, or something else is wrong; it is found before the first call.
+        EnvironmentFailedError: The store or a disk failed on the way.
     """
-    shown = _as_shown(spec, file)
-    ready = prepare(replace(shown, model=spec.model or f"file:{Path(file).name}"), asks=False)
-    options = ready.options.benchmark
-    known = partner_options(ready)
-    for name in partners or {}:
-        if name not in known:
-            raise unknown_name(f"setting that {ready.benchmark.name}:{ready.setting} needs", name, known)
-    refuse_other_setting(Path(file), ready.benchmark, ready.setting, options)
-    for name, read in (partners or {}).items():
-        setting = name if name in ready.benchmark.settings else ready.setting
-        refuse_other_setting(Path(read), ready.benchmark, setting, known[name])
-    own = _Setting(ready.setting, options, _predictions(ready, ready.setting, file, options))
-    found = [
-        _Setting(name, chosen, _predictions(ready, name, other, chosen))
-        for name, other in (partners or {}).items()
-        for chosen in [known[name]]
-    ]
-    probes = (probe for sample in ready.samples for probe in ready.benchmark.probes(sample, options))
-    note = prompts_note(own.predictions, probes, f"{ready.benchmark.name}:{ready.setting}")
-    description = replace(describe(ready), notes=[note] if note else [])
-    answers = Read()
-    rows = list(_rows(ready, own, found, answers))
-    collected = CollectedAnswers(probes=lambda: rows, answers=answers)
-    judges = make_judges(ready)
-    counts = Counts()
-    store = Store.open(spec.store) if ready.judge_models or ready.embedder or ready.texts else None
+    prepared, description, collected = await run_in_thread(_read_all, spec, file, partners or {})
+    measures = prepared.measures
+    if not (prepared.judges.models or measures.embedder or measures.text_metrics):
+        return await conclude(prepared, description, collected, None, show_progress=show_progress)
+    store = await run_in_thread(Store.open, spec.store)
     try:
-        if store is not None:
-            hosts = [model.host for models in ready.judge_models.values() for model in models]
-            limiters = {host: Limiter(host, spec.concurrency) for host in hosts}
-            counts = await ask_judges(
-                ready, store, judges, collected, limiters, Counts(), show_progress=show_progress
-            )
-        with Folder(spec.out) as folder:
-            aggregated = aggregate(
-                description,
-                collected,
-                panel_of(ready, judges),
-                store or answers,
-                measures=measures_of(ready, store, show_progress) if store else NO_MEASURES,
-                on_group=folder.write,
-            )
-            result = attach(aggregated.result, spec.against)
-            folder.finish(result, report=report_markdown(result), data=data_of(spec), split=ready.split)
+        sender = RequestSender(prepared, store, show_progress=show_progress)
+        counts = await sender.ask_judges(prepared_panel(prepared), collected)
+        evaluation = await conclude(prepared, description, collected, store, show_progress=show_progress)
     finally:
-        if store is not None:
-            store.close()
-    lost = failed(ready.wanted, result.metrics)
-    return Evaluation(result, None, Counts(), counts, aggregated.unanswered, spec.out, lost)
+        store.close()
+    return replace(evaluation, judge_counts=counts)
 
 
-def _as_shown(spec: Spec, file: str) -> Spec:
-    """Where the file says itself what was shown or asked, that is what is scored."""
+def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
+    """Check the evaluation and read all its files. Raises UserError."""
+    spec = _with_options_of_file(spec, file)
+    prepared = prepare(replace(spec, model=spec.model or f"file:{Path(file).name}"), calls_model=False)
+    task, needed = prepared.task, prepared.task.partners
+    for name in partners:
+        if name not in needed:
+            raise unknown_name(f"setting that {task.name} needs", name, needed)
+    options = task.options.benchmark
+    check_setting(Path(file), task.benchmark, task.setting, options)
+    for name, other in partners.items():
+        setting = name if name in task.benchmark.settings else task.setting
+        check_setting(Path(other), task.benchmark, setting, needed[name])
+    settings = {task.setting: _SettingAnswers(options, _predictions(prepared, task.setting, file, options))}
+    for name, other in partners.items():
+        settings[name] = _SettingAnswers(needed[name], _predictions(prepared, name, other, needed[name]))
+    probes = (probe for sample in task.samples for probe in task.benchmark.probes(sample, options))
+    note = prompts_note(settings[task.setting].predictions, probes, task.name)
+    answers = FileAnswers()
+    stored = list(_stored_probes(prepared, settings, answers))
+    return _Scoring(
+        prepared,
+        describe(prepared, [note] if note else []),
+        CollectedAnswers(probes=lambda: stored, answers=answers),
+    )
+
+
+def _with_options_of_file(spec: Spec, file: str) -> Spec:
+    """The evaluation with the options that follow from what the file says about its own prompts."""
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task).name
-    read = _read(spec, file, benchmark.name, setting)
-    shown = benchmark.shown_in(file, read, data_of(spec))
-    return replace(spec, set={**shown, **spec.set})
+    predictions = _read_file(spec, file, benchmark.name, setting)
+    options = benchmark.shown_in(file, predictions, data_folder(spec))
+    return replace(spec, set={**options, **spec.set})
 
 
-def _predictions(ready: Prepared, setting: str, file: str, options: Mapping[str, Any]) -> Matched:
-    """The answers in a file by probe; it may hold those of samples that --limit leaves out."""
-    spec = ready.spec
-    # Where all probes of a setting bear one name, it is what an answer without one is to.
-    read = _read(spec, file, ready.benchmark.name, options.get("variant", setting))
-    every = ready.samples
+def _predictions(
+    prepared: Prepared, setting: str, file: str, options: Mapping[str, Any]
+) -> PredictionsByProbe:
+    """The answers in a file by probe; the file may hold answers to samples that --limit leaves out."""
+    spec, task = prepared.spec, prepared.task
+    # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
+    variant = options.get("variant", setting)
+    predictions = _read_file(spec, file, task.benchmark.name, variant)
+    samples = task.samples
     if spec.limit is not None:
-        every = list(ready.benchmark.samples(data_of(spec), ready.split, options))
-    left_out = {sample.id for sample in every} - {sample.id for sample in ready.samples}
+        samples = list(task.benchmark.samples(task.folder, task.split, options))
+    left_out = {sample.id for sample in samples} - {sample.id for sample in task.samples}
     expected = [
         (probe.sample, probe.variant)
-        for sample in ready.samples
-        for probe in ready.benchmark.probes(sample, options)
+        for sample in task.samples
+        for probe in task.benchmark.probes(sample, options)
     ]
     if not expected:
         raise UserError(
-            f"what setting '{setting}' asks does not follow from the answers that are scored",
+            f"the probes of setting '{setting}' do not follow from the answers to score",
             file=file,
-            expected="--data DIR, where it is known",
+            expected="--data DIR, which holds them",
         )
-    wanted = [prediction for prediction in read if prediction.sample not in left_out]
-    matched, _ = match(wanted, expected, file=Path(file), allow_missing=spec.allow_missing)
+    selected = [prediction for prediction in predictions if prediction.sample not in left_out]
+    matched, _ = match(selected, expected, file=Path(file), allow_missing=spec.allow_missing)
     return matched
 
 
-def _read(spec: Spec, file: str, benchmark: str, variant: str) -> list[Prediction]:
-    """The answers in a file; of several models, those of the one that is named."""
+def _read_file(spec: Spec, file: str, benchmark: str, variant: str) -> list[Prediction]:
+    """The answers in a file; if it holds several models, those of --model."""
     path = Path(file)
-    read = read_predictions(path, benchmark=benchmark, setting=variant, allow_missing=spec.allow_missing)
-    return of_model(read, spec.model, path)
+    predictions = read_predictions(
+        path, benchmark=benchmark, setting=variant, allow_missing=spec.allow_missing
+    )
+    return of_model(predictions, spec.model, path)
 
 
-class _Setting(NamedTuple):
-    """A setting whose answers were read: its name, its options, the answers by probe."""
-
-    name: str
-    options: Mapping[str, Any]
-    predictions: Matched
-
-
-def _rows(
-    ready: Prepared, own: _Setting, partners: Sequence[_Setting], answers: Read
+def _stored_probes(
+    prepared: Prepared, settings: Mapping[str, _SettingAnswers], answers: FileAnswers
 ) -> Iterator[StoredProbe]:
-    benchmark, draws = ready.benchmark, sorted({draw for _, _, draw in own.predictions}) or [0]
-    for sample in ready.samples:
-        probes = list(benchmark.probes(sample, own.options))
-        seen = look_at(sample, probes)
-        cluster = cluster_of(sample, seen)
-        for members in grouped(probes, draws):
-            first, *rest = (_row(ready, own, *member, cluster, answers, seen) for member in members)
-            others = {
-                partner.name: tuple(
-                    _row(ready, partner, *member, cluster, answers, seen)
-                    for member in partner_draws(benchmark.probes(sample, partner.options), first.draw)
-                )
-                for partner in partners
-            }
-            yield replace(first, partners=others)
-            yield from rest
+    """The probes of all samples, in the form in which a run stores them; adds their answers."""
+    draws = sorted({draw for _, _, draw in settings[prepared.task.setting].predictions}) or [0]
+    for sample in prepared.task.samples:
+        yield from _stored_sample(prepared.task, sample, settings, draws, answers)
 
 
-def _row(
-    ready: Prepared,
-    setting: _Setting,
-    probe: Probe,
-    draw: int,
-    cluster: str,
-    answers: Read,
-    seen: Mapping[str, ImageFile | BadImage],
-) -> StoredProbe:
-    prediction = setting.predictions.get((probe.sample, probe.variant, draw))
-    if prediction is None:
-        key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
-        return stored_probe(probe, draw, key, cluster, error="the file holds no answer to this probe")
-    key = answers.put(ready.benchmark.name, setting.name, prediction)
-    return stored_probe(probe, draw, key, cluster, evidence=judge_images(probe, seen))
+def _stored_sample(
+    task: PreparedTask,
+    sample: Sample,
+    settings: Mapping[str, _SettingAnswers],
+    draws: Sequence[int],
+    answers: FileAnswers,
+) -> Iterator[StoredProbe]:
+    probes = {
+        setting: list(task.benchmark.probes(sample, answered.options))
+        for setting, answered in settings.items()
+    }
+    files = look_at(sample, probes[task.setting])
+    cluster = cluster_of(sample, files)
+
+    def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
+        prediction = settings[setting].predictions.get((probe.sample, probe.variant, draw))
+        if prediction is None:
+            key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
+            error = "the file holds no answer to this probe"
+            return stored_probe(probe, draw, key, cluster, error=error)
+        key = answers.add(task.benchmark.name, setting, prediction)
+        return stored_probe(probe, draw, key, cluster, evidence=judge_images(probe, files))
+
+    return stored_groups(probes, draws, store)

@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
-from sightline.evaluation.estimate import Estimate, estimate
+from sightline.evaluation.estimate import RunEstimate, estimate
+from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.prepare import prepare
-from sightline.evaluation.run import Evaluation, arun
+from sightline.evaluation.run import arun
 from sightline.formats.files import write_atomically
 from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
 from sightline.plan.spec import Spec
@@ -176,7 +177,7 @@ async def asweep(
     return sweep
 
 
-def estimate_sweep(points: Sequence[Point]) -> list[Estimate]:
+def estimate_sweep(points: Sequence[Point]) -> list[RunEstimate]:
     """What each point would ask after those before it: what these ask is known by then.
 
     Raises UserError as a sweep would; nothing is asked or written.
@@ -185,11 +186,11 @@ def estimate_sweep(points: Sequence[Point]) -> list[Estimate]:
     return [estimate(point.spec, planned) for point in points]
 
 
-def total(estimates: Sequence[Estimate]) -> Estimate:
+def total(estimates: Sequence[RunEstimate]) -> RunEstimate:
     """The estimates added up; a number is None where that of any point is."""
-    numbers = {name: [getattr(one, name) for one in estimates] for name in Estimate.__struct_fields__}
+    numbers = {name: [getattr(one, name) for one in estimates] for name in RunEstimate.__struct_fields__}
     added: dict[str, Any] = {name: None if None in each else sum(each) for name, each in numbers.items()}
-    return Estimate(**added)
+    return RunEstimate(**added)
 
 
 class KeptPoint(Struct, frozen=True):

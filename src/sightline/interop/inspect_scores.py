@@ -1,14 +1,14 @@
-"""Answers that inspect collected, judged singly and counted by group, by the functions of `sightline score`.
+"""Scorer and metrics of inspect tasks: judge single answers, count them by group, as `sightline score` does.
 
-All that counting needs lies in the metadata of samples and scores, so in inspect's log: the metrics can be
-computed anew from a log alone.
+The metadata of samples and scores holds everything that counting needs, so inspect can recompute the metrics
+from a log alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -28,73 +28,58 @@ from inspect_ai.scorer import (
 )
 from inspect_ai.solver import TaskState
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
-from sightline.evaluation.score import Read
+from sightline.evaluation.judge_panel import make_panel
+from sightline.evaluation.measures import answer_measures, prepare_measures
 from sightline.formats.prediction import Prediction
 from sightline.images import BadImage
+from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers, answered_groups
 from sightline.judging.judges import AnswersByKey, Judge, ModelJudge, RulesJudge, judge_kind
-from sightline.judging.measures import AnswerMeasures
-from sightline.judging.panel import JudgePanel, judged_partners
-from sightline.judging.similarity import similarity, vector_scorer
-from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
-from sightline.models.embedder import embedder
+from sightline.judging.measures import NO_MEASURES, AnswerMeasures
+from sightline.judging.panel import JudgePanel
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
 from sightline.plan.stored_probe import StoredProbe, sample_index
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Answer, Case, Failure, ImageFile, Labels, Outcome, Request, Result, Verdict
+from sightline.types import Answer, Case, Failure, Group, Outcome, Request, Result, Verdict
 
-NO_ANSWER = "the call failed, as the sample's error says"
+NO_ANSWER = "the call failed; the error of the sample says why"
 
 _VALUES = {"right": CORRECT, "wrong": INCORRECT}
 
 
-class Member(Struct, frozen=True, omit_defaults=True):
-    """The metadata of an inspect sample: a probe, the group it belongs to, and how many `members` that has.
+class SampleMetadata(Struct, frozen=True):
+    """The metadata of an inspect sample: one probe and its group.
 
-    `place` is where the probe stands in the plan (`evaluation.plan.place`). `error` says why it could not be
-    asked; where `pooled`, all draws of a probe are one group. `evidence` are the images that a judge of an
-    answer to it is shown.
+    `probe` is the record that a run stores, without draw and key: each epoch is a draw, and gets its own.
+    `position` is the position of the probe in the plan, `group_size` the number of probes of its sample.
     """
 
-    group: str
-    variant: str
-    cluster: str
-    question: str
-    place: int
-    members: int
-    labels: Labels = field(default_factory=dict)
-    references: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    pooled: bool = False
-    error: str | None = None
-    evidence: tuple[ImageFile, ...] = ()
+    probe: StoredProbe
+    position: int
+    group_size: int
 
-    def row(self, draw: int, key: str) -> StoredProbe:
-        """The row of one of its answers."""
-        return StoredProbe(
-            self.group,
-            self.variant,
-            draw,
-            key,
-            self.cluster,
-            self.question,
-            self.labels,
-            self.references,
-            self.options,
-            error=self.error,
-            pooled=self.pooled,
-            evidence=self.evidence,
-        )
+    def stored(self, draw: int, key: str) -> StoredProbe:
+        """The record of one draw.
+
+        Args:
+            draw: The number of the draw, from 0.
+            key: The key of its answer.
+
+        Returns:
+            The record.
+        """
+        return replace(self.probe, draw=draw, key=key)
 
 
-class Recorded(Struct, frozen=True, omit_defaults=True):
-    """The metadata of a score: the answer as it was read, and what its judge replied, if that is a model."""
+class ScoreMetadata(Struct, frozen=True, omit_defaults=True):
+    """The metadata of a score: the answer, and the replies of the judge if it is a model."""
 
     answer: Prediction
     replies: list[Prediction] = field(default_factory=list)
@@ -102,62 +87,68 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
 
 @scorer(metrics=[])
 def verdict(description: dict[str, Any]) -> Scorer:
-    """Judges one answer, by the benchmark's rules or by the model that the description names."""
-    about = msgspec.convert(description, EvaluationDescription)
-    benchmark = find_benchmark(about.benchmark)
-    judge = judge_of(about, benchmark)
+    """Judge one answer, by the rules of the benchmark or by the model that the description names.
+
+    Args:
+        description: The evaluation, as plain data.
+
+    Returns:
+        The scorer; its scores carry what `over_groups` needs.
+    """
+    evaluation = msgspec.convert(description, EvaluationDescription)
+    benchmark = find_benchmark(evaluation.benchmark)
+    judge = make_judge(evaluation, benchmark)
     panel = JudgePanel(benchmark=benchmark, judges=[judge])
-    model = get_model(judge.name) if isinstance(judge, AnswersByModel) else None
+    model = get_model(judge.name) if isinstance(judge, SingleAnswerJudge) else None
 
     async def score(state: TaskState, target: Target) -> Score:
-        member, read = msgspec.convert(state.metadata, Member), Read()
-        answer = _prediction(member, state.epoch - 1, _result(state, member))
-        row = member.row(answer.draw, read.put(about.benchmark, about.setting, answer))
-        group = next(answered_groups([row], read))
+        metadata, answers = msgspec.convert(state.metadata, SampleMetadata), FileAnswers()
+        answer = _prediction(metadata.stored(state.epoch - 1, ""), _result(state, metadata))
+        key = answers.add(evaluation.benchmark, evaluation.setting, answer)
+        group = next(answered_groups([metadata.stored(answer.draw, key)], answers))
         replies: list[Prediction] = []
         if model is not None:
-            wanted, draw = list(panel.requests([group])), 0
-            while wanted:
-                for keyed in wanted:
-                    reply = await _asked(model, keyed.request)
-                    replies.append(_prediction(member, answer.draw, reply, keyed.request.key))
-                    read.put(about.benchmark, about.setting, replies[-1])
-                draw += 1
-                wanted = list(panel.retry_requests([group], read, draw))
-        (scored,) = panel.judge([group], read)
-        return _score(scored.group.outcomes[0], Recorded(answer, replies))
+            async for reply in _replies(model, panel, group, answers):
+                replies.append(_prediction(metadata.stored(answer.draw, ""), *reply))
+                answers.add(evaluation.benchmark, evaluation.setting, replies[-1])
+        (judged,) = panel.judge([group], answers)
+        return _score(judged.group.outcomes[0], ScoreMetadata(answer, replies))
 
     return score
 
 
 @metric(scores="unreduced")
 def over_groups(description: dict[str, Any], store: str) -> Metric:
-    """The benchmark's metrics over all groups, with bounds and counts; epochs are draws.
+    """Count the metrics of the benchmark over all groups, with confidence intervals; epochs are draws.
 
-    Shares are percentages 0-100. What has no value is left out, and so are groups of which not all was asked:
-    inspect's own limits take samples. `store` is where embeddings and text metrics are remembered, if there
-    are any.
+    Proportions are percentages, 0-100. Undefined metrics are left out, and so are groups of which some probe
+    was not asked: the limits of inspect count samples, not groups.
+
+    Args:
+        description: The evaluation, as plain data.
+        store: The path or URL of the cache of embeddings and text metrics, if the benchmark uses any.
+
+    Returns:
+        The metric, whose value is a dictionary of numbers.
     """
-    about = msgspec.convert(description, EvaluationDescription)
-    benchmark = find_benchmark(about.benchmark)
-    partners = judged_partners(benchmark.metrics(about.benchmark_options))
-    panel = JudgePanel(benchmark=benchmark, judges=[judge_of(about, benchmark)], judged_partners=partners)
+    evaluation = msgspec.convert(description, EvaluationDescription)
+    benchmark, options = find_benchmark(evaluation.benchmark), evaluation.benchmark_options
+    panel = make_panel(benchmark, options, [make_judge(evaluation, benchmark)])
 
     def measure(scores: list[SampleScore]) -> Value:
-        read = Read()
-        rows = _rows(about, scores, read)
-        with ExitStack() as opened:
-            measures = _measures(about, benchmark, store, opened)
-            collected = CollectedAnswers(probes=lambda: rows, answers=read)
-            return _values(aggregate(about, collected, panel, read, measures=measures).result)
+        answers = FileAnswers()
+        probes = _stored_probes(evaluation, scores, answers)
+        collected = CollectedAnswers(probes=lambda: probes, answers=answers)
+        with _measures(evaluation, benchmark, store) as measures:
+            return _values(aggregate(evaluation, collected, panel, answers, measures=measures).result)
 
     return measure
 
 
-class AnswersByModel:
-    """A model that is asked about single answers; comparing two is left to the benchmark's rules.
+class SingleAnswerJudge:
+    """A model that judges single answers; the rules of the benchmark compare answers.
 
-    Inspect scores sample by sample, so that nobody could be asked about two.
+    Inspect scores sample by sample, so a model cannot be asked about two answers.
     """
 
     def __init__(self, name: str, benchmark: Benchmark, options: Any) -> None:
@@ -166,31 +157,70 @@ class AnswersByModel:
         self._rules = RulesJudge(benchmark, options)
 
     def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
-        """The judge prompt about a single answer."""
+        """The judge prompt about a single answer; None for a comparison.
+
+        Args:
+            case: What is to be judged.
+            draw: The number of the attempt, from 0.
+
+        Returns:
+            The request.
+        """
         return self._model.request(case, draw) if case.question == "correct" else None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """What the model replied about a single answer, or what the rules say of two."""
+        """The verdict of the model on a single answer, or of the rules on a comparison.
+
+        Args:
+            case: What is to be judged.
+            replies: The replies of the model by key.
+
+        Returns:
+            The verdicts.
+        """
         judge = self._model if case.question == "correct" else self._rules
         return judge.decide(case, replies)
 
 
-def judge_of(about: EvaluationDescription, benchmark: Benchmark) -> Judge:
-    """The one judge that a description names."""
-    (name,) = about.judges
+def make_judge(evaluation: EvaluationDescription, benchmark: Benchmark) -> Judge:
+    """The only judge of an inspect task.
+
+    Args:
+        evaluation: The evaluation.
+        benchmark: Its benchmark.
+
+    Returns:
+        The judge.
+    """
+    (name,) = evaluation.judges
     if judge_kind(name) == "rules":
-        return RulesJudge(benchmark, about.benchmark_options)
-    return AnswersByModel(name, benchmark, about.benchmark_options)
+        return RulesJudge(benchmark, evaluation.benchmark_options)
+    return SingleAnswerJudge(name, benchmark, evaluation.benchmark_options)
 
 
-def _result(state: TaskState, member: Member) -> Answer | Failure:
-    """What came of a sample; the output of one that failed, or could not be asked, is empty."""
+def _result(state: TaskState, metadata: SampleMetadata) -> Answer | Failure:
+    """The answer of a sample. The output is empty if the call failed, or the probe could not be asked."""
     if state.output.empty:
-        return Failure("permanent", member.error or state.output.error or NO_ANSWER)
+        return Failure("permanent", metadata.probe.error or state.output.error or NO_ANSWER)
     return read_output(state.output, str(state.model))
 
 
-async def _asked(model: Model, request: Request) -> Answer | Failure:
+async def _replies(
+    model: Model, panel: JudgePanel, group: Group, answers: FileAnswers
+) -> AsyncIterator[tuple[Answer | Failure, str]]:
+    """Ask a judge model about a group, again while its replies hold no verdict: each reply and its key.
+
+    The caller adds each reply to the answers, where the next attempt looks it up.
+    """
+    requests, draw = list(panel.requests([group])), 0
+    while requests:
+        for keyed in requests:
+            yield await _generate(model, keyed.request), keyed.request.key
+        draw += 1
+        requests = list(panel.retry_requests([group], answers, draw))
+
+
+async def _generate(model: Model, request: Request) -> Answer | Failure:
     try:
         images = data_urls(request)
     except BadImage as error:
@@ -200,15 +230,17 @@ async def _asked(model: Model, request: Request) -> Answer | Failure:
     return read_output(await model.generate(messages, config=config), str(model))
 
 
-def _prediction(member: Member, draw: int, result: Answer | Failure, key: str = "") -> Prediction:
-    """An answer to a probe, or, under the key of what it was asked, a judge's reply about one."""
+def _prediction(probe: StoredProbe, result: Answer | Failure, key: str = "") -> Prediction:
+    """An answer to a probe; with a key, the reply of a judge to the request of that key."""
     if isinstance(result, Failure):
-        return Prediction(member.group, member.variant, "", draw, error=result.message, key=key)
+        return Prediction(
+            probe.sample, probe.variant, response="", draw=probe.draw, error=result.message, key=key
+        )
     return Prediction(
-        member.group,
-        member.variant,
-        result.text,
-        draw,
+        probe.sample,
+        probe.variant,
+        response=result.text,
+        draw=probe.draw,
         key=key,
         finish_reason=result.finish_reason,
         version=result.version,
@@ -216,55 +248,58 @@ def _prediction(member: Member, draw: int, result: Answer | Failure, key: str = 
     )
 
 
-def _score(outcome: Outcome, recorded: Recorded) -> Score:
+def _score(outcome: Outcome, metadata: ScoreMetadata) -> Score:
     return Score(
         value=_VALUES.get(outcome.verdict, NOANSWER),
         answer=outcome.extracted or outcome.response,
-        explanation=f"{outcome.verdict}, says {outcome.judge}" if outcome.judge else outcome.verdict,
-        metadata=msgspec.to_builtins(recorded),
+        explanation=f"{outcome.verdict}, decided by {outcome.judge}" if outcome.judge else outcome.verdict,
+        metadata=msgspec.to_builtins(metadata),
     )
 
 
-def _rows(about: EvaluationDescription, scores: Iterable[SampleScore], read: Read) -> list[StoredProbe]:
-    """The rows of all groups that were asked in full, in the order of the plan."""
-    found = []
+def _stored_probes(
+    evaluation: EvaluationDescription, scores: Iterable[SampleScore], answers: FileAnswers
+) -> list[StoredProbe]:
+    """The probes of all complete groups, in the order of the plan; adds their answers."""
+    members: list[tuple[SampleMetadata, StoredProbe]] = []
     for one in scores:
-        member = msgspec.convert(one.sample_metadata, Member)
-        recorded = msgspec.convert(one.score.metadata, Recorded)
+        metadata = msgspec.convert(one.sample_metadata, SampleMetadata)
+        recorded = msgspec.convert(one.score.metadata, ScoreMetadata)
         for reply in recorded.replies:
-            read.put(about.benchmark, about.setting, reply)
-        answer = recorded.answer
-        found.append((member, member.row(answer.draw, read.put(about.benchmark, about.setting, answer))))
-    found.sort(key=_order)
-    asked = Counter((row.sample, row.draw) for _, row in found)
-    return [row for member, row in found if asked[row.sample, row.draw] == member.members]
+            answers.add(evaluation.benchmark, evaluation.setting, reply)
+        key = answers.add(evaluation.benchmark, evaluation.setting, recorded.answer)
+        members.append((metadata, metadata.stored(recorded.answer.draw, key)))
+    members.sort(key=_order)
+    sizes = Counter((probe.sample, probe.draw) for _, probe in members)
+    return [probe for metadata, probe in members if sizes[probe.sample, probe.draw] == metadata.group_size]
 
 
-def _order(found: tuple[Member, StoredProbe]) -> tuple[int, int, int]:
-    """By sample; then draw by draw, or, where all draws of a probe are one group, probe by probe."""
-    member, row = found
-    inner = (member.place, row.draw) if row.pooled else (row.draw, member.place)
-    return sample_index(member.place), *inner
+def _order(member: tuple[SampleMetadata, StoredProbe]) -> tuple[int, int, int]:
+    """By sample; then draw by draw, or, where draws are pooled, probe by probe."""
+    metadata, probe = member
+    inner = (metadata.position, probe.draw) if probe.pooled else (probe.draw, metadata.position)
+    return sample_index(metadata.position), *inner
 
 
+@contextmanager
 def _measures(
-    about: EvaluationDescription, benchmark: Benchmark, store: str, opened: ExitStack
-) -> AnswerMeasures:
-    """The similarity of answers and their text metrics, where there are any; only then is there a store."""
-    similar, texts, metrics = None, None, metrics_of(about.benchmark_options)
-    if metrics or vector_scorer(benchmark, about.benchmark_options) is not None:
-        remembered = Store.open(store)
-        opened.callback(remembered.close)
-        if vector_scorer(benchmark, about.benchmark_options) is not None:
-            made = embedder(about.benchmark_options["embedder"])
-            similar = similarity(benchmark, about.benchmark_options, made.identity, lambda: made, remembered)
-        if metrics:
-            texts = TextMeasures(identities_of(metrics), metrics.__getitem__, remembered)
-    return AnswerMeasures(similarity=similar, texts=texts)
+    evaluation: EvaluationDescription, benchmark: Benchmark, store_url: str
+) -> Iterator[AnswerMeasures]:
+    """The similarity and text metrics of an evaluation; the store is opened only if it uses any."""
+    options = evaluation.benchmark_options
+    measures = prepare_measures(benchmark, options)
+    if not measures.embedder and not measures.text_metrics:
+        yield NO_MEASURES
+        return
+    store = Store.open(store_url)
+    try:
+        yield answer_measures(benchmark, options, measures, store)
+    finally:
+        store.close()
 
 
 def _values(result: Result) -> dict[str, str | int | float | bool | None]:
-    """The metrics over all as inspect shows them: value, bounds and n by name, then counts of all probes."""
+    """The metrics over all groups as inspect shows them: values, bounds and n by name, then counts."""
     values: dict[str, str | int | float | bool | None] = {}
     for one in result.metrics:
         if one.subset == "all" and one.value is not None:

@@ -1,7 +1,7 @@
 """Benchmarks as tasks of inspect_ai: `inspect eval sightline/codis --model ... -T data=DIR`.
 
-Inspect finds them by this package's entry point `inspect_ai`. Each probe is a sample of inspect's, each
-epoch a draw. `-T` takes data, setting, split, judge, seed, store, and the benchmark's options as `set_NAME`.
+Inspect finds them by the entry point `inspect_ai` of this package. A probe is a sample of inspect, a draw
+is an epoch. `-T` takes data, setting, split, judge, seed, store, and benchmark options as `set_NAME`.
 """
 
 from __future__ import annotations
@@ -17,129 +17,179 @@ from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from msgspec.structs import replace
 from rich.markup import escape
 
 from sightline.clusters import cluster_of, look_at
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.prepare import Prepared, prepare
+from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepared import PreparedTask
 from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, look, transform_for
-from sightline.interop.inspect_scores import Member, over_groups, verdict
+from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
 from sightline.judging.judges import check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
-from sightline.plan.plan import digest_of
+from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, TaskOptions, declared_options, spec_of
-from sightline.plan.stored_probe import judge_images, probe_position
+from sightline.plan.stored_probe import judge_images, probe_position, stored_probe
 from sightline.results.aggregate import EvaluationDescription
 from sightline.types import ImageFile, ImageRef, Probe
 
 SET = "set_"
-NAMES = tuple(option.name for option in declared_options(TaskOptions) if option.name != "set")
-"""Arguments of a task, besides the setting and the benchmark's options."""
+OPTIONS = tuple(option.name for option in declared_options(TaskOptions) if option.name != "set")
+"""The task arguments that are options of `sightline run` by the same name."""
 
 
 @task
-def codis(**words: Any) -> Task:
-    """CODIS: one image and one question under two contexts."""
-    return _task("codis", words)
+def codis(**arguments: Any) -> Task:
+    """CODIS: one image and one question under two contexts.
+
+    Args:
+        arguments: The task arguments of `-T`.
+
+    Returns:
+        The inspect task.
+    """
+    return _task("codis", arguments)
 
 
 @task
-def iibench(**words: Any) -> Task:
-    """II-Bench: what an image implies."""
-    return _task("iibench", words)
+def iibench(**arguments: Any) -> Task:
+    """II-Bench: the implied meaning of images.
+
+    Args:
+        arguments: The task arguments of `-T`.
+
+    Returns:
+        The inspect task.
+    """
+    return _task("iibench", arguments)
 
 
 @task
-def mmr3(**words: Any) -> Task:
-    """MM-R3: consistency under rephrasing, restyling and masking."""
-    return _task("mmr3", words)
+def mmr3(**arguments: Any) -> Task:
+    """MM-R3: consistency under rephrasing, restyling and masking.
+
+    Args:
+        arguments: The task arguments of `-T`.
+
+    Returns:
+        The inspect task.
+    """
+    return _task("mmr3", arguments)
 
 
 @task
-def contextual(**words: Any) -> Task:
-    """ConTextual: instructions that take the text in an image and what is around it."""
-    return _task("contextual", words)
+def contextual(**arguments: Any) -> Task:
+    """ConTextual: instructions that need the text in an image and its visual context.
+
+    Args:
+        arguments: The task arguments of `-T`.
+
+    Returns:
+        The inspect task.
+    """
+    return _task("contextual", arguments)
 
 
 @task
-def groups(file: str, **words: Any) -> Task:
-    """Any groups file."""
-    return _task("groups", {**words, "setting": file})
+def groups(file: str, **arguments: Any) -> Task:
+    """The questions of a groups file.
+
+    Args:
+        file: The path of the file.
+        arguments: The other task arguments of `-T`.
+
+    Returns:
+        The inspect task.
+    """
+    return _task("groups", {**arguments, "setting": file})
 
 
 @solver
 def ask() -> Solver:
-    """Asks the model, unless an image of the probe is broken."""
+    """Ask the model, unless an image of the probe is broken.
+
+    Returns:
+        The solver.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        return state if state.metadata.get("error") else await generate(state)
+        return state if state.metadata["probe"].get("error") else await generate(state)
 
     return solve
 
 
-def _task(benchmark: str, words: Mapping[str, Any]) -> Task:
-    """The task, or what is wrong with the words of the call as inspect says it: one message, no traceback."""
+def _task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
+    """The task; a wrong argument becomes inspect's own error, one message without a traceback."""
     try:
-        return _made(benchmark, words)
+        return _checked_task(benchmark, arguments)
     except UserError as error:
         raise PrerequisiteError(escape(str(error))) from None
 
 
-def _made(benchmark: str, words: Mapping[str, Any]) -> Task:
-    judge = str(words.get("judge", "rules"))
-    ready = prepare(_spec(benchmark, words), asks=False)
-    _check_judge_kinds_judge(ready, judge)
-    if ready.options.benchmark.get("answer_by") == "likelihood":
-        raise UserError("inspect's models do not say how likely an answer is", expected="answers in words")
-    description: dict[str, Any] = msgspec.to_builtins(
-        EvaluationDescription(
-            benchmark=benchmark,
-            setting=ready.setting,
-            model="",
-            identity="",
-            judges=(judge,),
-            decide="first",
-            benchmark_options=ready.options.benchmark,
-            options={},
-            data_digest=digest_of(ready.samples),
-            planned_samples=len(ready.samples),
-            seed=ready.spec.seed,
+def _checked_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
+    judge = str(arguments.get("judge", "rules"))
+    prepared = prepare(_spec(benchmark, arguments), calls_model=False)
+    item = prepared.task
+    _check_judge(item, judge)
+    if item.options.benchmark.get("answer_by") == "likelihood":
+        raise UserError(
+            "inspect's models do not report how likely an answer is", expected="set_answer_by=text"
         )
-    )
+    description: dict[str, Any] = msgspec.to_builtins(_describe(item, judge, prepared.spec.seed))
     return Task(
-        dataset=MemoryDataset(list(_samples(ready)), name=f"{benchmark}:{ready.setting}"),
+        dataset=MemoryDataset(list(_samples(item)), name=item.name),
         solver=ask(),
         scorer=verdict(description),
-        metrics=[over_groups(description, ready.spec.store)],
-        config=generate_config(ready.options.sampling),
-        # A call that fails is an error among the answers, and loses no other.
+        metrics=[over_groups(description, prepared.spec.store)],
+        config=generate_config(item.options.sampling),
+        # A call that fails counts as an error, and the other samples go on.
         score_on_error=True,
     )
 
 
-def _spec(benchmark: str, words: Mapping[str, Any]) -> Spec:
-    """The words of the call as those of the command line."""
-    known = (*NAMES, "setting", f"{SET}NAME")
-    for name in words:
-        if name not in known and not name.startswith(SET):
-            raise unknown_name("task argument", name, known)
-    setting = words.get("setting")
-    options = {name: value for name, value in words.items() if name in NAMES and value is not None}
-    chosen = {name.removeprefix(SET): value for name, value in words.items() if name.startswith(SET)}
+def _describe(item: PreparedTask, judge: str, seed: int) -> EvaluationDescription:
+    """The evaluation without its model, which inspect names."""
+    return EvaluationDescription(
+        benchmark=item.benchmark.name,
+        setting=item.setting,
+        model="",
+        identity="",
+        judges=(judge,),
+        decide="first",
+        benchmark_options=item.options.benchmark,
+        options={},
+        data_digest=samples_digest(item.samples),
+        planned_samples=len(item.samples),
+        seed=seed,
+    )
+
+
+def _spec(benchmark: str, arguments: Mapping[str, Any]) -> Spec:
+    """The task arguments as the options of an evaluation. Raises UserError."""
+    names = (*OPTIONS, "setting", f"{SET}NAME")
+    for name in arguments:
+        if name not in names and not name.startswith(SET):
+            raise unknown_name("task argument", name, names)
+    setting = arguments.get("setting")
+    options = {name: value for name, value in arguments.items() if name in OPTIONS and value is not None}
+    benchmark_options = {
+        name.removeprefix(SET): value for name, value in arguments.items() if name.startswith(SET)
+    }
     task_name = benchmark if setting is None else f"{benchmark}:{setting}"
-    return spec_of(task_name, {**options, "set": chosen}, TaskOptions)
+    return spec_of(task_name, {**options, "set": benchmark_options}, TaskOptions)
 
 
-def _check_judge_kinds_judge(ready: Prepared, judge: str) -> None:
-    """Raise UserError for a judge that cannot say which answers are right, or cannot be asked."""
+def _check_judge(item: PreparedTask, judge: str) -> None:
+    """Raise UserError for a judge that cannot decide which answers are right, or cannot be called."""
     if judge_kind(judge) == "human":
         raise UserError(
-            "people do not judge while inspect runs", expected="sightline score --judge human:FILE"
+            "humans do not judge while inspect runs", expected="sightline score --judge human:FILE"
         )
-    check_judge_kinds(ready.benchmark, (judge,))
-    if ready.benchmark.scorer("correct", judge_kind(judge), ready.options.benchmark) is None:
+    check_judge_kinds(item.benchmark, (judge,))
+    if item.benchmark.scorer("correct", judge_kind(judge), item.options.benchmark) is None:
         raise UserError(
-            f"{ready.benchmark.name} has no prompt for '{judge}' to judge by", expected="judge=rules"
+            f"{item.benchmark.name} has no prompt for the judge '{judge}'", expected="judge=rules"
         )
     if judge_kind(judge) == "model":
         try:
@@ -150,57 +200,42 @@ def _check_judge_kinds_judge(ready: Prepared, judge: str) -> None:
             ) from None
 
 
-def _samples(ready: Prepared) -> Iterator[Sample]:
-    """A sample of inspect's for each probe, in the order of the plan."""
-    for number, item in enumerate(ready.samples):
-        probes = list(ready.benchmark.probes(item, ready.options.benchmark))
-        seen = look_at(item, probes)
-        cluster = cluster_of(item, seen)
+def _samples(item: PreparedTask) -> Iterator[Sample]:
+    """A sample of inspect for each probe, in the order of the plan."""
+    for number, sample in enumerate(item.samples):
+        probes = list(item.benchmark.probes(sample, item.options.benchmark))
+        files = look_at(sample, probes)
+        cluster = cluster_of(sample, files)
         for position, probe in enumerate(probes):
-            yield _sample(
-                probe, cluster, probe_position(number, position), len(probes), judge_images(probe, seen)
-            )
+            stored = stored_probe(probe, 0, "", cluster, evidence=judge_images(probe, files))
+            yield _sample(probe, SampleMetadata(stored, probe_position(number, position), len(probes)))
 
 
-def _sample(probe: Probe, cluster: str, where: int, members: int, evidence: tuple[ImageFile, ...]) -> Sample:
-    shown: str | list[Any]
-    error = None
+def _sample(probe: Probe, metadata: SampleMetadata) -> Sample:
+    content: str | list[Any]
     try:
-        shown = chat_messages(probe.messages, _images(probe))
-    except BadImage as broken:
-        shown, error = probe.question, str(broken)
-    member = Member(
-        group=probe.sample,
-        variant=probe.variant,
-        cluster=cluster,
-        question=probe.question,
-        place=where,
-        members=members,
-        labels=probe.labels,
-        references=probe.references,
-        options=probe.options,
-        pooled=probe.draws > 0,
-        error=error,
-        evidence=evidence,
-    )
+        content = chat_messages(probe.messages, _images(probe))
+    except BadImage as error:
+        content = probe.question
+        metadata = replace(metadata, probe=replace(metadata.probe, error=str(error)))
     return Sample(
         id=f"{probe.sample}/{probe.variant}",
-        input=shown,
+        input=content,
         target=list(probe.references),
-        metadata=msgspec.to_builtins(member),
+        metadata=msgspec.to_builtins(metadata),
     )
 
 
 def _images(probe: Probe) -> dict[str, str]:
-    """What stands for each image of a probe. Raises BadImage."""
+    """The path or data URL of each image of a probe. Raises BadImage."""
     parts: Iterable[Any] = (part for message in probe.messages for part in message.parts)
-    return {part.path: _shown(look(part, {})) for part in parts if isinstance(part, ImageRef)}
+    return {part.path: _image_address(look(part, {})) for part in parts if isinstance(part, ImageRef)}
 
 
-def _shown(file: ImageFile) -> str:
-    """The path of an image, which inspect reads when it sends it; all of it where its name lies of it."""
-    made = transform_for(file, ImageLimits())
-    told = mimetypes.guess_type(file.path, strict=False)[0]
-    if not made and told == MEDIA_TYPES[file.format]:
+def _image_address(file: ImageFile) -> str:
+    """The path, which inspect reads when it sends the image; a data URL if the file's suffix is wrong."""
+    transform = transform_for(file, ImageLimits())
+    guessed_type = mimetypes.guess_type(file.path, strict=False)[0]
+    if not transform and guessed_type == MEDIA_TYPES[file.format]:
         return os.path.abspath(file.path)
-    return data_url(msgspec.structs.replace(file, transform=made)).decode()
+    return data_url(replace(file, transform=transform)).decode()

@@ -15,12 +15,12 @@ from sightline.benchmarks.base import about
 from sightline.benchmarks.contextual.appendix_cases import Partly, contradicted, reading
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
-from sightline.evaluation.import_answers import imported
 from sightline.formats.files import json_rows, read_bytes
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.formats.run_metadata import METRICS, Ran, ran_in
 from sightline.formats.verdicts import read_verdicts, verdict_line
+from sightline.judging.import_answers import import_answers
 from sightline.judging.judges import RulesJudge
 from sightline.judging.text_metrics import TextMeasures
 from sightline.plan.effective import effective, setting_of, variant_of
@@ -170,9 +170,10 @@ def _read_answers(file: Path, spec: Spec, found: _Found) -> None:
     rules = RulesJudge(benchmark, effective(benchmark, setting, spec).benchmark)
     variant = variant_of(benchmark, setting)
     predictions = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=True)
-    for outcome, model, verdicts in imported(replace(spec, allow_missing=True), predictions, file):
-        found.answers.append(_Given(model, benchmark.name, outcome))
-        found.verdicts += [(verdict, {}) for verdict in verdicts]
+    for one in import_answers(replace(spec, allow_missing=True), predictions, file):
+        outcome = one.outcome
+        found.answers.append(_Given(one.model, benchmark.name, outcome))
+        found.verdicts += [(verdict, {}) for verdict in one.verdicts]
         if outcome.status == "ok" and outcome.references:
             found.verdicts += [
                 (verdict, {}) for case in about(_group(outcome)) for verdict in rules.decide(case, {})

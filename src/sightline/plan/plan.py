@@ -1,12 +1,12 @@
-"""From samples to requests: which probes there are, and under which keys their answers lie."""
+"""From samples to requests: the probes of an evaluation and the keys of their answers."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -20,121 +20,122 @@ from sightline.engine.store import Store
 from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
-from sightline.plan.stored_probe import StoredProbe, judge_images, stored_probe
+from sightline.plan.effective import EffectiveOptions
+from sightline.plan.stored_probe import (
+    StoredProbe,
+    judge_images,
+    probe_position,
+    stored_groups,
+    stored_probe,
+)
 from sightline.types import ImageFile, ImageRef, Message, Origin, Probe, Request, Sample, user
 
 CHUNK = 64
-"""Samples planned together."""
+"""The number of samples that are planned together."""
 
 
-class Part(Struct, frozen=True):
-    """How one setting is asked: its name, the benchmark options, and the sampling that is sent."""
+class PlanInputs(Struct, frozen=True, kw_only=True):
+    """Everything that determines the requests of an evaluation.
 
+    `partners` maps each other setting that a metric reads to its options. `repeats` is the number of draws of
+    each probe, `fresh` the tag of --fresh. `augmented` replaces images by text, for a model that gets text
+    only.
+    """
+
+    benchmark: Benchmark
+    samples: Sequence[Sample]
     setting: str
-    options: Mapping[str, Any]
-    sampling: Mapping[str, Any]
+    options: EffectiveOptions
+    partners: Mapping[str, EffectiveOptions]
+    model: Model
+    repeats: int = 1
+    fresh: str = ""
+    augmented: Augmented | None = None
+
+
+class PlannedProbe(NamedTuple):
+    """A probe of the plan: its position in the run, its record for the store, and its request.
+
+    `request` is None where the probe cannot be asked; the record's `error` then says why.
+    """
+
+    position: int
+    probe: StoredProbe
+    request: KeyedRequest | None
 
 
 class Plan:
-    """The probes of an evaluation, made chunk by chunk: images are looked at, never held."""
+    """The probes of an evaluation, made chunk by chunk. Images are inspected, and never held in memory."""
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        samples: Sequence[Sample],
-        part: Part,
-        partners: Sequence[Part],
-        model: Model,
-        store: Store,
-        *,
-        repeats: int = 1,
-        fresh: str = "",
-        augmented: Augmented | None = None,
-        records: bool = True,
-    ) -> None:
-        """`augmented` holds the images in words, where the model is not to see them; `records` says whether
-        what is seen of image files may be written to the store."""
-        self.benchmark = benchmark
-        self.samples = samples
-        self._part = part
-        self._partners = partners
-        self._model = model
+    def __init__(self, inputs: PlanInputs, store: Store, *, read_only: bool = False) -> None:
+        """Prepare a plan; nothing is read yet.
+
+        Args:
+            inputs: What determines the requests.
+            store: The cache of image digests.
+            read_only: Whether new image digests stay out of the store.
+        """
+        self._inputs = inputs
+        self._settings = {inputs.setting: inputs.options, **inputs.partners}
         self._store = store
-        self._repeats = repeats
-        self._fresh = fresh
-        self._augmented = augmented
-        self._records = records
+        self._read_only = read_only
         self._files: dict[str, ImageFile | BadImage] = {}
 
-    def chunks(self) -> Iterator[list[tuple[int, list[tuple[StoredProbe, KeyedRequest | None]]]]]:
-        """Samples in chunks: the index of each, with its rows and, where it can be asked, its requests.
+    def chunks(self) -> Iterator[list[PlannedProbe]]:
+        """Plan all samples.
 
-        Samples that show the same image are neighbours, so that a server can reuse what it has read.
+        Samples that show the same image are neighbours, so that a server can reuse its prefix cache.
+
+        Yields:
+            The probes of up to `CHUNK` samples.
         """
-        order = _neighbours(self.samples)
+        samples = self._inputs.samples
+        order = _order_by_image(samples)
         for first in range(0, len(order), CHUNK):
-            chunk = order[first : first + CHUNK]
-            asked = {index: self._asked(self.samples[index]) for index in chunk}
-            self._look_at(
-                [image for index in chunk for image in standing_for(self.samples[index])]
-                + [
-                    image
-                    for settings in asked.values()
-                    for probes in settings.values()
-                    for probe in probes
-                    for image in (*_images(probe), *probe.evidence)
-                ]
-            )
-            yield [(index, self._sample(self.samples[index], asked[index])) for index in chunk]
+            probes = {index: self._probes(samples[index]) for index in order[first : first + CHUNK]}
+            self._inspect(_chunk_images(samples, probes))
+            yield [planned for index, settings in probes.items() for planned in self._sample(index, settings)]
 
-    def _asked(self, sample: Sample) -> dict[str, list[Probe]]:
-        """The probes of a sample by setting, its own first."""
+    def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
+        """The probes of a sample by setting, the evaluated one first."""
+        benchmark = self._inputs.benchmark
         return {
-            part.setting: list(self.benchmark.probes(sample, part.options))
-            for part in (self._part, *self._partners)
+            setting: list(benchmark.probes(sample, options.benchmark))
+            for setting, options in self._settings.items()
         }
 
-    def _sample(
-        self, sample: Sample, asked: Mapping[str, list[Probe]]
-    ) -> list[tuple[StoredProbe, KeyedRequest | None]]:
-        cluster = cluster_of(sample, self._files)
-        made: list[tuple[StoredProbe, KeyedRequest | None]] = []
-        for members in grouped(asked[self._part.setting], range(self._repeats)):
-            partners = {
-                part.setting: tuple(
-                    self._row(probe, draw, part, cluster)[0]
-                    for probe, draw in partner_draws(asked[part.setting], members[0][1])
-                )
-                for part in self._partners
-            }
-            own = [self._row(probe, draw, self._part, cluster) for probe, draw in members]
-            made.append((replace(own[0][0], partners=partners), own[0][1]))
-            made.extend(own[1:])
-        return made
+    def _sample(self, index: int, probes: Mapping[str, list[Probe]]) -> Iterator[PlannedProbe]:
+        cluster = cluster_of(self._inputs.samples[index], self._files)
+        requests: dict[str, KeyedRequest] = {}
 
-    def _row(
-        self, probe: Probe, draw: int, part: Part, cluster: str
-    ) -> tuple[StoredProbe, KeyedRequest | None]:
-        keyed = self._keyed(probe, draw, part)
-        if isinstance(keyed, BadImage):
-            return stored_probe(probe, draw, _unaskable(probe, draw), cluster, error=str(keyed)), None
-        shown = judge_images(probe, self._files)
-        return stored_probe(probe, draw, keyed.request.key, cluster, evidence=shown), keyed
+        def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
+            keyed = self._request(setting, probe, draw)
+            if isinstance(keyed, BadImage):
+                return stored_probe(probe, draw, _unaskable_key(probe, draw), cluster, error=str(keyed))
+            requests[keyed.request.key] = keyed
+            evidence = judge_images(probe, self._files)
+            return stored_probe(probe, draw, keyed.request.key, cluster, evidence=evidence)
 
-    def _keyed(self, probe: Probe, draw: int, part: Part) -> KeyedRequest | BadImage:
-        origin = Origin(self.benchmark.name, part.setting, probe.sample, probe.variant, draw)
-        shown = self._shown(probe, origin)
-        if isinstance(shown, BadImage):
-            return shown
-        messages, images = shown
-        request = Request("", messages, part.sampling, images, draw, origin, probe.choices)
-        return with_key(request, self._model.identity, self._fresh)
+        for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
+            yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))
 
-    def _shown(
+    def _request(self, setting: str, probe: Probe, draw: int) -> KeyedRequest | BadImage:
+        """The request of a probe, or the error of an image that cannot be sent."""
+        inputs = self._inputs
+        origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
+        content = self._content(probe, origin)
+        if isinstance(content, BadImage):
+            return content
+        messages, images = content
+        sampling = self._settings[setting].sampling
+        request = Request("", messages, sampling, images, draw, origin, probe.choices)
+        return with_key(request, inputs.model.identity, inputs.fresh)
+
+    def _content(
         self, probe: Probe, origin: Origin
     ) -> tuple[tuple[Message, ...], Mapping[str, ImageFile]] | BadImage:
-        """What the model is given of a probe: messages with their images, or one that cannot be shown."""
-        if self._model.capabilities.replays:
+        """The messages and image files of a request, or the error of an image that cannot be sent."""
+        if self._inputs.model.capabilities.replays:
             return (user(*(origin.benchmark, origin.setting, origin.sample, origin.variant)),), {}
         images: dict[str, ImageFile] = {}
         for image in _images(probe):
@@ -142,50 +143,54 @@ class Plan:
             if isinstance(file, BadImage):
                 return file
             images[image.path] = file
-        if self._augmented is None:
+        if self._inputs.augmented is None:
             return probe.messages, images
         try:
-            return self._augmented.messages(probe.messages), {}
+            return self._inputs.augmented.messages(probe.messages), {}
         except BadImage as error:
             return error
 
-    def _look_at(self, images: Sequence[ImageRef]) -> None:
-        """See to it that every image of a chunk was looked at, in this run or one before."""
+    def _inspect(self, images: Sequence[ImageRef]) -> None:
+        """Compute, or look up, the digest and the transform of every image of a chunk."""
         if len(self._files) > 64 * CHUNK:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
-        limits = self._model.capabilities.limits
-        for path, file in inspect_images(new, self._store, records=self._records).items():
+        limits = self._inputs.model.capabilities.limits
+        for path, file in inspect_images(new, self._store, records=not self._read_only).items():
             if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
                 file = replace(file, transform=transform)
             self._files[path] = file
 
 
-def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
-    """The probes of a sample and their draws, group by group: a draw of all, or all draws of one."""
-    if any(probe.draws for probe in probes):
-        return [[(probe, draw) for draw in draws] for probe in probes]
-    return [[(probe, draw) for probe in probes] for draw in draws]
+def select_samples(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: int) -> list[Sample]:
+    """The samples that --limit takes, in their order.
 
+    Args:
+        samples: All samples of a split.
+        limit: How many to take; None takes all.
+        shuffle: Whether to take random ones instead of the first ones.
+        seed: The seed of the random choice.
 
-def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
-    """What of another setting a group of that draw is held against: the same draw, or all that it pools."""
-    for probe in probes:
-        yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
-
-
-def choose(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: int) -> list[Sample]:
-    """The first `limit` samples (all where None), or as many drawn by `seed`; their order stays."""
+    Returns:
+        The selected samples.
+    """
     if limit is None or limit >= len(samples):
         return list(samples)
     if not shuffle:
         return list(samples[:limit])
-    drawn = sorted(random.Random(seed).sample(range(len(samples)), limit))
-    return [samples[index] for index in drawn]
+    selected = sorted(random.Random(seed).sample(range(len(samples)), limit))
+    return [samples[index] for index in selected]
 
 
-def digest_of(samples: Sequence[Sample]) -> str:
-    """The digest of what is asked about: questions, options, references, labels and released records."""
+def samples_digest(samples: Sequence[Sample]) -> str:
+    """The digest of samples: questions, options, references, labels and released records.
+
+    Args:
+        samples: The samples.
+
+    Returns:
+        A SHA-256 in hexadecimal; images count by their file names.
+    """
     digest = hashlib.sha256()
     for sample in samples:
         names = [os.path.basename(image.path) for image in sample.images]
@@ -194,8 +199,8 @@ def digest_of(samples: Sequence[Sample]) -> str:
     return digest.hexdigest()
 
 
-def _neighbours(samples: Sequence[Sample]) -> list[int]:
-    """The samples in their order, those that share a first image pulled together."""
+def _order_by_image(samples: Sequence[Sample]) -> list[int]:
+    """The indices of the samples in their order, with samples that share a first image next to each other."""
     first: dict[str, int] = {}
     leader = [
         first.setdefault(sample.images[0].path if sample.images else sample.id, index)
@@ -204,10 +209,26 @@ def _neighbours(samples: Sequence[Sample]) -> list[int]:
     return sorted(range(len(samples)), key=leader.__getitem__)
 
 
+def _chunk_images(
+    samples: Sequence[Sample], probes: Mapping[int, Mapping[str, Sequence[Probe]]]
+) -> list[ImageRef]:
+    """The images of a chunk: those that name clusters, those of the messages, those that judges see."""
+    return [
+        *(image for index in probes for image in standing_for(samples[index])),
+        *(
+            image
+            for settings in probes.values()
+            for several in settings.values()
+            for probe in several
+            for image in (*_images(probe), *probe.evidence)
+        ),
+    ]
+
+
 def _images(probe: Probe) -> list[ImageRef]:
     return [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
 
 
-def _unaskable(probe: Probe, draw: int) -> str:
-    """A key for a probe whose image is broken: of itself, so that verdicts and tables can name it."""
+def _unaskable_key(probe: Probe, draw: int) -> str:
+    """The key of a probe whose image is broken: made of its name, so that tables can refer to it."""
     return key_of(f"unaskable {probe.sample} {probe.variant} {draw}".encode())

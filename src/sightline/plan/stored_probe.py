@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct, field
@@ -89,6 +89,63 @@ def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tup
     """
     images = (files.get(image.path) for image in probe.evidence)
     return tuple(replace(file, transform="") for file in images if isinstance(file, ImageFile))
+
+
+def stored_groups(
+    probes: Mapping[str, Sequence[Probe]],
+    draws: Sequence[int],
+    store: Callable[[str, Probe, int], StoredProbe],
+) -> Iterator[StoredProbe]:
+    """The stored probes of one sample, group by group; the first of each group holds the partners.
+
+    Args:
+        probes: Setting -> the probes of the sample, in variant order; the evaluated setting comes first.
+        draws: The numbers of the draws.
+        store: Makes the record of a probe, from the setting, the probe and the draw.
+
+    Yields:
+        The records of the evaluated setting: draw by draw, or, where draws are pooled, probe by probe.
+    """
+    own, *partners = probes
+    for members in grouped(probes[own], draws):
+        first, *rest = (store(own, probe, draw) for probe, draw in members)
+        linked = {
+            setting: tuple(
+                store(setting, probe, draw) for probe, draw in partner_draws(probes[setting], first.draw)
+            )
+            for setting in partners
+        }
+        yield replace(first, partners=linked)
+        yield from rest
+
+
+def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
+    """The groups of a sample: one per draw, or, where draws are pooled, one per probe.
+
+    Args:
+        probes: The probes of the sample.
+        draws: The numbers of the draws.
+
+    Returns:
+        The members of each group, each with its draw.
+    """
+    if any(probe.draws for probe in probes):
+        return [[(probe, draw) for draw in draws] for probe in probes]
+    return [[(probe, draw) for probe in probes] for draw in draws]
+
+
+def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
+    """The draws of a partner setting that a group is compared with.
+
+    Args:
+        probes: The probes of the partner setting for the same sample.
+        draw: The draw of the group.
+
+    Yields:
+        Each probe with the same draw; a pooled probe with each of its draws.
+    """
+    for probe in probes:
+        yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
 
 
 def read_stored_probes(store: Store, run: int) -> Iterator[StoredProbe]:

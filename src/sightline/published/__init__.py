@@ -22,8 +22,8 @@ FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
 
 NOT_THEIRS: Mapping[str, str] = {
-    "drawn": "drawn scenes, not the data of the paper: no published figures beside them",
-    "own": "other data than the paper released: no published figures beside them",
+    "synthetic": "synthetic scenes, not the data of the paper: no published figures beside them",
+    "other_data": "other data than the paper released: no published figures beside them",
 }
 """The options that mark data which no paper printed figures of, and what is told of them."""
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.recompute import UNFINISHED, rebuild
+from sightline.evaluation.recompute import UNFINISHED, recompute
 from sightline.judging.panel import JudgedGroup
 from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.difference import difference, paired
@@ -101,7 +101,7 @@ class _Run(NamedTuple):
         def keep(judged: JudgedGroup) -> None:
             groups[judged.group.id, judged.group.draw] = judged.group
 
-        return cls(rebuild(store, run, on_group=keep), groups)
+        return cls(recompute(store, run, on_group=keep), groups)
 
 
 def _paired(pair: int, base: Mapping[Name, Group], other: Mapping[Name, Group]) -> tuple[_Named, _Named]:

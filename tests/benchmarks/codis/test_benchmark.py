@@ -13,7 +13,7 @@ import pytest
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.errors import UserError
-from sightline.evaluation.run import Evaluation
+from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.score import ascore
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec

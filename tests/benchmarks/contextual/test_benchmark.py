@@ -17,7 +17,7 @@ from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.builders.synthetic import draw_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.evaluation.run import Evaluation
+from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.score import ascore
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec

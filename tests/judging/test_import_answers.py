@@ -12,8 +12,8 @@ import pytest
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.contextual.formats import with_judgements
 from sightline.builders.synthetic import draw_contextual
-from sightline.evaluation.import_answers import imported
 from sightline.formats.read import read_predictions
+from sightline.judging.import_answers import import_answers
 from sightline.plan.spec import Spec
 from sightline.types import Sample
 
@@ -38,7 +38,7 @@ def test_the_data_are_read_once_for_all_models_of_a_file(
     predictions = with_judgements(
         read_predictions(answers, benchmark="contextual", setting="0-shot"), judgements
     )
-    found = imported(Spec(task="contextual", data=str(data), split="val"), predictions, answers)
+    found = import_answers(Spec(task="contextual", data=str(data), split="val"), predictions, answers)
     assert read == ["val"]
     assert [(one.model, one.outcome.sample) for one in found] == [
         (model, url) for model in MODELS for url in sorted(urls)

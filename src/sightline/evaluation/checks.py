@@ -1,0 +1,108 @@
+"""Checks before the first call: whether models, judges, data and options fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sightline.config import Config
+from sightline.errors import UserError
+from sightline.evaluation.augment import check_augmentation, images_in_probes
+from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
+from sightline.models.base import Model
+from sightline.plan.spec import Spec
+from sightline.scoring.scorer import ModelScorer
+from sightline.types import ImageRef
+
+
+def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
+    """Check that the model can be asked the probes of a task.
+
+    Args:
+        spec: The evaluation.
+        task: The task.
+        models: The model, and the augmentation if images are replaced by text.
+
+    Raises:
+        UserError: The probes are empty, or the model lacks a capability that they need.
+    """
+    _check_content(task)
+    _check_capabilities(task, models.models[0], sees_images=models.replacement is None)
+    if models.replacement is not None:
+        images = images_in_probes(task.benchmark, task.samples, [task.options.benchmark])
+        check_augmentation(models.replacement, models.models[0], images)
+    _check_likelihood(spec, task)
+
+
+def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
+    """Check that every model judge takes the images that it is sent.
+
+    Args:
+        task: The task, whose judge prompt may hold the image.
+        judges: The judges.
+
+    Raises:
+        UserError: A judge takes no images.
+    """
+    scorer = task.benchmark.scorer("correct", "model", task.options.benchmark)
+    for name, models in judges.models.items():
+        if isinstance(scorer, ModelScorer) and scorer.sees and not models[0].capabilities.images:
+            raise UserError(
+                f"the judge {name} takes no images",
+                expected="a judge that does, or a judge prompt without images",
+            )
+
+
+def check_prices(config: Config, models: Sequence[str]) -> None:
+    """Check that the price of every model is known, as --max-cost needs.
+
+    Args:
+        config: The prices.
+        models: The names of the models.
+
+    Raises:
+        UserError: A model has no price.
+    """
+    for model in models:
+        if config.price(model) is None:
+            raise UserError(
+                f"--max-cost without a price for {model}",
+                expected=f'[prices."{model}"] prompt and completion, per million tokens, in sightline.toml',
+            )
+
+
+def _check_likelihood(spec: Spec, task: PreparedTask) -> None:
+    """Raise UserError where sampling options come with answers that are not sampled."""
+    option = "--gen" if spec.gen or spec.preset else "--repeats" if spec.repeats > 1 else None
+    if option and task.options.benchmark.get("answer_by") == "likelihood":
+        raise UserError(
+            f"{option} has no effect with --set answer_by=likelihood: the model takes the likeliest option "
+            "and samples nothing",
+            expected=f"no {option}, or no answer_by=likelihood",
+        )
+
+
+def _check_content(task: PreparedTask) -> None:
+    """Raise UserError where the samples come from a file of answers and hold nothing to send."""
+    probe = next(iter(task.benchmark.probes(task.samples[0], task.options.benchmark)))
+    if not any(message.parts for message in probe.messages):
+        raise UserError(
+            "there is nothing to send: neither prompt nor image",
+            record=probe.sample,
+            expected="the data folder instead of a file of answers, or `sightline score`",
+        )
+
+
+def _check_capabilities(task: PreparedTask, model: Model, *, sees_images: bool) -> None:
+    """Raise UserError where the model cannot take the first probe."""
+    probe = next(iter(task.benchmark.probes(task.samples[0], task.options.benchmark)))
+    parts = [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
+    images = len(parts) if sees_images else 0
+    if images and not model.capabilities.images:
+        raise UserError(f"{model.name} takes no images", expected="a setting without images, or --augment")
+    if images > 1 and not model.capabilities.several_images:
+        raise UserError(f"{model.name} takes one image per request", expected="a setting with one image")
+    if task.options.benchmark.get("answer_by") == "likelihood" and not model.capabilities.likelihood:
+        raise UserError(
+            f"{model.name} does not report how likely an answer is",
+            expected="a local model (hf/...), or no --set answer_by=likelihood",
+        )

@@ -1,0 +1,106 @@
+"""What a result says about its evaluation: names, all effective options, and notes for the reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sightline.data.sources import differs_from_release
+from sightline.evaluation.prepared import Prepared
+from sightline.formats.synthetic_marker import is_synthetic
+from sightline.models.base import Cautious, Model
+from sightline.plan.plan import samples_digest
+from sightline.plan.spec import Spec
+from sightline.results.aggregate import EvaluationDescription
+from sightline.scoring.scorer import JUDGE_SAMPLING
+from sightline.types import UNCHANGED
+
+
+def describe(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
+    """Describe an evaluation.
+
+    Args:
+        prepared: The evaluation.
+        notes: Notes to add to those that follow from the evaluation itself.
+
+    Returns:
+        Everything that the result says about the evaluation.
+    """
+    spec, task = prepared.spec, prepared.task
+    return EvaluationDescription(
+        benchmark=task.benchmark.name,
+        setting=task.setting,
+        model=spec.model,
+        identity=_identity(prepared),
+        judges=spec.judge,
+        decide=spec.decide,
+        benchmark_options=task.options.benchmark,
+        options=_effective_options(prepared),
+        data_digest=samples_digest(task.samples),
+        planned_samples=len(task.samples),
+        against=spec.against,
+        seed=spec.seed,
+        notes=[*_temperature_notes(prepared), *_training_data_notes(prepared), *(notes or [])],
+    )
+
+
+def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
+    """The sampling options that a judge model is called with.
+
+    Args:
+        spec: The evaluation, with the options of --judge-gen.
+        model: The judge model.
+
+    Returns:
+        The effective options of the model.
+    """
+    options = {**JUDGE_SAMPLING, **spec.judge_gen}
+    return model.effective({name: value for name, value in options.items() if value is not None})
+
+
+def _effective_options(prepared: Prepared) -> dict[str, Any]:
+    spec, task, models = prepared.spec, prepared.task, prepared.models
+    sampling = {name: judge_sampling(spec, judge[0]) for name, judge in prepared.judges.models.items()}
+    return {
+        **task.options.benchmark,
+        "sampling": models.models[0].effective(task.options.sampling) if models.models else None,
+        "judge_sampling": sampling or None,
+        "split": task.split,
+        "limit": spec.limit,
+        "shuffle": spec.shuffle or None,
+        "repeats": spec.repeats,
+        "seed": spec.seed,
+        "fresh": spec.fresh or None,
+        **(models.replacement.options if models.replacement else {"augment": None}),
+        "decide": spec.decide,
+        "synthetic": is_synthetic(task.folder) or None,
+        "other_data": differs_from_release(task.benchmark.name, task.folder, task.split) or None,
+    }
+
+
+def _identity(prepared: Prepared) -> str:
+    """The identity of what answered: the model, and the augmentation if images were replaced by text."""
+    spec, models = prepared.spec, prepared.models
+    if not models.models:
+        return spec.model_id or spec.model
+    identity = models.models[0].identity
+    return identity if models.replacement is None else f"{identity} {models.replacement.identity}"
+
+
+def _temperature_notes(prepared: Prepared) -> list[str]:
+    """A note where unchanged input is sent repeatedly to a model that does not sample."""
+    options = prepared.task.options
+    repeats_input = options.benchmark.get(UNCHANGED) and prepared.models.models
+    if not (repeats_input and options.sampling.get("temperature") == 0):
+        return []
+    return ["Sampling at temperature 0: the draws show how deterministic the server is, and little more"]
+
+
+def _training_data_notes(prepared: Prepared) -> list[str]:
+    """Notes of the model on the data, for example that it was trained on some of these images."""
+    models = prepared.models.models
+    if not models or not isinstance(models[0], Cautious):
+        return []
+    images = [image for sample in prepared.task.samples for image in sample.images]
+    folders = sorted({image.root for image in images if image.root})
+    return [note for folder in folders if (note := models[0].caution(Path(folder)))]

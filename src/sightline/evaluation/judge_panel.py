@@ -1,0 +1,90 @@
+"""The judges of an evaluation, made from what was prepared or from what the store keeps of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from sightline.benchmarks.base import Benchmark
+from sightline.engine.store import Store
+from sightline.evaluation.description import judge_sampling
+from sightline.evaluation.prepared import Prepared
+from sightline.images import ImageLimits
+from sightline.judging.judges import HumanJudge, Judge, ModelJudge, RulesJudge, judge_kind
+from sightline.judging.panel import JudgePanel, judged_partners
+from sightline.plan.spec import Decide
+from sightline.results.aggregate import EvaluationDescription
+
+
+def prepared_panel(prepared: Prepared) -> JudgePanel:
+    """The judges of a prepared evaluation, in the order of --judge.
+
+    Args:
+        prepared: The evaluation.
+
+    Returns:
+        The judges.
+    """
+    benchmark, options = prepared.task.benchmark, prepared.task.options.benchmark
+    judges: list[Judge] = []
+    for name in prepared.spec.judge:
+        if name in prepared.judges.models:
+            model = prepared.judges.models[name][0]
+            sampling = judge_sampling(prepared.spec, model)
+            limits = model.capabilities.limits
+            judges.append(ModelJudge(name, model.identity, benchmark, options, sampling, limits))
+        elif name in prepared.judges.humans:
+            judges.append(prepared.judges.humans[name])
+        else:
+            judges.append(RulesJudge(benchmark, options))
+    return make_panel(benchmark, options, judges, prepared.spec.decide)
+
+
+def recorded_panel(
+    benchmark: Benchmark, description: EvaluationDescription, run: tuple[int, Mapping[str, Any]], store: Store
+) -> JudgePanel:
+    """The judges of an earlier run. None is called: their replies and verdicts are in the store.
+
+    Args:
+        benchmark: The benchmark.
+        description: The description of the run.
+        run: The number of the run, and the body that the store keeps of it.
+        store: The store, which holds the verdicts of humans.
+
+    Returns:
+        The judges.
+    """
+    number, body = run
+    options = description.benchmark_options
+    judges: list[Judge] = []
+    for name in description.judges:
+        if judge_kind(name) == "rules":
+            judges.append(RulesJudge(benchmark, options))
+        elif judge_kind(name) == "human":
+            verdicts = [verdict for verdict in store.verdicts(number) if verdict.scorer == name]
+            judges.append(HumanJudge(name, verdicts))
+        else:
+            judge = body["judges"][name]
+            limits = msgspec.convert(judge.get("limits", {}), ImageLimits)
+            judges.append(ModelJudge(name, judge["identity"], benchmark, options, judge["sampling"], limits))
+    return make_panel(benchmark, options, judges, description.decide)
+
+
+def make_panel(
+    benchmark: Benchmark, options: Mapping[str, Any], judges: Sequence[Judge], decide: Decide = "first"
+) -> JudgePanel:
+    """A panel of judges that also judges the partner settings whose verdicts some metric reads.
+
+    Args:
+        benchmark: The benchmark.
+        options: Its effective options.
+        judges: The judges, in the order in which they decide.
+        decide: Which verdict counts.
+
+    Returns:
+        The panel.
+    """
+    partners = judged_partners(benchmark.metrics(options))
+    return JudgePanel(benchmark=benchmark, judges=judges, decide=decide, judged_partners=partners)

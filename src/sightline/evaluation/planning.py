@@ -1,0 +1,69 @@
+"""The plan of a prepared evaluation."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sightline.engine.store import Store
+from sightline.evaluation.augment import images_in_probes
+from sightline.evaluation.prepared import Prepared
+from sightline.models.augmented import Augmented
+from sightline.plan.effective import EffectiveOptions, effective
+from sightline.plan.plan import Plan, PlanInputs
+from sightline.types import ImageRef
+
+
+def make_plan(
+    prepared: Prepared, store: Store, augmented: Augmented | None = None, *, read_only: bool = False
+) -> Plan:
+    """Plan the requests of an evaluation.
+
+    Args:
+        prepared: The evaluation.
+        store: The cache of image digests.
+        augmented: The texts that replace images, for an evaluation with --augment.
+        read_only: Whether new image digests stay out of the store.
+
+    Returns:
+        The plan.
+    """
+    task, model = prepared.task, prepared.models.models[0]
+    partners = {
+        setting: EffectiveOptions(options, model.effective(_sampling(prepared, setting)))
+        for setting, options in task.partners.items()
+    }
+    inputs = PlanInputs(
+        benchmark=task.benchmark,
+        samples=task.samples,
+        setting=task.setting,
+        options=EffectiveOptions(task.options.benchmark, model.effective(task.options.sampling)),
+        partners=partners,
+        model=model,
+        repeats=prepared.spec.repeats,
+        fresh=prepared.spec.fresh,
+        augmented=augmented,
+    )
+    return Plan(inputs, store, read_only=read_only)
+
+
+def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
+    """The images of all probes, under the evaluated setting and under those that metrics read too.
+
+    Args:
+        prepared: The evaluation.
+
+    Returns:
+        The images by path.
+    """
+    task = prepared.task
+    settings = [task.options.benchmark, *task.partners.values()]
+    return images_in_probes(task.benchmark, task.samples, settings)
+
+
+def _sampling(prepared: Prepared, setting: str) -> dict[str, object]:
+    """The sampling options of a partner setting: its own defaults if it has a name, then the user's."""
+    task = prepared.task
+    partner = task.benchmark.settings.get(setting)
+    if partner is None:
+        return dict(task.options.sampling)
+    return dict(effective(task.benchmark, partner, replace(prepared.spec, set={})).sampling)

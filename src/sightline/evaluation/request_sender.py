@@ -1,0 +1,114 @@
+"""Sends the requests of one evaluation to its model and its judges, within one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from sightline.engine.budget import Budget
+from sightline.engine.counts import Counts
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.limiter import Limiter
+from sightline.engine.runner import Runner, RunnerOptions
+from sightline.engine.store import Store
+from sightline.evaluation.prepared import Prepared
+from sightline.judging.groups import CollectedAnswers
+from sightline.judging.panel import JudgePanel
+from sightline.models.base import Model
+from sightline.progress import request_progress
+from sightline.scoring.scorer import ModelScorer
+
+
+class RequestSender:
+    """Sends requests and keeps what the evaluation has spent so far.
+
+    The model and the judges share one limiter per host, and the budgets of --max-requests and --max-cost.
+    """
+
+    def __init__(
+        self, prepared: Prepared, store: Store, spent: Counts | None = None, *, show_progress: bool
+    ) -> None:
+        """Prepare to send; nothing is sent yet.
+
+        Args:
+            prepared: The evaluation.
+            store: The cache of answers.
+            spent: What the evaluation sent before, for example to a captioner.
+            show_progress: Whether to show progress on standard error.
+        """
+        self._prepared = prepared
+        self._store = store
+        self._spent = spent or Counts()
+        self._show_progress = show_progress
+        self._limiters = {
+            model.host: Limiter(model.host, prepared.spec.concurrency)
+            for models in (prepared.models.models, *prepared.judges.models.values())
+            for model in models
+        }
+
+    async def ask_model(self, requests: Iterator[KeyedRequest], total: int) -> Counts:
+        """Send the requests of the probes that have no answer yet.
+
+        Args:
+            requests: The requests; planning them may block, so a thread reads them.
+            total: How many there are at most, for the progress display.
+
+        Returns:
+            What happened. Cancelled, everything answered so far is kept.
+        """
+        counts = Counts()
+        counts.total = total
+        name = self._prepared.spec.model
+        async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
+            await self._send(name, self._prepared.models.models, requests, counts)
+        self._spent = self._spent.plus(counts)
+        return counts
+
+    async def ask_judges(self, panel: JudgePanel, collected: CollectedAnswers) -> Counts:
+        """Send the requests of the model judges, then retry those whose reply holds no verdict.
+
+        Where one judge stops early, the others go on.
+
+        Args:
+            panel: The judges; those that call no model are skipped.
+            collected: The answers to judge.
+
+        Returns:
+            What happened, over all judges.
+        """
+        total = Counts()
+        for judge in panel.judges:
+            models = self._prepared.judges.models.get(judge.name)
+            if models is not None:
+                counts = await self._ask_judge(replace(panel, judges=[judge]), models, collected)
+                self._spent = self._spent.plus(counts)
+                total = total.plus(counts)
+        return total
+
+    async def _ask_judge(
+        self, panel: JudgePanel, models: Sequence[Model], collected: CollectedAnswers
+    ) -> Counts:
+        """Send the requests of the only judge of a panel."""
+        task, name, counts = self._prepared.task, panel.judges[0].name, Counts()
+        scorer = task.benchmark.scorer("correct", "model", task.options.benchmark)
+        draws = scorer.chances if isinstance(scorer, ModelScorer) else 1
+        async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
+            await self._send(name, models, panel.requests(collected.groups()), counts)
+            for draw in range(1, 1 if counts.stopped else draws):
+                retries = panel.retry_requests(collected.groups(), self._store, draw)
+                await self._send(name, models, retries, counts)
+        return counts
+
+    async def _send(
+        self, name: str, models: Sequence[Model], requests: Iterator[KeyedRequest], counts: Counts
+    ) -> None:
+        """Send requests to a model within what is left of the budget; prices go by `name`."""
+        spec, spent = self._prepared.spec, self._spent
+        budget = Budget(
+            None if spec.max_requests is None else max(0, spec.max_requests - spent.sent),
+            None if spec.max_cost is None else max(0.0, spec.max_cost - spent.cost),
+            self._prepared.config.price(name),
+        )
+        options = RunnerOptions(spec.concurrency, budget, spec.retry_errors)
+        await Runner(self._store, models, self._limiters, options, counts).run(requests)

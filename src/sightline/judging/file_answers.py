@@ -1,0 +1,81 @@
+"""Answers that were read from a file, looked up by key as those of the store are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sightline.engine.keys import key_of
+from sightline.errors import UserError
+from sightline.formats.prediction import Prediction
+from sightline.types import Answer, Failure
+
+
+class FileAnswers:
+    """Answers from a file, by the keys made for them."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Answer | Failure] = {}
+
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+        """The answers under some keys.
+
+        Args:
+            keys: The keys.
+
+        Returns:
+            The answers and failures; absent keys are left out.
+        """
+        return {key: self._by_key[key] for key in keys if key in self._by_key}
+
+    def add(self, benchmark: str, setting: str, prediction: Prediction) -> str:
+        """Add an answer.
+
+        Args:
+            benchmark: The name of the benchmark.
+            setting: The setting that was asked.
+            prediction: The answer as the file holds it.
+
+        Returns:
+            Its key.
+
+        Raises:
+            UserError: Its key has another answer already.
+        """
+        key = prediction_key(benchmark, setting, prediction)
+        result = _result(prediction)
+        if self._by_key.setdefault(key, result) != result:
+            raise UserError(
+                "two different answers have the same key",
+                record=prediction.sample,
+                field="key",
+                found=key,
+                expected="the keys of one answers.jsonl, or none",
+            )
+        return key
+
+
+def prediction_key(benchmark: str, setting: str, prediction: Prediction) -> str:
+    """The key of an answer from a file.
+
+    Args:
+        benchmark: The name of the benchmark.
+        setting: The setting that was asked.
+        prediction: The answer as the file holds it.
+
+    Returns:
+        The key in the file, otherwise a SHA-256 of the probe, the response and the model.
+    """
+    probe = [benchmark, setting, prediction.sample, prediction.variant, prediction.draw]
+    model = [prediction.model] if prediction.model else []
+    return prediction.key or key_of(repr([*probe, prediction.response, *model]).encode())
+
+
+def _result(prediction: Prediction) -> Answer | Failure:
+    if prediction.error is not None:
+        return Failure("permanent", prediction.error)
+    return Answer(
+        prediction.response,
+        finish_reason=prediction.finish_reason,
+        usage=prediction.usage,
+        version=prediction.version,
+    )

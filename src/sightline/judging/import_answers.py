@@ -1,0 +1,125 @@
+"""Answers from the file of another tool, as outcomes without verdicts, and the verdicts of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import Benchmark, Setting
+from sightline.clusters import cluster_of, look_at
+from sightline.formats.match import match
+from sightline.formats.prediction import Prediction
+from sightline.judging.file_answers import prediction_key
+from sightline.plan.data_folder import data_folder
+from sightline.plan.effective import effective, setting_of, split_of
+from sightline.plan.spec import Spec
+from sightline.registry import benchmark as find_benchmark
+from sightline.scoring.multiple_choice import carry_letter
+from sightline.types import Outcome, Probe, Usage, Verdict
+
+
+class ImportedAnswer(Struct, frozen=True, kw_only=True):
+    """An answer that is not judged yet, and the verdicts that its file gives on it.
+
+    `model` is the name of the model, '' if the file does not name one.
+    """
+
+    outcome: Outcome
+    model: str
+    verdicts: tuple[Verdict, ...]
+
+
+def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) -> list[ImportedAnswer]:
+    """Turn predictions into outcomes, model by model.
+
+    With a data folder the ids are checked against it, the questions, labels and references are added, and
+    the order is that of the data. Otherwise the order is that of the file.
+
+    Args:
+        spec: The task, the data folder, and whether answers may be missing.
+        predictions: The answers of the file.
+        file: The file, for error messages.
+
+    Returns:
+        The imported answers.
+
+    Raises:
+        UserError: The data has no such id, or lacks an answer that the evaluation requires.
+    """
+    benchmark = find_benchmark(spec.task.partition(":")[0])
+    setting = setting_of(benchmark, spec.task)
+    task = (benchmark.name, setting.name)
+    by_model: dict[str, list[Prediction]] = {}
+    for prediction in predictions:
+        by_model.setdefault(prediction.model, []).append(prediction)
+    if data_folder(spec) is None:
+        return [
+            _imported(task, one, None, one.image or one.sample)
+            for answers in by_model.values()
+            for one in answers
+        ]
+    samples = _clustered_probes(spec, benchmark, setting)
+    expected = [(probe.sample, probe.variant) for _, probes in samples for probe in probes]
+    imported = []
+    for answers in by_model.values():
+        matched, _ = match(answers, expected, file=file, allow_missing=spec.allow_missing)
+        draws = sorted({one.draw for one in answers})
+        for cluster, probes in samples:
+            for draw, probe in ((draw, probe) for draw in draws for probe in probes):
+                answer = matched.get((probe.sample, probe.variant, draw))
+                if answer is not None:
+                    imported.append(_imported(task, answer, probe, cluster))
+    return imported
+
+
+def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> list[tuple[str, list[Probe]]]:
+    """The cluster and the probes of each sample, in the order of the data."""
+    options = effective(benchmark, setting, spec).benchmark
+    samples = benchmark.samples(data_folder(spec), split_of(benchmark, spec), options)
+    return [
+        (cluster_of(sample, look_at(sample)), list(benchmark.probes(sample, options))) for sample in samples
+    ]
+
+
+def _imported(
+    task: tuple[str, str], prediction: Prediction, probe: Probe | None, cluster: str
+) -> ImportedAnswer:
+    outcome = _outcome(task, prediction, probe, cluster)
+    verdicts: Iterator[Verdict] = (
+        replace(verdict, targets=(outcome.key,), variant=outcome.variant) for verdict in prediction.verdicts
+    )
+    return ImportedAnswer(outcome=outcome, model=prediction.model, verdicts=tuple(verdicts))
+
+
+def _outcome(task: tuple[str, str], prediction: Prediction, probe: Probe | None, cluster: str) -> Outcome:
+    """An answer that is not judged yet, with what its probe adds to the file."""
+    failed = prediction.error is not None
+    return Outcome(
+        sample=prediction.sample,
+        variant=prediction.variant,
+        draw=prediction.draw,
+        key=prediction_key(*task, prediction),
+        labels=probe.labels if probe else prediction.labels,
+        response=prediction.response,
+        status="error" if failed else "ok" if prediction.response.strip() else "empty",
+        finish_reason=prediction.finish_reason,
+        usage=Usage(),
+        verdict="error" if failed else "unscored",
+        references=_references(prediction, probe) if probe else (),
+        question=prediction.question or (probe.question if probe else ""),
+        options=prediction.options or (probe.options if probe else ()),
+        cluster=cluster,
+        error=prediction.error,
+        version=prediction.version or prediction.model,
+    )
+
+
+def _references(prediction: Prediction, probe: Probe) -> tuple[str, ...]:
+    """The references of the probe; option letters are mapped to the order of the options in the file."""
+    if not prediction.options or not probe.options:
+        return probe.references
+    letters = (carry_letter(letter, probe.options, prediction.options) for letter in probe.references)
+    return tuple(letter for letter in letters if letter is not None)
