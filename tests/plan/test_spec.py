@@ -1,14 +1,27 @@
-"""Options that are sent: what no server can take is found before the first call."""
+"""Each option is declared once; what no server accepts is refused before the first request."""
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
+from sightline.cli.options import add_evaluation, options_of
+
 from sightline.errors import UserError
 from sightline.plan.effective import effective, setting_of
-from sightline.plan.spec import Spec
+from sightline.plan.spec import (
+    RequestOptions,
+    RunOptions,
+    ScoreOptions,
+    Spec,
+    SweepOptions,
+    declared_options,
+    spec_of,
+)
 from sightline.registry import benchmark
 
 
@@ -36,3 +49,79 @@ def test_values_that_no_server_can_take_are_refused(gen: dict[str, Any]) -> None
 
 def test_null_leaves_an_option_out_and_unknown_ones_pass() -> None:
     assert sampling(temperature=None, top_k=5, top_p=0.9) == {"max_tokens": 1024, "top_k": 5, "top_p": 0.9}
+
+
+def test_every_field_of_spec_is_declared_for_a_command() -> None:
+    commands = (RunOptions, SweepOptions, ScoreOptions)
+    declared = {option.name for command in commands for option in declared_options(command)}
+    assert declared == {*Spec.__struct_fields__} - {"task"}
+
+
+def test_the_command_line_has_a_flag_for_each_declared_option_and_the_same_defaults() -> None:
+    for command, words in (
+        (RunOptions, ["--model", "m"]),
+        (SweepOptions, ["--model", "m"]),
+        (ScoreOptions, []),
+    ):
+        parser = argparse.ArgumentParser()
+        add_evaluation(parser, command)
+        flags = parser.format_usage()
+        assert all(option.flag in flags for option in declared_options(command))
+    parser = argparse.ArgumentParser()
+    add_evaluation(parser, ScoreOptions)
+    parsed = parser.parse_args(["codis"])
+    assert spec_of("codis", options_of(parsed, ScoreOptions), ScoreOptions) == Spec(task="codis")
+
+
+def test_a_parsed_command_line_and_a_call_give_the_same_spec() -> None:
+    parser = argparse.ArgumentParser()
+    add_evaluation(parser, RunOptions)
+    words = (
+        "codis --model m --judge rules --judge openai/x --data d --limit 3 --gen temperature=0 --gen released"
+    )
+    words += " --model-arg timeout=5 --shuffle --unchanged --max-cost 1.5 --augment ocr --fail-if a<1"
+    parsed = parser.parse_args(words.split())
+    assert spec_of("codis", options_of(parsed, RunOptions), RunOptions) == spec_of(
+        "codis",
+        {
+            "model": "m",
+            "judge": ["rules", "openai/x"],
+            "data": Path("d"),
+            "limit": 3,
+            "gen": {"temperature": 0},
+            "preset": "released",
+            "model_arg": {"timeout": 5},
+            "shuffle": True,
+            "set": {"unchanged": True},
+            "max_cost": 1.5,
+            "augment": "ocr",
+            "fail_if": "a<1",
+        },
+        RunOptions,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "m", "limt": 3}, "unknown option 'limt', did you mean 'limit'?"),
+        ({"model": "m", "limit": "3"}, "wrong value of the option limit (found '3'); expected int"),
+        ({"model": "m", "judge": [3]}, "wrong value of the option judge (found [3]); expected str"),
+        ({"model": "m", "gen": 3}, "wrong value of the option gen (found 3); expected a mapping"),
+        (
+            {"model": "m", "decide": "last"},
+            "wrong value of the option decide (found 'last'); expected one of first,",
+        ),
+        ({"model": "m", "augment": "x"}, "expected one of ocr, layout, layout+caption"),
+        ({}, "the option model is missing"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        spec_of("codis", options, RunOptions)
+
+
+def test_options_of_other_commands_are_refused() -> None:
+    assert "repeats" in get_type_hints(RequestOptions)
+    with pytest.raises(UserError, match="unknown option 'repeats'"):
+        spec_of("codis", {"repeats": 2}, ScoreOptions)

@@ -281,9 +281,24 @@ def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
     try:
         return msgspec.convert({"task": task, **plain}, Spec)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$.")
-        expected = what.removeprefix("Expected ").replace(" | null", "").replace("`", "")
-        raise UserError(f"option {path.rstrip('`') or 'task'}: wrong type", expected=expected) from None
+        raise _wrong_type(str(error), options) from None
+
+
+def _wrong_type(message: str, options: Mapping[str, Any]) -> UserError:
+    """Convert an error of msgspec, such as "Expected `int | null`, got `str` - at `$.limit`"."""
+    what, _, path = message.partition(" - at `$.")
+    name = path.rstrip("`").partition("[")[0]
+    if name not in options:
+        return UserError("the task has the wrong type", expected="text such as codis or iibench:cot")
+    field_type = get_type_hints(Spec)[name]
+    choices = [choice for part in (field_type, *get_args(field_type)) for choice in _choices(part)]
+    kind = what.removeprefix("Expected ").partition(",")[0].strip("`").removesuffix(" | null")
+    expected = f"one of {', '.join(choices)}" if choices else kind.replace("object", "a mapping")
+    return UserError(f"wrong value of the option {name}", found=options[name], expected=expected)
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def check_options(options: Mapping[str, Any], allowed: type) -> None:
