@@ -19,18 +19,29 @@ _RANGES = {
     "top_p": (0.0, 1.0),
     "max_tokens": (1.0, sys.float_info.max),
 }
-"""Sampling options that every server knows, and the bounds of their values."""
+"""Sampling options that every server supports, and the bounds of their values."""
 
 
 class EffectiveOptions(Struct, frozen=True):
-    """The effective options of an evaluation: benchmark options, and the sampling that is sent."""
+    """The effective options of the benchmark, and the sampling options that are sent."""
 
     benchmark: Mapping[str, Any]
     sampling: Mapping[str, Any]
 
 
 def setting_of(benchmark: Benchmark, task: str) -> Setting:
-    """The setting that a task names after its colon (a file, where it takes any), else the first one."""
+    """Find the setting of a task.
+
+    Args:
+        benchmark: The benchmark of the task.
+        task: BENCHMARK or BENCHMARK:SETTING.
+
+    Returns:
+        The named setting, or the first one; a file's name is a setting of a benchmark that accepts files.
+
+    Raises:
+        UserError: The benchmark has no such setting.
+    """
     name = task.partition(":")[2] or next(iter(benchmark.settings))
     setting = benchmark.settings.get(name)
     if setting is None and FILE in benchmark.settings:
@@ -42,16 +53,32 @@ def setting_of(benchmark: Benchmark, task: str) -> Setting:
 
 
 def variant_of(benchmark: Benchmark, setting: Setting) -> str:
-    """The variant that an answer which names none is to: the one name of a setting's probes, where they have
-    one (the option `variant`), else the setting's."""
+    """Find the variant of an answer whose file names none.
+
+    Args:
+        benchmark: The benchmark of the answer.
+        setting: The setting of the answer.
+
+    Returns:
+        The benchmark option `variant`, if there is one, otherwise the name of the setting.
+    """
     named = benchmark.options.get("variant")
     return str(setting.options.get("variant", named.default if named else setting.name))
 
 
 def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOptions:
-    """Defaults, then the setting's, then the user's; None leaves a sampling option out of the call.
+    """Combine and check the options of an evaluation.
 
-    Raises UserError for an option or a value that does not exist, with the nearest name.
+    Args:
+        benchmark: The benchmark, with its options, defaults and presets.
+        setting: The setting that is evaluated.
+        spec: The user's options. None removes a sampling option from the request.
+
+    Returns:
+        The options that the evaluation uses.
+
+    Raises:
+        UserError: An option or a value does not exist; the message has the nearest name.
     """
     _check_counts(spec)
     options = defaults(benchmark, setting)
@@ -64,16 +91,26 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
         if spec.preset not in benchmark.presets:
             raise unknown_name(f"--gen preset of {benchmark.name}", spec.preset, benchmark.presets)
         preset = benchmark.presets[spec.preset]
-    wanted = {**setting.sampling, **preset, **spec.gen}
+    sampling = {**setting.sampling, **preset, **spec.gen}
     refuse_protocol((*spec.gen, *spec.judge_gen))
-    _check_sampling(wanted)
-    return EffectiveOptions(options, {name: value for name, value in wanted.items() if value is not None})
+    _check_sampling(sampling)
+    return EffectiveOptions(options, {name: value for name, value in sampling.items() if value is not None})
 
 
-def check_option(options: Mapping[str, Option], name: str, value: Any, whose: str) -> None:
-    """Raise UserError for a `--set` key that does not exist, or a value that its option does not allow."""
+def check_option(options: Mapping[str, Option], name: str, value: Any, owner: str) -> None:
+    """Check one KEY=VALUE of `--set`.
+
+    Args:
+        options: The options that exist.
+        name: The key.
+        value: The value.
+        owner: The benchmark or command that has these options, for error messages.
+
+    Raises:
+        UserError: There is no such option, or it does not allow the value.
+    """
     if name not in options:
-        raise unknown_name(f"option of {whose}", name, options)
+        raise unknown_name(f"option of {owner}", name, options)
     option = options[name]
     if not option.allows(value):
         texts = [choice for choice in option.choices or () if isinstance(choice, str)]
@@ -81,32 +118,44 @@ def check_option(options: Mapping[str, Option], name: str, value: Any, whose: st
         raise UserError(f"--set {name}={value} is not allowed{near}", expected=option.allowed)
 
 
-def _check_sampling(wanted: Mapping[str, Any]) -> None:
-    """Raise UserError for a value that no server can take; names that are not known here pass."""
+def split_of(benchmark: Benchmark, spec: Spec) -> str:
+    """Find the split that is evaluated.
+
+    Args:
+        benchmark: The benchmark, with its splits.
+        spec: The user's options.
+
+    Returns:
+        The user's split, otherwise the benchmark's first.
+
+    Raises:
+        UserError: The benchmark has no such split.
+    """
+    split = spec.split or benchmark.splits[0]
+    if split not in benchmark.splits:
+        raise unknown_name(f"split of {benchmark.name}", split, benchmark.splits)
+    return split
+
+
+def _check_sampling(sampling: Mapping[str, Any]) -> None:
+    """Raise UserError for a value that no server accepts; names that are not in _RANGES pass."""
     for name, (least, most) in _RANGES.items():
-        value = wanted.get(name)
+        value = sampling.get(name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and least <= value <= most):
             expected = f"a number from {least:g}" + (f" to {most:g}" if most <= 1 else "")
-            raise UserError(f"--gen {name}={value} is no {name}", expected=expected)
+            raise UserError(f"--gen {name}={value} is out of range", expected=expected)
 
 
 def _check_counts(spec: Spec) -> None:
+    """Raise UserError for counts and limits that are out of range."""
     counts = {"--repeats": spec.repeats, "--concurrency": spec.concurrency, "--limit": spec.limit}
     for name, value in counts.items():
         if value is not None and value < 1:
-            raise UserError(f"{name} {value} is no count", expected="at least 1")
+            raise UserError(f"{name} {value} is too small", expected="at least 1")
     least = {"--seed": spec.seed, "--max-requests": spec.max_requests, "--max-cost": spec.max_cost}
     for name, number in least.items():
         if number is not None and number < 0:
             raise UserError(f"{name} {number} is negative", expected="0 or more")
     if spec.shuffle and spec.limit is None:
-        raise UserError("--shuffle draws the groups that --limit takes", expected="--limit N beside it")
-
-
-def split_of(benchmark: Benchmark, spec: Spec) -> str:
-    """The split that is evaluated: the user's, else the benchmark's first."""
-    split = spec.split or benchmark.splits[0]
-    if split not in benchmark.splits:
-        raise unknown_name(f"split of {benchmark.name}", split, benchmark.splits)
-    return split
+        raise UserError("--shuffle has no effect without --limit", expected="--limit N with --shuffle")
