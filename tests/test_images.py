@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.images import MAX_BYTES, BadImage, ImageLimits, look, read_bytes, transform_for
+from sightline.images import MAX_BYTES, BadImage, ImageLimits, inspect_image, read_bytes, transform_for
 from sightline.types import ImageFile, ImageRef
 
 
@@ -38,7 +38,7 @@ def _save(path: Path, size: tuple[int, int] = (40, 30), mode: str = "RGB", **opt
 
 
 def _look(path: Path | str, root: Path | str = "") -> ImageFile:
-    return look(ImageRef(str(path), str(root)), {})
+    return inspect_image(ImageRef(str(path), str(root)), {})
 
 
 def _png_header(width: int, height: int) -> bytes:
@@ -83,9 +83,9 @@ def test_what_phones_write_is_a_jpeg(tmp_path: Path) -> None:
 def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     path = _save(tmp_path / "a.jpg")
     seen = replace(_look(path), digest="as it was seen before")
-    assert look(ImageRef(str(path)), {str(path): seen}) is seen
+    assert inspect_image(ImageRef(str(path)), {str(path): seen}) is seen
     _save(path, (50, 50))
-    assert look(ImageRef(str(path)), {str(path): seen}).width == 50
+    assert inspect_image(ImageRef(str(path)), {str(path): seen}).width == 50
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.images import look
+from sightline.images import inspect_image
 from sightline.types import ImageRef, Part, Request, Text, user
 
 SIDE = 32
@@ -283,7 +283,7 @@ def asking() -> Callable[..., Request]:
     """Makes a request of images and texts, with sampling options by name."""
 
     def ask(*parts: Part | str, choices: Sequence[str] = (), **sampling: Any) -> Request:
-        shown = {part.path: look(part, {}) for part in parts if isinstance(part, ImageRef)}
+        shown = {part.path: inspect_image(part, {}) for part in parts if isinstance(part, ImageRef)}
         words = " ".join(part.text if isinstance(part, Text) else str(part) for part in parts)
         options = {"temperature": 0, "max_tokens": 8, **sampling}
         return Request(f"{words} {options}", (user(*parts),), options, shown, choices=tuple(choices))

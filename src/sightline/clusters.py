@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile, ImageRef, Probe, Sample
 
 
@@ -24,19 +24,19 @@ def cluster_of(sample: Sample, seen: Mapping[str, ImageFile | BadImage]) -> str:
     return f"file {os.path.relpath(image.path, image.root or os.path.dirname(image.path))}"
 
 
-def look_at(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:
+def inspect_images(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:
     """What is seen of the image that stands for a sample, and of what a judge of these probes is shown,
     without a store to remember it."""
     seen: dict[str, ImageFile | BadImage] = {}
     shown = (image for probe in probes for image in probe.evidence)
-    for image in dict.fromkeys([*standing_for(sample), *shown]):
+    for image in dict.fromkeys([*cluster_images(sample), *shown]):
         try:
-            seen[image.path] = look(image, {})
+            seen[image.path] = inspect_image(image, {})
         except BadImage as error:
             seen[image.path] = error
     return seen
 
 
-def standing_for(sample: Sample) -> tuple[ImageRef, ...]:
+def cluster_images(sample: Sample) -> tuple[ImageRef, ...]:
     """The image whose digest is the cluster of a sample that names none."""
     return sample.images[:1] if sample.cluster is None else ()

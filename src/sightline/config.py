@@ -86,7 +86,7 @@ def load_config(file: str | None = None) -> Config:
         ) from None
 
 
-def key_of(host: Host, name: str, default_variable: str | None) -> str | None:
+def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
     """The key for a host, from the environment variable that belongs to it.
 
     Raises UserError where a variable is named and empty: no call could succeed.

@@ -46,7 +46,7 @@ class ImageLimits(Struct, frozen=True):
     max_side: int = 0
 
 
-def look(image: ImageRef, known: Mapping[str, ImageFile]) -> ImageFile:
+def inspect_image(image: ImageRef, known: Mapping[str, ImageFile]) -> ImageFile:
     """What is known of an image file: from `known` where size and time are unchanged, else by reading it.
 
     Raises BadImage where it is missing, empty, outside its folder, not an image, or too large.

@@ -504,10 +504,10 @@ class Case(Struct, frozen=True):
 
     targets: tuple[str, ...]
     question: str
-    asked: str
+    probe_question: str
     texts: tuple[str, ...]
     references: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    place: int | None = None
+    outcome_index: int | None = None
     variant: str = ""
     images: tuple[ImageFile, ...] = ()

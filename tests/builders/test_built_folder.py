@@ -24,7 +24,7 @@ from sightline.builders.built_folder import (
 from sightline.builders.manifest import MANIFEST, BuildManifest
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.journal import JOURNAL, Journal
-from sightline.images import look
+from sightline.images import inspect_image
 from sightline.types import ImageRef
 
 
@@ -191,7 +191,7 @@ def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Pa
 def test_images_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
     """ConTextual's lie two deep: images/stvqa-images/1.jpg."""
     Image.new("RGB", (9, 7), "red").save(tmp_path / "red.png")
-    file = look(ImageRef(str(tmp_path / "red.png"), str(tmp_path)), {})
+    file = inspect_image(ImageRef(str(tmp_path / "red.png"), str(tmp_path)), {})
     (tmp_path / "out").mkdir()
     made = copy_images({"images/signs/red.png": file}, tmp_path / "out")
     assert made == {"images/signs/red.png": file.digest}

@@ -15,7 +15,7 @@ from sightline.builders.manifest import (
     write_manifest,
 )
 from sightline.errors import UserError
-from sightline.formats.digests import digest_of
+from sightline.formats.digests import file_digest
 
 MANIFEST = BuildManifest(
     kind="mask",
@@ -50,7 +50,7 @@ def test_a_image_that_several_sources_show_is_held_against_once(tmp_path: Path) 
     write_manifest(MANIFEST, folder)
     (apart,), held = held_against([folder])
     assert (apart.folder, apart.images) == ("train", 2)
-    assert apart.manifest == digest_of(folder / "manifest.json")
+    assert apart.manifest == file_digest(folder / "manifest.json")
     assert held == {"d1": "train", "d2": "train"}
 
 

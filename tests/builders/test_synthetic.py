@@ -34,7 +34,7 @@ from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iiben
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.formats.groups import read_groups
-from sightline.images import look
+from sightline.images import inspect_image
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec
 from sightline.types import Sample
@@ -77,7 +77,7 @@ def test_codis_like_pairs_load_as_codis_in_all_five_categories(tmp_path: Path) -
     assert len(samples) == 40
     assert len({sample.labels["category"] for sample in samples}) == 5
     assert len({sample.images[0].path for sample in samples}) < 40
-    assert all(look(sample.images[0], {}).format == "PNG" for sample in samples)
+    assert all(inspect_image(sample.images[0], {}).format == "PNG" for sample in samples)
 
 
 def test_the_rules_take_neither_answer_of_a_pair_for_the_other(tmp_path: Path) -> None:

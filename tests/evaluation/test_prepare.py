@@ -10,7 +10,7 @@ import pytest
 import sightline
 from sightline.builders.synthetic import draw_codis, draw_contextual
 from sightline.errors import UserError
-from sightline.formats.synthetic_marker import MARK
+from sightline.formats.synthetic_marker import MARKER
 from sightline.models.base import Capabilities
 from sightline.models.baseline import Chance
 
@@ -26,7 +26,7 @@ def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path:
     assert drawn.options["synthetic"] is True
     assert all(metric.published is None for metric in drawn.metrics)
     assert any(note.startswith("synthetic scenes, not the data of the paper") for note in drawn.notes)
-    (data / MARK).unlink()
+    (data / MARKER).unlink()
     own = run().result
     assert own.options["synthetic"] is None
     assert any(metric.published for metric in own.metrics)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.formats.digests import changed, digest_of
+from sightline.formats.digests import changed_files, file_digest
 
 
 def test_files_that_are_gone_or_changed_are_named(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(name)
-    files = {name: digest_of(tmp_path / name) for name in ("a", "b", "c")}
+    files = {name: file_digest(tmp_path / name) for name in ("a", "b", "c")}
     (tmp_path / "b").write_text("other")
     (tmp_path / "c").unlink()
-    assert changed(tmp_path, files) == ["b", "c"]
+    assert changed_files(tmp_path, files) == ["b", "c"]

@@ -9,7 +9,7 @@ import pytest
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import (
-    json_rows,
+    json_records,
     read_bytes,
     refuse_overwriting,
     refuse_unwritable,
@@ -55,11 +55,11 @@ def test_a_list_lines_and_one_object_give_the_same_records() -> None:
         b'{"id": "1", "n": [1, 2]}',
         b'{"id": "1",\n "n": [1, 2]}',
     ):
-        assert [found for _, found in json_rows(content, path)] == [record]
+        assert [found for _, found in json_records(content, path)] == [record]
 
 
 def test_blank_lines_are_no_records_but_count_as_lines() -> None:
-    rows = json_rows(b'{"a": 1}\n\n{"a": 2}\r\n', Path("f"))
+    rows = json_records(b'{"a": 1}\n\n{"a": 2}\r\n', Path("f"))
     assert rows == [("line 1", {"a": 1}), ("line 3", {"a": 2})]
 
 
@@ -75,7 +75,7 @@ def test_blank_lines_are_no_records_but_count_as_lines() -> None:
 )
 def test_json_that_breaks_off_names_its_line(content: bytes, line: str) -> None:
     with pytest.raises(UserError, match=line) as caught:
-        json_rows(content, Path("some.jsonl"))
+        json_records(content, Path("some.jsonl"))
     assert caught.value.file == Path("some.jsonl")
 
 
@@ -84,16 +84,16 @@ def test_json_that_breaks_off_names_its_line(content: bytes, line: str) -> None:
 )
 def test_half_a_surrogate_pair_is_refused_wherever_it_stands(content: bytes) -> None:
     with pytest.raises(UserError, match="surrogate"):
-        json_rows(content, Path("f"))
+        json_records(content, Path("f"))
 
 
 def test_an_entry_that_is_no_object_is_refused() -> None:
     with pytest.raises(UserError, match="entry 2"):
-        json_rows(b'[{"a": 1}, 7]', Path("f"))
+        json_records(b'[{"a": 1}, 7]', Path("f"))
 
 
 def test_the_nan_that_python_writes_is_read() -> None:
-    [(_, record)] = json_rows(b'{"id": "1", "score": NaN}', Path("f"))
+    [(_, record)] = json_records(b'{"id": "1", "score": NaN}', Path("f"))
     assert record["id"] == "1"
 
 

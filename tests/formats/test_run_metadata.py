@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import UserError
-from sightline.formats.run_metadata import Ran, ran_in
+from sightline.formats.run_metadata import RunMetadata, read_run_metadata
 
 OURS = {"schema": 1, "benchmark": "codis", "setting": "default", "model": "m", "options": {"seed": 0}}
 
@@ -16,21 +16,21 @@ OURS = {"schema": 1, "benchmark": "codis", "setting": "default", "model": "m", "
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (json.dumps({**OURS, "metrics": []}), Ran("codis", "default", "m", {"seed": 0})),
+        (json.dumps({**OURS, "metrics": []}), RunMetadata("codis", "default", "m", {"seed": 0})),
         (json.dumps({"accuracy": 0.5}), None),
         ("[]", None),
         (None, None),
     ],
 )
 def test_what_was_run_is_told_by_our_own_file_alone(
-    tmp_path: Path, content: str | None, found: Ran | None
+    tmp_path: Path, content: str | None, found: RunMetadata | None
 ) -> None:
     if content is not None:
         (tmp_path / "metrics.json").write_text(content)
-    assert ran_in(tmp_path) == found
+    assert read_run_metadata(tmp_path) == found
 
 
 def test_a_broken_file_is_not_taken_for_none(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text('{"benchmark": "codis", "set')
     with pytest.raises(UserError, match=r"metrics\.json: is no JSON"):
-        ran_in(tmp_path)
+        read_run_metadata(tmp_path)

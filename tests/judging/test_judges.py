@@ -100,7 +100,7 @@ def test_a_benchmark_read_by_rules_takes_no_model_judge() -> None:
 
 
 SHOWN = ImageFile("/data/x.jpg", "d1", "JPEG", 4000, 30, (1, 1))
-INSTANCE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",), place=0, images=(SHOWN,))
+INSTANCE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",), outcome_index=0, images=(SHOWN,))
 
 
 def contextual_judge(limits: ImageLimits | None = None, **chosen: Any) -> ModelJudge:

@@ -16,7 +16,7 @@ from PIL import Image
 
 import sightline
 from sightline.errors import UserError
-from sightline.images import data_url, look
+from sightline.images import data_url, inspect_image
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.types import Answer, Failure, ImageRef, Message, Request, Text, Usage, user
 
@@ -182,7 +182,7 @@ def test_an_output_without_a_choice_is_asked_again() -> None:
 
 def test_messages_keep_their_roles_and_images_go_as_the_bytes_on_disk(tmp_path: Path) -> None:
     Image.radial_gradient("L").save(tmp_path / "a.png")
-    file = look(ImageRef(str(tmp_path / "a.png")), {})
+    file = inspect_image(ImageRef(str(tmp_path / "a.png")), {})
     seen: list[Any] = []
 
     def reply(messages: list[Any], config: GenerateConfig) -> ModelOutput:
@@ -205,7 +205,7 @@ def test_messages_keep_their_roles_and_images_go_as_the_bytes_on_disk(tmp_path: 
 
 def test_a_image_that_changed_on_disk_costs_its_own_request_alone(tmp_path: Path) -> None:
     Image.radial_gradient("L").save(tmp_path / "a.png")
-    file = look(ImageRef(str(tmp_path / "a.png")), {})
+    file = inspect_image(ImageRef(str(tmp_path / "a.png")), {})
     (tmp_path / "a.png").unlink()
     gone, fine = ask(Request("1", (user(ImageRef(file.path)),), {}, {file.path: file}), request())
     assert gone.kind == "permanent"

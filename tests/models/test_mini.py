@@ -11,7 +11,7 @@ import pytest
 import sightline
 from sightline.builders.synthetic import draw_codis, draw_iibench
 from sightline.errors import UserError
-from sightline.images import look
+from sightline.images import inspect_image
 from sightline.models.resolve import MINI, ModelOptions, resolve
 from sightline.types import Answer, ImageFile, ImageRef, MetricValue, Request, user
 
@@ -23,7 +23,7 @@ def requests(folder: Path, questions: list[str], choices: tuple[str, ...] = ()) 
     made = []
     for path in sorted((folder / "images").rglob("*.png"))[:3]:
         image = ImageRef(str(path), str(folder))
-        files: dict[str, ImageFile] = {image.path: look(image, {})}
+        files: dict[str, ImageFile] = {image.path: inspect_image(image, {})}
         for question in questions:
             key = f"{path.name} {question}"
             sampling = {"temperature": 0.0, "max_tokens": 40}

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 
 from sightline.engine.ocr_cache import read_images
 from sightline.engine.store import Store
-from sightline.images import BadImage, ImageLimits, look, read_image, transform_for
+from sightline.images import BadImage, ImageLimits, inspect_image, read_image, transform_for
 from sightline.models.ocr import Reader, Word
 from sightline.types import ImageFile, ImageRef
 
@@ -41,7 +41,7 @@ def images(tmp_path: Path) -> list[ImageFile]:
     for name, size in {"wide": (9, 4), "tall": (4, 9), "square": (5, 5), "twin": (9, 4)}.items():
         Image.new("RGB", size, "red").save(tmp_path / f"{name}.png")
     names = ("wide", "tall", "square", "twin")
-    return [look(ImageRef(str(tmp_path / f"{name}.png")), {}) for name in names]
+    return [inspect_image(ImageRef(str(tmp_path / f"{name}.png")), {}) for name in names]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from PIL import Image
 
 import sightline.models.openai as openai_module
 from sightline.errors import UserError
-from sightline.images import ImageLimits, data_url, look, transform_for
+from sightline.images import ImageLimits, data_url, inspect_image, transform_for
 from sightline.models.openai import OpenAICompatible
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Request, Text, user
 
@@ -107,7 +107,7 @@ def image(tmp_path: Path) -> Callable[..., ImageFile]:
     def make(name: str, size: tuple[int, int] = (40, 30), **limits: Any) -> ImageFile:
         path = tmp_path / name
         Image.effect_noise(size, 60).convert("RGB").save(path)
-        file = look(ImageRef(str(path), str(tmp_path)), {})
+        file = inspect_image(ImageRef(str(path), str(tmp_path)), {})
         return replace(file, transform=transform_for(file, ImageLimits(**limits)))
 
     return make

@@ -19,7 +19,7 @@ from sightline.builders.image_index import check_images
 from sightline.builders.read import images_at, read_all
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.models import rapid_ocr
 from sightline.models.layout import layout_text, plain_text
 from sightline.models.ocr import Reader
@@ -72,7 +72,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def file_of(path: Path) -> ImageFile:
-    return look(ImageRef(str(path)), {})
+    return inspect_image(ImageRef(str(path)), {})
 
 
 @installed

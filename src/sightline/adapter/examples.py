@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sightline.builders.manifest import MANIFEST, read_manifest
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile, ImageRef, Request, user
 
 VALIDATION_TOKENS = 64
@@ -205,7 +205,7 @@ def _images(line: GroupLine, file: Path, inspected: dict[str, ImageFile]) -> dic
     for image in line.images:
         path = os.path.join(str(file.parent), image)
         try:
-            images[path] = inspected[path] = look(ImageRef(path, str(file.parent)), inspected)
+            images[path] = inspected[path] = inspect_image(ImageRef(path, str(file.parent)), inspected)
         except BadImage as error:
             raise UserError(
                 f"an image cannot be used: {error}", file=file, record=f"{line.group}/{line.variant}"

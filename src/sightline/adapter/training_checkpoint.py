@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from sightline.adapter.trainer import TrainingStep
 from sightline.adapter.validate import Validation
 from sightline.errors import UserError
+from sightline.formats.atomic_file import AtomicFile
 from sightline.formats.files import write_atomically
-from sightline.formats.stream import WholeFile
 
 STATE, LOG = "state.pt", "log.jsonl"
 
@@ -84,7 +84,7 @@ class TrainingCheckpoint:
             state: the trainer's state.
         """
         entries = msgspec.to_builtins(self.entries)
-        with WholeFile(self._folder / STATE) as file:
+        with AtomicFile(self._folder / STATE) as file:
             content = {"training": self.training, "state": dict(state), "entries": entries}
             torch.save(content, cast(IO[bytes], file))
         self._write_log()

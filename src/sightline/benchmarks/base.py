@@ -95,15 +95,15 @@ def defaults(benchmark: Benchmark, setting: Setting) -> dict[str, Any]:
 
 def about(group: Group, question: str = "correct") -> Iterator[Case]:
     """A case for each outcome of a group by itself."""
-    for place, outcome in enumerate(group):
+    for index, outcome in enumerate(group):
         yield Case(
             targets=(outcome.key,),
             question=question,
-            asked=outcome.question,
+            probe_question=outcome.question,
             texts=(outcome.response,),
             references=outcome.references,
             options=outcome.options,
-            place=place,
+            outcome_index=index,
             variant=outcome.variant,
             images=group.evidence.get(outcome.key, ()),
         )

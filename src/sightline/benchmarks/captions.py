@@ -7,7 +7,7 @@ from typing import Any
 
 from sightline.benchmarks.records import refuse_doubles
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 
 
 def read_captions(file: str | None, needed: bool) -> dict[str, str]:
@@ -20,7 +20,7 @@ def read_captions(file: str | None, needed: bool) -> dict[str, str]:
             expected="--set captions=FILE, which `sightline build caption` writes",
         )
     path = Path(file)
-    rows = json_rows(read_bytes(path), path)
+    rows = json_records(read_bytes(path), path)
     if len(rows) == 1 and "caption" not in rows[0][1]:
         pairs: list[tuple[Any, Any]] = list(rows[0][1].items())
     else:

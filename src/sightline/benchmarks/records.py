@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 
 Record = TypeVar("Record")
 
@@ -29,7 +29,7 @@ def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
             return msgspec.json.decode(content, type=list[kind])  # type: ignore[valid-type]
         return msgspec.json.Decoder(kind).decode_lines(content)
     except msgspec.DecodeError:
-        for where, record in json_rows(content, path):
+        for where, record in json_records(content, path):
             _check(path, where, record, kind, name)
         raise
 

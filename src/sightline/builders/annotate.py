@@ -33,9 +33,9 @@ from sightline.builders.built_folder import (
 from sightline.builders.image_index import CheckedImages
 from sightline.builders.manifest import BuildManifest, fingerprint
 from sightline.builders.source_ids import ids_of
-from sightline.formats.digests import digest_of
+from sightline.formats.digests import file_digest
 from sightline.formats.files import write_atomically
-from sightline.formats.tables import csv_bytes, harmless
+from sightline.formats.tables import csv_bytes, escape_formula
 from sightline.metrics.association import NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
@@ -249,7 +249,7 @@ def write(
             fingerprint=build.fingerprint,
             dropped=dropped,
             sources=images,
-            made={**{name: digest_of(out / name) for name in files}, **images},
+            made={**{name: file_digest(out / name) for name in files}, **images},
         )
         finish(out, manifest, journal)
     return manifest
@@ -284,4 +284,4 @@ def _table(found: Iterable[AnnotatedImage], placed: Mapping[str, str]) -> bytes:
         for one in found
         for line, cells in zip(one.lines, one.cells, strict=True)
     )
-    return csv_bytes([["by", IMAGE, *FILLED], *([*map(harmless, row)] for row in rows)])
+    return csv_bytes([["by", IMAGE, *FILLED], *([*map(escape_formula, row)] for row in rows)])

@@ -22,7 +22,7 @@ from sightline.builders.review_lists import AnnotatorNames
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.tables import csv_bytes, harmless, plain, read_table, table_rows
+from sightline.formats.tables import csv_bytes, escape_formula, read_table, table_rows, unescape_formula
 from sightline.scoring.multiple_choice import LETTERS
 
 SEVERAL = ("image_type", "rhetoric")
@@ -96,7 +96,7 @@ def write_form(path: Path, folder: Path, form: Mapping[str, Sequence[Cells]]) ->
         for cells in lines
     )
     header = ["by", "image", IMAGE, *FILLED, WRITTEN]
-    write_atomically(path, [csv_bytes([header, *([*map(harmless, row)] for row in rows)])])
+    write_atomically(path, [csv_bytes([header, *([*map(escape_formula, row)] for row in rows)])])
 
 
 def read_forms(paths: Sequence[Path]) -> list[FormLine]:
@@ -115,11 +115,11 @@ def read_forms(paths: Sequence[Path]) -> list[FormLine]:
                 expected = f"a form of --write, with {', '.join((IMAGE, *FILLED))}"
                 raise UserError("lacks a column", file=path, field=column, expected=expected)
         for where, row in table_rows(table, path):
-            cells = {column: plain(row[column]) for column in FILLED}
+            cells = {column: unescape_formula(row[column]) for column in FILLED}
             left_as_it_was = row.get(WRITTEN) == _digest(cells) and not row.get("by", "").strip()
             if left_as_it_was or not any(cell.strip() for cell in cells.values()):
                 continue
-            line = FormLine(plain(row[IMAGE]), humans.whose(row, path, where), cells, path, where)
+            line = FormLine(unescape_formula(row[IMAGE]), humans.whose(row, path, where), cells, path, where)
             lines.setdefault((line.image, line.by, *cells.values()), line)
     return list(lines.values())
 

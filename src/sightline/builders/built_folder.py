@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from sightline.builders.manifest import MANIFEST, BuildManifest, difference, read_manifest, write_manifest
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import digest_or_error
+from sightline.formats.digests import file_digest_or_error
 from sightline.formats.files import refuse_unwritable, write_atomically
 from sightline.formats.journal import JOURNAL, Journal, header_of
 from sightline.images import BadImage, read_bytes
@@ -122,7 +122,7 @@ def copy_images(images: Mapping[str, ImageFile], out: Path) -> dict[str, str]:
 def add_images(images: Mapping[str, ImageFile], out: Path) -> None:
     """The same beside what else is there; an image that is there already is left alone."""
     for name, file in images.items():
-        if digest_or_error(out / name) == file.digest:
+        if file_digest_or_error(out / name) == file.digest:
             continue
         try:
             _, content = read_bytes(file)

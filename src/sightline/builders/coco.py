@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from sightline.builders.sources import confined
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +117,7 @@ def read_instances(path: Path) -> CocoInstances:
     except msgspec.ValidationError as error:
         raise _invalid(error, content, path) from None
     except ValueError:
-        rows = json_rows(content, path)
+        rows = json_records(content, path)
         fault = "holds NaN or Infinity, which JSON does not know" if len(rows) == 1 else "is JSON Lines"
         raise UserError(fault, file=path, expected=EXPECTED) from None
     photos = {one.id: one for one in whole.images}
@@ -251,7 +251,7 @@ def _invalid(error: msgspec.ValidationError, content: bytes, path: Path) -> User
     message, _, place = str(error).partition(" - at `$")
     missing = re.search(r"missing required field `([^`]+)`", message)
     part, number, field = re.fullmatch(r"\.?(\w*)(?:\[(\d+)\])?\.?(.*?)`?", place).groups()  # type: ignore[union-attr]
-    entry = json_rows(content, path)[0][1].get(part) if number else None
+    entry = json_records(content, path)[0][1].get(part) if number else None
     record = f"{part}[{number}]" if number else None
     if isinstance(entry, list) and isinstance(entry[int(number)], dict) and "id" in entry[int(number)]:
         record = f"{record} with id {entry[int(number)]['id']!r}"

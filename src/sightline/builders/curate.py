@@ -34,7 +34,7 @@ from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords
 from sightline.builders.source_ids import ids_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.digests import digest_of
+from sightline.formats.digests import file_digest
 from sightline.formats.files import write_atomically
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
@@ -185,7 +185,7 @@ def write(funnel: Funnel, out: Path, *, force: bool = False) -> BuildManifest:
             fingerprint=build.fingerprint,
             dropped={ids[name]: why for name, why in funnel.dropped.items()},
             sources={ids[name]: file.digest for name, file in funnel.kept.items()},
-            made={REPORT: digest_of(out / REPORT), **images},
+            made={REPORT: file_digest(out / REPORT), **images},
         )
         finish(out, manifest, journal)
     return manifest

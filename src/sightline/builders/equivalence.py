@@ -19,9 +19,9 @@ from sightline.builders.manifest import MANIFEST, fingerprint, read_manifest
 from sightline.engine.client import ModelClient
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.digests import digest_of
+from sightline.formats.atomic_file import AtomicLineFile
+from sightline.formats.digests import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
-from sightline.formats.stream import LineFile
 from sightline.formats.verdicts import read_verdicts
 from sightline.progress import progress
 from sightline.prompts import load
@@ -127,7 +127,7 @@ def write_pairs(pairs: Iterable[VariantPair], path: Path) -> None:
     `verdict` is 'unscored' until somebody puts 'right' (the same) or 'wrong' (different) there, and a name
     into `judge`.
     """
-    with LineFile(path) as file:
+    with AtomicLineFile(path) as file:
         for pair in pairs:
             open_ = {"question": QUESTION, "verdict": "unscored", "judge": "", "variant": pair.variant}
             shown = {"kind_of_pair": pair.kind, "first": pair.first, "second": pair.second}
@@ -303,7 +303,7 @@ def _digest(path: Path, digests: dict[str, str]) -> str:
     name = str(path)
     if name not in digests:
         try:
-            digests[name] = digest_of(path)
+            digests[name] = file_digest(path)
         except OSError as error:
             raise UserError(
                 f"cannot be read: {error.strerror or error}",

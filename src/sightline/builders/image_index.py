@@ -17,7 +17,7 @@ from sightline.builders.sources import folder_sources
 from sightline.errors import UserError
 from sightline.formats.digests import READERS
 from sightline.formats.groups import read_groups
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageFile, ImageRef
 
@@ -87,6 +87,6 @@ def _by_path(images: Iterable[ImageRef]) -> dict[str, ImageRef]:
 
 def _look(image: ImageRef) -> ImageFile | BadImage:
     try:
-        return look(image, {})
+        return inspect_image(image, {})
     except BadImage as error:
         return error

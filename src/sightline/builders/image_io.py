@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sightline.formats.files import write_atomically
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.types import ImageRef
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def open_upright(path: str | Path) -> Image:
         with warnings.catch_warnings():
             # Pillow warns of images that are large and still within our limits, and of odd EXIF.
             warnings.simplefilter("ignore")
-            known = look(ImageRef(str(path)), {})
+            known = inspect_image(ImageRef(str(path)), {})
             with Image.open(path, formats=[known.format]) as image:
                 image.load()
                 flat = _flat(_upright(image))

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 import sightline
 from sightline.errors import UserError
-from sightline.formats.digests import digest_of
+from sightline.formats.digests import file_digest
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.journal import header_of
 
@@ -80,7 +80,7 @@ def held_against(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], d
         images = set(read_manifest(folder).sources.values())
         name = folder.resolve().name
         held.update(dict.fromkeys(images, name))
-        apart.append(ExcludedFolder(name, digest_of(folder / MANIFEST), len(images)))
+        apart.append(ExcludedFolder(name, file_digest(folder / MANIFEST), len(images)))
     return tuple(apart), held
 
 

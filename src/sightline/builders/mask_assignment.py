@@ -14,7 +14,7 @@ from msgspec import Struct
 from sightline.builders.coco import CocoInstances
 from sightline.builders.mask import VARIANTS, Colour, Lines, Masking, Shape
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 
 LEFT_OUT = ("000000581719",)
 """The image that the authors' files hold and the paper's 4,500 maskings lack: they hold 1,501 images, and
@@ -105,7 +105,7 @@ def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_O
 
 def _entries(path: Path, kind: type[T]) -> dict[str, T]:
     """The entries of a JSON object by key; UserError for the first that is not of its kind."""
-    objects = [one for _, one in json_rows(read_bytes(path), path)]
+    objects = [one for _, one in json_records(read_bytes(path), path)]
     if len(objects) != 1 or not objects[0]:
         expected = "one with keys such as 000000111548_0: a COCO id and 0, 1 or 2"
         raise UserError("is no JSON object of maskings", file=path, expected=expected)

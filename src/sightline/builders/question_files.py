@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sightline.builders.sources import SourceItem, confined, refuse_twins, table_sources
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 
 LONG = 11
 """Words from which a question is long enough to be rephrased: 'more than 10 words' (MM-R3, section 3.2)."""
@@ -122,7 +122,7 @@ class _Infographic(Struct, frozen=True, rename={"id": "questionId", "image": "im
 def _read(file: Path, images: Sequence[Path], annotations: Path | None) -> Sequence[SourceItem]:
     content = read_bytes(file)
     if content.lstrip().startswith(b"{"):
-        rows = json_rows(content, file)
+        rows = json_records(content, file)
         whole = rows[0][1]
         if len(rows) == 1 and isinstance(whole.get("questions"), list):
             return _vqa(whole, file, images, annotations)
@@ -173,7 +173,7 @@ def _annotations(path: Path, questions: Path) -> dict[str, Any]:
             file=path,
             expected=f"--annotations FILE, the annotations that belong to {questions.name}",
         )
-    whole = json_rows(read_bytes(path), path)[0][1]
+    whole = json_records(read_bytes(path), path)[0][1]
     if not isinstance(whole.get("annotations"), list):
         raise UserError("holds no annotations", file=path, field="annotations", expected="a list of records")
     return whole

@@ -28,9 +28,9 @@ from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
 from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
-from sightline.formats.digests import digest_of
+from sightline.formats.digests import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.prompts import fill, load
 from sightline.types import Answer, ImageFile, ImageRef, Message, user
 
@@ -111,7 +111,7 @@ def prepare(
     seen: dict[str, ImageFile] = {}
     for source in sources:
         try:
-            file = seen[source.image] = look(ImageRef(source.image, source.root), seen)
+            file = seen[source.image] = inspect_image(ImageRef(source.image, source.root), seen)
         except BadImage as error:
             dropped[source.id] = drop_reason(error, source)
             continue
@@ -182,7 +182,7 @@ def write(
         begin(out, job.build, journal)
         made = copy_images(images, out)
         write_groups(lines, out / GROUPS)
-        made = {GROUPS: digest_of(out / GROUPS), **made}
+        made = {GROUPS: file_digest(out / GROUPS), **made}
         manifest = RephraseManifest(
             **job.build.header,
             groups=len(done),

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.tables import csv_bytes, harmless, read_table, table_rows
+from sightline.formats.tables import csv_bytes, escape_formula, read_table, table_rows
 
 COLUMNS = ("mark", "by", "remark", "key")
 ERRORS = "errors"
@@ -81,7 +81,7 @@ def write_list(path: Path, things: Mapping[str, Mapping[str, str]]) -> None:
     EnvironmentFailedError where the disk refuses.
     """
     shown = next(iter(things.values()), {})
-    rows = (["", "", "", key, *map(harmless, seen.values())] for key, seen in things.items())
+    rows = (["", "", "", key, *map(escape_formula, seen.values())] for key, seen in things.items())
     write_atomically(path, [csv_bytes([[*COLUMNS, *shown], *rows])])
 
 

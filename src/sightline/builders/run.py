@@ -37,10 +37,10 @@ from sightline.builders.manifest import (
 from sightline.builders.process_pool import spread
 from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import READERS, changed, digest_of
+from sightline.formats.digests import READERS, changed_files, file_digest
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import Done, Journal
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageFile, ImageRef
 
@@ -193,7 +193,7 @@ def _look_at_sources(
 
 def _look_at(source: SourceItem) -> ImageFile | BadImage:
     try:
-        return look(ImageRef(source.image, source.root), {})
+        return inspect_image(ImageRef(source.image, source.root), {})
     except BadImage as error:
         return error
 
@@ -201,7 +201,7 @@ def _look_at(source: SourceItem) -> ImageFile | BadImage:
 def _finished(out: Path, journal: Journal) -> BuildManifest:
     """The manifest of a folder that holds this very work; UserError where a file of it was changed."""
     manifest = read_manifest(out)
-    others = changed(out, manifest.made)
+    others = changed_files(out, manifest.made)
     if others:
         raise UserError(
             f"{len(others):,} of the files built there are gone or changed, first {others[0]}",
@@ -219,7 +219,7 @@ def _outstanding(
     prints = {source.id: plan.fingerprint_of(source) for source in plan.sources}
     known = {name: done for name, done in journal.read().items() if done.fingerprint == prints.get(name)}
     spoilt = set(
-        changed(out, {name: digest for done in known.values() for name, digest in done.files.items()})
+        changed_files(out, {name: digest for done in known.values() for name, digest in done.files.items()})
     )
     done = {name: entry for name, entry in known.items() if spoilt.isdisjoint(entry.files)}
     tasks = [
@@ -249,7 +249,7 @@ def _do(task: _SourceTask) -> Done:
             "what is finished is kept, the same command goes on"
         ) from None
     lines = tuple(line if line.cluster else structs.replace(line, cluster=task.digest) for line in made.lines)
-    files = {name: digest_of(out / name) for line in lines for name in line.images}
+    files = {name: file_digest(out / name) for line in lines for name in line.images}
     return Done(source.id, task.fingerprint, lines, made.dropped, files)
 
 
@@ -279,7 +279,7 @@ def _conclude(plan: _BuildPlan, order: Sequence[str], out: Path, journal: Journa
         dropped=dropped,
         passed_over=plan.passed_over,
         sources={entry.id: plan.digests[entry.id] for entry in done if not entry.dropped},
-        made={GROUPS: digest_of(out / GROUPS), **images},
+        made={GROUPS: file_digest(out / GROUPS), **images},
     )
     finish(out, manifest, journal)
     return manifest

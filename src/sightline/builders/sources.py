@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.source_ids import ids_of
 from sightline.errors import UserError
-from sightline.formats.files import Rows, json_rows, read_bytes
-from sightline.formats.tables import Table, read_table, table_rows
+from sightline.formats.files import Records, json_records, read_bytes
+from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.images import BadImage
 from sightline.types import Labels
 
@@ -63,7 +63,7 @@ def image_sources(path: Path, images: Path | None = None, labels: Path | None = 
     if content.lstrip()[:1] in (b"{", b"["):
         if labels:
             raise UserError("--labels goes with a Google Landmarks csv, this is JSON", file=path)
-        rows = json_rows(content, path)
+        rows = json_records(content, path)
         if len(rows) == 1 and _is_mapping(rows[0][1]):
             return place_sources(rows[0][1], path, images)
         return table_sources(path, images)
@@ -108,7 +108,7 @@ def table_sources(path: Path, images: Path | None = None) -> list[SourceItem]:
     root = images or path.parent
     content = read_bytes(path)
     rows = (
-        json_rows(content, path)
+        json_records(content, path)
         if content.lstrip()[:1] in (b"{", b"[")
         else table_rows(_headed(read_table(content, path), path), path)
     )
@@ -249,7 +249,7 @@ def _images_below(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _given_ids(rows: Rows, path: Path) -> list[str]:
+def _given_ids(rows: Records, path: Path) -> list[str]:
     """The ids that a table gives, if it does; UserError where one is missing or given twice."""
     if not any("id" in row for _, row in rows):
         return []
@@ -271,7 +271,7 @@ def _given_ids(rows: Rows, path: Path) -> list[str]:
     return ids_of(list(seen))
 
 
-def _headed(table: Table, path: Path, *needed: str) -> Table:
+def _headed(table: RawTable, path: Path, *needed: str) -> RawTable:
     """The table; UserError where it lacks a column, or has one twice."""
     twice = [name for name, count in Counter(table.header).items() if count > 1]
     if twice:

@@ -14,7 +14,7 @@ from sightline.benchmarks.contextual.folder import ANSWER, CATEGORY, COLUMNS, IM
 from sightline.builders.built_folder import add_images
 from sightline.builders.stratified_sampling import draw_places
 from sightline.errors import UserError
-from sightline.formats.digests import changed
+from sightline.formats.digests import changed_files
 from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.types import ImageFile, ImageRef
@@ -80,7 +80,7 @@ def write_split(
     for file in files:
         refuse_overwriting(file, force, read=[split.file])
     there = {place: file.digest for place, file in images.items() if (out / place).exists()}
-    for place in changed(out, there):
+    for place in changed_files(out, there):
         refuse_overwriting(out / place, force)
     add_images(images, out)
     open_to_all = [place for place, name in enumerate(split.header) if name != ANSWER]

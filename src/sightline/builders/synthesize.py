@@ -42,11 +42,11 @@ from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.digests import digest_of
+from sightline.formats.digests import file_digest
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.tables import csv_bytes
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.prompts import load
 from sightline.scoring.text import words
 from sightline.types import Answer, ImageFile, ImageRef, Message, Part, Text, user
@@ -99,7 +99,7 @@ def examples_in(folder: Path | None) -> tuple[ImageFile, ...]:
         raise UserError("there is no folder for the two examples of the prompt", expected=expected)
     place = folder / "contextual" if (folder / "contextual" / paths[0]).is_file() else folder
     try:
-        return tuple(look(ImageRef(str(place / path), str(place)), {}) for path in paths)
+        return tuple(inspect_image(ImageRef(str(place / path), str(place)), {}) for path in paths)
     except BadImage as error:
         raise UserError(f"an example of the prompt cannot be shown: {error}", expected=expected) from None
 
@@ -200,7 +200,7 @@ def write(
             fingerprint=job.build.fingerprint,
             dropped=dropped,
             sources={name: job.images[name].digest for name in pairs},
-            made={TABLE: digest_of(out / TABLE), **made},
+            made={TABLE: file_digest(out / TABLE), **made},
             replies={name: found[name].key for name in pairs},
             unanswered={name: one.unanswered for name, one in found.items() if one.unanswered},
         )

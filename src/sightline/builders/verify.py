@@ -23,7 +23,7 @@ from sightline.builders.manifest import BuildManifest, fingerprint
 from sightline.builders.review_lists import COLUMNS as MARKED
 from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords, bare
 from sightline.errors import UserError
-from sightline.formats.digests import digest_of, digest_or_error
+from sightline.formats.digests import file_digest, file_digest_or_error
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.metrics.metric_values import clustered_mean
@@ -225,7 +225,7 @@ def write(
             fingerprint=build.fingerprint,
             dropped={one.line.key: "people find it wrong" for one in rejected},
             sources=made,
-            made={**{name: digest_of(out / name) for name in files}, **made},
+            made={**{name: file_digest(out / name) for name in files}, **made},
             missing=gallery.broken,
         )
         finish(out, manifest, journal)
@@ -259,7 +259,7 @@ def _refuse_other_images(lines: Iterable[TableLine]) -> None:
             continue
         path, place = line.image.path, image_path(line.cells[IMAGE])
         other = first.setdefault(place, path)
-        if other != path and digest_or_error(other) != digest_or_error(path):
+        if other != path and file_digest_or_error(other) != file_digest_or_error(path):
             raise UserError(
                 f"is another image than {other}",
                 file=Path(path),

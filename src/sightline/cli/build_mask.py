@@ -163,6 +163,6 @@ def _table(assignment: MaskAssignment) -> ReportTable:
 
 def _named(path: Path) -> dict[str, str]:
     """A file's name and what it holds, for the manifest."""
-    from sightline.formats.digests import digest_of
+    from sightline.formats.digests import file_digest
 
-    return {"file": path.name, "sha256": digest_of(path)}
+    return {"file": path.name, "sha256": file_digest(path)}

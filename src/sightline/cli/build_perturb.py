@@ -52,7 +52,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
     from sightline.builders.perturb import Perturb, named
-    from sightline.formats.digests import digest_of
+    from sightline.formats.digests import file_digest
     from sightline.prompts import load
 
     plugins = tuple(str(Path(file).absolute()) for file in options.plugin)
@@ -64,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
         "perturbation": options.kind,
         "variants": dict(how.variants),
         "prompt": prompt,
-        "plugins": [{"file": Path(file).name, "sha256": digest_of(file)} for file in plugins],
+        "plugins": [{"file": Path(file).name, "sha256": file_digest(file)} for file in plugins],
     }
     work = Perturb(options.kind, prompt, options.seed, options.format, plugins)
     return make(options, sources, work, kind="perturb", settings=settings, each=1 + len(how.variants))

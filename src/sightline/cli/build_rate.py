@@ -13,7 +13,7 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sightline.formats.run_metadata import Ran
+    from sightline.formats.run_metadata import RunMetadata
     from sightline.types import Outcome
 
 SUMMARY = "answers of several runs for people to rate blind, drawn and mixed (ConTextual, II-Bench)"
@@ -96,7 +96,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _write_list(
-    options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], ran: Mapping[Path, Ran]
+    options: argparse.Namespace, runs: Sequence[Sequence[Outcome]], ran: Mapping[Path, RunMetadata]
 ) -> None:
     from sightline.builders.rate import draw, listed, shared, wrong
     from sightline.builders.review_lists import write_list
@@ -129,12 +129,12 @@ def _write_verdicts(
     )
 
 
-def _ran(files: Sequence[Path]) -> dict[Path, Ran]:
+def _ran(files: Sequence[Path]) -> dict[Path, RunMetadata]:
     """What was run, by the answers whose folder says it. UserError where that is of several benchmarks or
     splits."""
-    from sightline.formats.run_metadata import ran_in
+    from sightline.formats.run_metadata import read_run_metadata
 
-    told = {file: ran for file in files if (ran := ran_in(file.parent)) is not None}
+    told = {file: ran for file in files if (ran := read_run_metadata(file.parent)) is not None}
     for of, named in (
         ("benchmarks", [ran.benchmark for ran in told.values()]),
         ("splits", [str(ran.options[SPLIT]) for ran in told.values() if SPLIT in ran.options]),
@@ -146,7 +146,7 @@ def _ran(files: Sequence[Path]) -> dict[Path, Ran]:
     return told
 
 
-def _errors(ran: Mapping[Path, Ran]) -> Sequence[str]:
+def _errors(ran: Mapping[Path, RunMetadata]) -> Sequence[str]:
     """The errors that the benchmark's paper tells apart; none where it tells none, or is not known."""
     from sightline.benchmarks.base import Facts
     from sightline.registry import benchmark
@@ -155,7 +155,7 @@ def _errors(ran: Mapping[Path, Ran]) -> Sequence[str]:
     return facts[0].errors if facts else ()
 
 
-def _images(data: str | None, ran: Mapping[Path, Ran]) -> dict[str, str]:
+def _images(data: str | None, ran: Mapping[Path, RunMetadata]) -> dict[str, str]:
     """The path of each sample's first image; none where no data folder is named, or where that of the
     environment is not the one of the runs."""
     folder = data or os.environ.get("SIGHTLINE_DATA")
@@ -170,7 +170,7 @@ def _images(data: str | None, ran: Mapping[Path, Ran]) -> dict[str, str]:
         return {}
 
 
-def _images_in(folder: Path, ran: Mapping[Path, Ran]) -> dict[str, str]:
+def _images_in(folder: Path, ran: Mapping[Path, RunMetadata]) -> dict[str, str]:
     from sightline.benchmarks.base import defaults
     from sightline.formats.run_metadata import METRICS
     from sightline.plan.effective import setting_of

@@ -16,7 +16,7 @@ from sightline.benchmarks.records import data_folder
 from sightline.data.pull import load
 from sightline.data.sources import Made, Records, Source
 from sightline.errors import unknown_name
-from sightline.images import BadImage, decode, look
+from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageRef, Sample
 
@@ -133,7 +133,7 @@ def _look_at_all(images: Mapping[str, ImageRef], show_progress: bool) -> dict[st
 def _look_at(image: ImageRef) -> _Seen:
     there, digest = os.path.exists(image.path), ""
     try:
-        file = look(image, {})
+        file = inspect_image(image, {})
         digest = file.digest
         decode(file)
     except BadImage as error:

@@ -39,7 +39,7 @@ from sightline.data.image_manifest import (
     write_image_manifest,
 )
 from sightline.formats.journal import Journal
-from sightline.images import BadImage, decode, look
+from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import Advance, progress
 from sightline.types import ImageRef
 
@@ -229,6 +229,6 @@ class _Downloads:
 
 
 def _decoded_digest(path: Path, root: Path) -> str:
-    file = look(ImageRef(str(path), str(root)), {})
+    file = inspect_image(ImageRef(str(path), str(root)), {})
     decode(file)
     return file.digest

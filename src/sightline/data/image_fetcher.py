@@ -15,7 +15,7 @@ import sightline
 from sightline.data.download_error import DownloadError
 from sightline.data.host_throttle import HostLimits, HostThrottle
 from sightline.data.url_safety import NonPublicAddressError, parse_url, redirect_target, safe_connector
-from sightline.formats.stream import WholeFile
+from sightline.formats.atomic_file import AtomicFile
 from sightline.images import MAX_BYTES
 from sightline.models.reply import seconds_until
 
@@ -160,7 +160,7 @@ class ImageFetcher:
 
     async def _store(self, response: aiohttp.ClientResponse, path: Path) -> None:
         size = 0
-        async with WholeFile(path) as file:
+        async with AtomicFile(path) as file:
             async for piece in response.content.iter_chunked(PIECE):
                 size += len(piece)
                 if size > self._limits.bytes:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.errors import UserError
-from sightline.formats.digests import changed
+from sightline.formats.digests import changed_files
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.journal import Done, Journal
 
@@ -109,7 +109,7 @@ def unchanged_images(
     recorded = {
         url: stored[url] for url, path in requested.items() if url in stored and stored[url].path == path
     }
-    stale = set(changed(folder, {image.path: image.sha256 for image in recorded.values()}))
+    stale = set(changed_files(folder, {image.path: image.sha256 for image in recorded.values()}))
     return {url: image for url, image in recorded.items() if image.path not in stale}
 
 

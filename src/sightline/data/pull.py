@@ -20,7 +20,7 @@ from sightline.data.unpack import unpack
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import read_bytes
 from sightline.formats.tables import read_table, table_rows
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
 
@@ -175,7 +175,7 @@ def _look_at_images(source: Source, folder: Path, split: str) -> None:
     bad = []
     for image in images.values():
         try:
-            look(image, {})
+            inspect_image(image, {})
         except BadImage as error:
             bad.append(str(error).removeprefix(f"{folder}/"))
     if bad:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sightline.engine.store import Store
-from sightline.images import BadImage, look
+from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile, ImageRef
 
 
@@ -20,7 +20,7 @@ def inspect_images(
     found: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():
         try:
-            found[path] = look(image, known)
+            found[path] = inspect_image(image, known)
         except BadImage as error:
             found[path] = error
     if records:

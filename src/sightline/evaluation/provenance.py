@@ -9,7 +9,7 @@ from typing import Any
 from sightline.benchmarks.base import FILE, Benchmark
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
-from sightline.formats.run_metadata import METRICS, ran_in
+from sightline.formats.run_metadata import METRICS, read_run_metadata
 from sightline.types import UNCHANGED, Probe, Text
 
 
@@ -19,7 +19,7 @@ def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mappi
     Asking the unchanged input counts as one. Where settings are files, one may have moved: the groups that
     the answers are about tell more than its name.
     """
-    run = ran_in(file.parent) if file.name == "answers.jsonl" else None
+    run = read_run_metadata(file.parent) if file.name == "answers.jsonl" else None
     if run is None:
         return
     ran = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting

@@ -11,22 +11,22 @@ READERS = 4
 """Threads that compute digests; hashing lets them run at once."""
 
 
-def digest_of(path: str | Path) -> str:
+def file_digest(path: str | Path) -> str:
     """The SHA-256 of a file's content; OSError where it cannot be read."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digest_or_error(path: str | Path) -> str | OSError:
+def file_digest_or_error(path: str | Path) -> str | OSError:
     """The SHA-256 of a file's content, or why it cannot be read."""
     try:
-        return digest_of(path)
+        return file_digest(path)
     except OSError as error:
         return error
 
 
-def changed(folder: Path, files: Mapping[str, str]) -> list[str]:
+def changed_files(folder: Path, files: Mapping[str, str]) -> list[str]:
     """Those of the files (path in the folder -> SHA-256) that are gone or have another content."""
     with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(digest_or_error, (folder / name for name in files))
+        found = pool.map(file_digest_or_error, (folder / name for name in files))
         return [name for (name, known), digest in zip(files.items(), found, strict=True) if digest != known]

@@ -12,7 +12,7 @@ from sightline.benchmarks.iibench.formats import write_iibench, write_iibench_su
 from sightline.errors import UserError
 from sightline.formats.jsonl import read_outcomes, write_plain
 from sightline.formats.released import iibench_records, released_options
-from sightline.formats.run_metadata import ran_in
+from sightline.formats.run_metadata import read_run_metadata
 from sightline.types import Outcome
 
 SPLITS = ("test", "dev")
@@ -157,7 +157,7 @@ def _model(answers: Answers) -> str:
     """The model's name: the one given, else that of the run that wrote the answers."""
     if answers.model:
         return answers.model
-    run = ran_in(answers.file.parent)
+    run = read_run_metadata(answers.file.parent)
     if run is None:
         raise UserError("whose answers these are is not said", file=answers.file, expected="--model NAME")
     return run.model

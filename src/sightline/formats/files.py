@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from sightline.errors import UserError
-from sightline.formats.stream import WholeFile
+from sightline.formats.atomic_file import AtomicFile
 
 T = TypeVar("T")
 
-Rows = list[tuple[str, dict[str, Any]]]
+Records = list[tuple[str, dict[str, Any]]]
 """Where a record stands in its file ('line 3', 'entry 3'), and the record."""
 
 
@@ -43,7 +43,7 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def json_rows(content: bytes, path: Path) -> Rows:
+def json_records(content: bytes, path: Path) -> Records:
     """The records of a JSON list, of JSON Lines, or of one JSON object.
 
     UserError that names the line where the JSON breaks off, or the entry that is no object.
@@ -51,7 +51,7 @@ def json_rows(content: bytes, path: Path) -> Rows:
     if content.lstrip().startswith(b"["):
         return [_object(f"entry {n}", entry, path) for n, entry in enumerate(_whole(content, path), 1)]
     lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
-    rows: Rows = []
+    rows: Records = []
     for number, line in lines:
         try:
             rows.append(_object(f"line {number}", _decode(line), path))
@@ -94,7 +94,7 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
 
     EnvironmentFailedError where the disk refuses; nothing is left behind then.
     """
-    with WholeFile(path) as file:
+    with AtomicFile(path) as file:
         for piece in pieces:
             file.write(piece)
 

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.errors import UserError
+from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.files import read_lines
-from sightline.formats.stream import LineFile
 from sightline.types import Labels
 
 ORIGINAL = "original"
@@ -68,7 +68,7 @@ def read_groups(path: Path) -> list[GroupLine]:
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
     """Write a groups file whole or not at all."""
-    with LineFile(path) as file:
+    with AtomicLineFile(path) as file:
         for line in lines:
             file.write(_encoder.encode(line))
 

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.formats.files import Rows, read_lines
+from sightline.formats.atomic_file import AtomicLineFile
+from sightline.formats.files import Records, read_lines
 from sightline.formats.prediction import (
     Place,
     Prediction,
@@ -23,7 +24,6 @@ from sightline.formats.prediction import (
     texts,
     variant_of,
 )
-from sightline.formats.stream import LineFile
 from sightline.types import Outcome, Usage
 
 LAYOUT = (
@@ -59,7 +59,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     return id_field(record) is not None and _first(record, (*RESPONSES, "error")) is not None
 
 
-def read(rows: Rows, source: Source) -> list[Prediction]:
+def read(rows: Records, source: Source) -> list[Prediction]:
     """One answer a record. A missing variant is the setting's name where a sample has but one probe.
 
     A failed call is `error`, `status` 'error', or a response that is null or an object. Where several
@@ -94,14 +94,14 @@ def response_of(record: Mapping[str, Any], place: Place) -> tuple[str, str | Non
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write answers.jsonl, one line an outcome, in the order given."""
-    with LineFile(path) as file:
+    with AtomicLineFile(path) as file:
         for outcome in outcomes:
             file.write(answer_line(outcome))
 
 
 def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write plain JSON lines of {"id", "variant", "draw", "response"}; a failed call has an `error`."""
-    with LineFile(path) as file:
+    with AtomicLineFile(path) as file:
         for one in outcomes:
             error = None if one.answered else one.error or "no answer"
             line = PlainLine(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from sightline.benchmarks.iibench.formats import asked, question_id
-from sightline.formats.files import Rows
+from sightline.formats.files import Records
 from sightline.formats.prediction import (
     Place,
     Prediction,
@@ -33,7 +33,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     return "doc_id" in record and ("filtered_resps" in record or "resps" in record)
 
 
-def read(rows: Rows, source: Source) -> list[Prediction]:
+def read(rows: Records, source: Source) -> list[Prediction]:
     """One answer a repeat. The id is that of `doc`, or of the metric that carries one.
 
     The task ii_bench (lmms_eval/tasks/ii_bench/utils.py) carries it in its metric `submission`; its options,

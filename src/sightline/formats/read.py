@@ -11,7 +11,7 @@ from sightline.benchmarks.contextual import formats as contextual
 from sightline.benchmarks.iibench import formats as iibench
 from sightline.errors import UserError, did_you_mean
 from sightline.formats import jsonl, lmms_eval, vlmevalkit
-from sightline.formats.files import Rows, json_rows, read_bytes
+from sightline.formats.files import Records, json_records, read_bytes
 from sightline.formats.prediction import Prediction, Source
 from sightline.formats.tables import read_table, table_rows
 
@@ -25,7 +25,7 @@ class Layout(Protocol):
     def recognises(self, record: dict[str, Any], benchmark: str) -> bool:
         """Whether a record has this layout."""
 
-    def read(self, rows: Rows, source: Source) -> list[Prediction]:
+    def read(self, rows: Records, source: Source) -> list[Prediction]:
         """The answers in the records; UserError where one is wrong."""
 
 
@@ -49,7 +49,7 @@ def read_predictions(
     source = Source(path, benchmark, setting, allow_missing)
     content = read_bytes(path)
     if content.lstrip()[:1] in (b"{", b"["):
-        rows = json_rows(content, path)
+        rows = json_records(content, path)
         layout = _layout([record for _, record in rows], source)
     else:
         table = read_table(content, path)

@@ -9,7 +9,7 @@ from typing import Any
 from sightline.benchmarks.codis.formats import write_codis
 from sightline.benchmarks.contextual.formats import write_judgements, write_predictions
 from sightline.benchmarks.iibench.formats import write_iibench, write_iibench_submission
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 from sightline.types import Outcome
 
 RELEASED = ("predictions.json", "judgments.json", "predictions.jsonl", "submission.jsonl")
@@ -43,7 +43,7 @@ def iibench_records(data: Path, split: str) -> list[dict[str, Any]]:
     """
     place = data if (data / f"{split}.json").is_file() else data / "iibench"
     path = place / f"{split}.json"
-    return [record for _, record in json_rows(read_bytes(path), path)]
+    return [record for _, record in json_records(read_bytes(path), path)]
 
 
 def released_options(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:

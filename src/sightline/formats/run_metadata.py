@@ -14,7 +14,7 @@ from sightline.errors import UserError
 METRICS = "metrics.json"
 
 
-class Ran(Struct, frozen=True):
+class RunMetadata(Struct, frozen=True):
     """Who answered what, with which options, and of which versions everything was."""
 
     benchmark: str
@@ -24,11 +24,11 @@ class Ran(Struct, frozen=True):
     versions: Mapping[str, Any] = {}
 
 
-def ran_in(folder: Path) -> Ran | None:
+def read_run_metadata(folder: Path) -> RunMetadata | None:
     """What was run; None where there is no metrics.json, or another tool's. UserError where it is no JSON."""
     file = folder / METRICS
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Ran)
+        return msgspec.json.decode(file.read_bytes(), type=RunMetadata)
     except (FileNotFoundError, NotADirectoryError, msgspec.ValidationError):
         return None
     except OSError as error:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-MARK = ".sightline-mini"
+MARKER = ".sightline-mini"
 """The file by which a folder is known as one of ours; it names what was drawn."""
 
 
 def is_synthetic(folder: Path | None) -> bool:
     """Whether a data folder holds drawn scenes, or is a part of one that does, as a task of MM-R3 is."""
     return folder is not None and any(
-        (place / MARK).is_file() for place in (folder, folder.absolute().parent)
+        (place / MARKER).is_file() for place in (folder, folder.absolute().parent)
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from zipfile import BadZipFile
 
 from sightline.errors import UserError
-from sightline.formats.files import Rows
+from sightline.formats.files import Records
 
 LONGEST_CELL = 2**31 - 1
 """The csv module's own limit, 131,072 characters, is less than what a reasoning model writes."""
@@ -22,26 +22,26 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """How a formula begins, and what only looks like one behind apostrophes."""
 
 
-class Table(NamedTuple):
+class RawTable(NamedTuple):
     """The first line of a table, and the numbered lines below it, read as they are asked for."""
 
     header: list[str]
     lines: Iterator[tuple[int, list[str]]]
 
 
-def read_table(content: bytes, path: Path) -> Table:
+def read_table(content: bytes, path: Path) -> RawTable:
     """The table in a file; a workbook's is its first sheet and needs the extra `table`.
 
     UserError where the file is no table that can be read.
     """
     lines = _workbook(content, path) if content.startswith(b"PK\x03\x04") else _delimited(content, path)
     _, header = next(lines, (1, []))
-    return Table(header, lines)
+    return RawTable(header, lines)
 
 
-def table_rows(table: Table, path: Path) -> Rows:
+def table_rows(table: RawTable, path: Path) -> Records:
     """The lines as records by column; UserError where a line has not the header's cells."""
-    rows: Rows = []
+    rows: Records = []
     for number, cells in table.lines:
         if len(cells) != len(table.header):
             raise UserError(
@@ -69,17 +69,17 @@ def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def harmless(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula: what is shown may come from a model, or off the web.
 
-    >>> harmless("=1+1"), harmless("'tis"), plain(harmless("'=1"))
+    >>> escape_formula("=1+1"), escape_formula("'tis"), unescape_formula(escape_formula("'=1"))
     ("'=1+1", "'tis", "'=1")
     """
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
-def plain(cell: str) -> str:
-    """The cell of which `harmless` made this one."""
+def unescape_formula(cell: str) -> str:
+    """The cell of which `escape_formula` made this one."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.files import read_lines
-from sightline.formats.stream import LineFile
 from sightline.types import Verdict
 
 _HUMAN = {"scorer": "human", "kind": "human"}
@@ -31,7 +31,7 @@ def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
     Raises:
         EnvironmentFailedError: The disk cannot be written.
     """
-    with LineFile(path) as file:
+    with AtomicLineFile(path) as file:
         for verdict in verdicts:
             file.write(verdict_line(verdict))
 

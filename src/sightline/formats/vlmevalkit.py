@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from sightline.benchmarks.iibench.formats import question_id
-from sightline.formats.files import Rows
+from sightline.formats.files import Records
 from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, variant_of
 from sightline.scoring.multiple_choice import LETTERS
 
@@ -29,7 +29,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     return "index" in record and "prediction" in record
 
 
-def read(rows: Rows, source: Source) -> list[Prediction]:
+def read(rows: Records, source: Source) -> list[Prediction]:
     """One answer a row.
 
     `index` only counts rows, so for II-Bench the id is taken from the column `id`, `sample`, `index`,

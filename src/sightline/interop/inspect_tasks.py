@@ -20,11 +20,11 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from msgspec.structs import replace
 from rich.markup import escape
 
-from sightline.clusters import cluster_of, look_at
+from sightline.clusters import cluster_of, inspect_images
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.prepare import prepare
 from sightline.evaluation.prepared import PreparedTask
-from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, look, transform_for
+from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspect_image, transform_for
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
 from sightline.judging.judges import check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
@@ -204,7 +204,7 @@ def _samples(item: PreparedTask) -> Iterator[Sample]:
     """A sample of inspect for each probe, in the order of the plan."""
     for number, sample in enumerate(item.samples):
         probes = list(item.benchmark.probes(sample, item.options.benchmark))
-        files = look_at(sample, probes)
+        files = inspect_images(sample, probes)
         cluster = cluster_of(sample, files)
         for position, probe in enumerate(probes):
             stored = stored_probe(probe, 0, "", cluster, evidence=judge_images(probe, files))
@@ -229,7 +229,9 @@ def _sample(probe: Probe, metadata: SampleMetadata) -> Sample:
 def _images(probe: Probe) -> dict[str, str]:
     """The path or data URL of each image of a probe. Raises BadImage."""
     parts: Iterable[Any] = (part for message in probe.messages for part in message.parts)
-    return {part.path: _image_address(look(part, {})) for part in parts if isinstance(part, ImageRef)}
+    return {
+        part.path: _image_address(inspect_image(part, {})) for part in parts if isinstance(part, ImageRef)
+    }
 
 
 def _image_address(file: ImageFile) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, Setting
-from sightline.clusters import cluster_of, look_at
+from sightline.clusters import cluster_of, inspect_images
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.judging.file_answers import prediction_key
@@ -80,7 +80,8 @@ def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> lis
     options = effective(benchmark, setting, spec).benchmark
     samples = benchmark.samples(data_folder(spec), split_of(benchmark, spec), options)
     return [
-        (cluster_of(sample, look_at(sample)), list(benchmark.probes(sample, options))) for sample in samples
+        (cluster_of(sample, inspect_images(sample)), list(benchmark.probes(sample, options)))
+        for sample in samples
     ]
 
 

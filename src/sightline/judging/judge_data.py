@@ -15,10 +15,10 @@ from sightline.benchmarks.base import about
 from sightline.benchmarks.contextual.appendix_cases import Partly, contradicted, reading
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
-from sightline.formats.run_metadata import METRICS, Ran, ran_in
+from sightline.formats.run_metadata import METRICS, RunMetadata, read_run_metadata
 from sightline.formats.verdicts import read_verdicts, verdict_line
 from sightline.judging.import_answers import import_answers
 from sightline.judging.judges import RulesJudge
@@ -136,7 +136,7 @@ def _read_folder(source: Path, found: _Found) -> None:
     folder, file = (source, source / VERDICTS) if source.is_dir() else (source.parent, source)
     if not file.is_file():
         raise UserError(f"holds no {VERDICTS}", file=source, expected="a results folder (--out)")
-    run = ran_in(folder)
+    run = read_run_metadata(folder)
     # A run whose answers nobody judged has an empty file.
     for verdict in read_verdicts(file) if file.stat().st_size else ():
         options = _judging(run, verdict.judge) if run is not None and verdict.kind == "model" else {}
@@ -185,11 +185,11 @@ def _holds_verdicts(file: Path) -> bool:
     content = read_bytes(file)
     if content.lstrip()[:1] not in (b"{", b"["):
         return False
-    rows = json_rows(content, file)
+    rows = json_records(content, file)
     return bool(rows) and "targets" in rows[0][1]
 
 
-def _judging(run: Ran, judge: str) -> _Options:
+def _judging(run: RunMetadata, judge: str) -> _Options:
     """The options under which a model judged: those of the benchmark, and its sampling."""
     options = {name: value for name, value in run.options.items() if name.startswith("judge_")}
     options["judge_sampling"] = (options.get("judge_sampling") or {}).get(judge)

@@ -139,8 +139,8 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 continue
             selected = select_verdict(case, by_judge, self.decide)
             # Two probes may share one request (CODIS without context): use the position, not the key.
-            if case.place is not None and case.question == "correct":
-                outcomes[case.place] = _with_verdict(outcomes[case.place], selected)
+            if case.outcome_index is not None and case.question == "correct":
+                outcomes[case.outcome_index] = _with_verdict(outcomes[case.outcome_index], selected)
             else:
                 judgements.append(selected)
         return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)

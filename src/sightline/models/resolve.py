@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from sightline.config import Config, key_of
+from sightline.config import Config, api_key
 from sightline.errors import UserError, unknown_name
 from sightline.images import ImageLimits
 from sightline.models.argument_checks import read_values
@@ -183,7 +183,7 @@ def _at(
         _arguments(options.args, EndpointArgs),
         name=spec,
         identity=f"{spec.partition('#')[0] if '#' in spec else address} {model}",
-        key=None if options.keyless else key_of(host, hostname, default_variable),
+        key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
     )
 

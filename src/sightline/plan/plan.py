@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.clusters import cluster_of, standing_for
+from sightline.clusters import cluster_images, cluster_of
 from sightline.engine.image_cache import inspect_images
 from sightline.engine.keys import KeyedRequest, key_of, with_key
 from sightline.engine.store import Store
@@ -214,7 +214,7 @@ def _chunk_images(
 ) -> list[ImageRef]:
     """The images of a chunk: those that name clusters, those of the messages, those that judges see."""
     return [
-        *(image for index in probes for image in standing_for(samples[index])),
+        *(image for index in probes for image in cluster_images(samples[index])),
         *(
             image
             for settings in probes.values()

@@ -10,10 +10,10 @@ from typing import Self
 import msgspec
 
 from sightline.errors import EnvironmentFailedError
+from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line, read_outcomes
 from sightline.formats.released import RELEASED, write_released
-from sightline.formats.stream import LineFile
 from sightline.formats.verdicts import verdict_line
 from sightline.judging.panel import JudgedGroup
 from sightline.types import Result
@@ -42,8 +42,8 @@ class Folder:
                 self._path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise EnvironmentFailedError(f"{self._path}: cannot be made: {error.strerror}") from None
-            self._answers = self._stack.enter_context(LineFile(self._path / "answers.jsonl"))
-            self._verdicts = self._stack.enter_context(LineFile(self._path / "verdicts.jsonl"))
+            self._answers = self._stack.enter_context(AtomicLineFile(self._path / "answers.jsonl"))
+            self._verdicts = self._stack.enter_context(AtomicLineFile(self._path / "verdicts.jsonl"))
         return self
 
     def __exit__(
@@ -77,9 +77,9 @@ class Folder:
         if self._path is None:
             return
         self._stack.close()
-        with LineFile(self._path / "metrics.json") as file:
+        with AtomicLineFile(self._path / "metrics.json") as file:
             file.write(msgspec.json.format(msgspec.json.encode(result), indent=1))
-        with LineFile(self._path / "report.md") as file:
+        with AtomicLineFile(self._path / "report.md") as file:
             file.write(report.encode())
         outcomes = read_outcomes(self._path / "answers.jsonl")
         written = write_released(result.benchmark, result.model, outcomes, self._path, data, split)

@@ -26,7 +26,11 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
     """
 
     def ask(case: Case) -> tuple[Message, ...]:
-        return (user(fill(prompt, question=case.asked, reference=case.references[0], output=case.texts[0])),)
+        return (
+            user(
+                fill(prompt, question=case.probe_question, reference=case.references[0], output=case.texts[0])
+            ),
+        )
 
     def read(reply: str) -> Reading:
         if released:
@@ -41,7 +45,7 @@ def same_or_different(prompt: str) -> ModelScorer:
 
     def ask(case: Case) -> tuple[Message, ...]:
         first, second = case.texts
-        return (user(fill(prompt, question=case.asked, first=first, second=second)),)
+        return (user(fill(prompt, question=case.probe_question, first=first, second=second)),)
 
     def read(reply: str) -> Reading:
         return _one_of(reply, {"same": "right", "different": "wrong"})
@@ -60,7 +64,9 @@ def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> Mode
     """
 
     def ask(case: Case) -> tuple[Message, ...]:
-        words = fill(prompt, instruction=case.asked, reference=case.references[0], prediction=case.texts[0])
+        words = fill(
+            prompt, instruction=case.probe_question, reference=case.references[0], prediction=case.texts[0]
+        )
         images = [ImageRef(file.path) for file in case.images] if sees else []
         return (user(*images, words),)
 

@@ -174,8 +174,8 @@ def _compare(first: Outcome, second: Outcome) -> Case:
 
 
 def _judge(case: Case) -> Reading:
-    return Reading(judge_by_rules(case.asked, case.references[0], case.texts[0]))
+    return Reading(judge_by_rules(case.probe_question, case.references[0], case.texts[0]))
 
 
 def _same_meaning(case: Case) -> Reading:
-    return Reading(same_meaning_by_rules(case.asked, *case.texts))
+    return Reading(same_meaning_by_rules(case.probe_question, *case.texts))

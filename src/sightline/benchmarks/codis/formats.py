@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sightline.formats.files import Rows, write_atomically
+from sightline.formats.files import Records, write_atomically
 from sightline.formats.prediction import Prediction, Source, identifier, reply
 from sightline.types import Outcome
 
@@ -28,7 +28,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     return benchmark == "codis" and "output" in record and "variant" not in record
 
 
-def read(rows: Rows, source: Source) -> list[Prediction]:
+def read(rows: Records, source: Source) -> list[Prediction]:
     """Two answers a pair: variants context_1 and context_2."""
     return [prediction for where, record in rows for prediction in _pair(record, where, source)]
 

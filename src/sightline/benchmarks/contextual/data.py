@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, image_path, table_name
 from sightline.benchmarks.records import data_folder, refuse_doubles
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Labels, Sample
 
@@ -195,7 +195,7 @@ def _by_url(file: str | None, field: str, known: Collection[str]) -> dict[str, s
 def _pairs(path: Path, field: str) -> list[tuple[Any, Any]]:
     content = read_bytes(path)
     if content.lstrip()[:1] in (b"{", b"["):
-        rows = json_rows(content, path)
+        rows = json_records(content, path)
         if len(rows) == 1 and IMAGE not in rows[0][1]:
             return list(rows[0][1].items())
     else:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.contextual import appendix_cases
 from sightline.benchmarks.contextual.folder import IMAGE, INSTRUCTION
 from sightline.errors import UserError
-from sightline.formats.files import Rows, json_rows, read_bytes, write_atomically
+from sightline.formats.files import Records, json_records, read_bytes, write_atomically
 from sightline.formats.jsonl import id_field, response_of
 from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, reply
 from sightline.types import Outcome, Verdict, VerdictName
@@ -37,7 +37,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     return IMAGE in record or (bool(record) and all(isinstance(of, dict) for of in record.values()))
 
 
-def read(rows: Rows, source: Source) -> list[Prediction]:
+def read(rows: Records, source: Source) -> list[Prediction]:
     """The answers of every model in the file; a sample's id is the url of its image."""
     return [prediction for where, record in rows for prediction in _read(record, where, source)]
 
@@ -48,7 +48,7 @@ def with_judgements(predictions: Sequence[Prediction], path: Path) -> list[Predi
     Raises UserError for a file of none or several objects, for a judgement that is neither 1 nor 0, and for
     one whose answer is not among them.
     """
-    rows = json_rows(read_bytes(path), path)
+    rows = json_records(read_bytes(path), path)
     if len(rows) != 1:
         expected = "{model: {image_url: 1 or 0}}"
         raise UserError("is not one object", file=path, found=f"{len(rows)} of them", expected=expected)

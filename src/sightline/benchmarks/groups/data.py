@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.jsonl import id_field
 from sightline.formats.tables import read_table, table_rows
@@ -185,7 +185,7 @@ def _answered_lines(file: Path) -> list[GroupLine]:
     """What the answers in a file say was asked; the first line of several draws stands for all."""
     content = read_bytes(file)
     is_json = content.lstrip()[:1] in (b"{", b"[")
-    rows = json_rows(content, file) if is_json else table_rows(read_table(content, file), file)
+    rows = json_records(content, file) if is_json else table_rows(read_table(content, file), file)
     found: dict[tuple[str, str], GroupLine] = {}
     for where, record in rows:
         line = _answered_line(record, where, file)

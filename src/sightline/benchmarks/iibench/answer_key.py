@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sightline.errors import UserError
-from sightline.formats.files import json_rows, read_bytes
+from sightline.formats.files import json_records, read_bytes
 from sightline.scoring.multiple_choice import LETTERS
 
 
@@ -52,7 +52,7 @@ def read_answer_key(file: str | None, questions: Sequence[Asked]) -> dict[str, s
 
 
 def _entries(path: Path) -> list[tuple[str, Any]]:
-    rows = json_rows(read_bytes(path), path)
+    rows = json_records(read_bytes(path), path)
     if len(rows) == 1 and not {"id", "answer"} <= rows[0][1].keys():
         return list(rows[0][1].items())
     return [(_id(path, where, row), row.get("answer")) for where, row in rows]

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sightline.formats.files import Rows, write_atomically
+from sightline.formats.files import Records, write_atomically
 from sightline.formats.prediction import (
     Place,
     Prediction,
@@ -51,7 +51,7 @@ def recognises(record: dict[str, Any], benchmark: str) -> bool:
     return "questions" in record
 
 
-def read(rows: Rows, source: Source) -> list[Prediction]:
+def read(rows: Records, source: Source) -> list[Prediction]:
     """One answer a question; its variant is the setting's name."""
     return [prediction for where, record in rows for prediction in _record(record, where, source)]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
-from sightline.formats.synthetic_marker import MARK
+from sightline.formats.synthetic_marker import MARKER
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -19,7 +19,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
     What an earlier drawing left and this one does not name is removed. Raises UserError where the folder
     holds something else.
     """
-    if folder.exists() and not (folder / MARK).exists() and _holds_anything(folder):
+    if folder.exists() and not (folder / MARKER).exists() and _holds_anything(folder):
         raise UserError(
             "holds something that was not drawn here", file=folder, expected="an empty or a new folder"
         )
@@ -27,14 +27,14 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UserError("a file is in the way", file=folder, expected="a new folder") from None
-    drawn_before = (folder / MARK).read_text().splitlines() if (folder / MARK).exists() else []
-    write_atomically(folder / MARK, ["\n".join(dict.fromkeys([*drawn_before, *files])).encode()])
+    drawn_before = (folder / MARKER).read_text().splitlines() if (folder / MARKER).exists() else []
+    write_atomically(folder / MARKER, ["\n".join(dict.fromkeys([*drawn_before, *files])).encode()])
     for name in sorted(files, key=lambda name: not name.endswith(".png")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / name, [files[name]])
     for name in set(drawn_before) - set(files):
         (folder / name).unlink(missing_ok=True)
-    write_atomically(folder / MARK, ["\n".join(files).encode()])
+    write_atomically(folder / MARKER, ["\n".join(files).encode()])
     return folder
 
 

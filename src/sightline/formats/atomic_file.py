@@ -13,7 +13,7 @@ from typing import Self
 from sightline.errors import EnvironmentFailedError
 
 
-class WholeFile:
+class AtomicFile:
     """Bytes are written to a file beside `path`, which takes its name when all went well.
 
     EnvironmentFailedError where the disk refuses; nothing is left behind then.
@@ -82,11 +82,11 @@ class WholeFile:
         return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}")
 
 
-class LineFile:
-    """A `WholeFile` of lines."""
+class AtomicLineFile:
+    """A `AtomicFile` of lines."""
 
     def __init__(self, path: Path) -> None:
-        self._whole = WholeFile(path)
+        self._whole = AtomicFile(path)
 
     def __enter__(self) -> Self:
         """Open it."""
