@@ -1,4 +1,4 @@
-"""Sightline: measures what multimodal models understand when one image must be seen in different lights.
+"""Sightline evaluates multimodal models on groups of related questions.
 
 import sightline
 result = sightline.run("codis", model="http://localhost:8000/v1#llava", data="data/codis")
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """The API, imported when it is first used: `import sightline` itself loads nothing."""
+    """Import the API at its first use, so that `import sightline` stays fast."""
     if name in __all__:
         import sightline.api
 
@@ -26,5 +26,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The API's names, though nothing of it is loaded."""
+    """List the names of the API without an import of it."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""sightline.toml: named models, the key variable and proxy of each host, prices. Never a key itself."""
+"""The configuration file sightline.toml: named models, hosts, prices; it never holds an API key."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEFAULT_FILE = "sightline.toml"
 
 
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a host (`api.openai.com`, or `127.0.0.1:8000`): where its key is, and its proxy.
+    """A host, such as `api.openai.com` or `127.0.0.1:8000`: the variable of its API key, and its proxy.
 
-    `key` names an environment variable; its value is sent to this host and to no other.
+    `key` names an environment variable. Its value is sent to this host only.
     """
 
     key: str | None = None
@@ -28,7 +28,7 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
-    """A model under a name of the user's: what it stands for, and its backend arguments."""
+    """A model that the user named: its specification as for --model, and the arguments of its back end."""
 
     spec: str
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -36,39 +36,68 @@ class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Price(Struct, frozen=True):
-    """Money per million tokens, in whatever currency the user's file means."""
+    """Cost per million tokens, in the currency of the user's choice."""
 
     prompt: float = 0.0
     completion: float = 0.0
 
     def of(self, usage: Usage) -> float:
-        """The money that these tokens cost."""
+        """Compute the cost of tokens.
+
+        Args:
+            usage: The numbers of tokens.
+
+        Returns:
+            The cost, in the currency of the file.
+        """
         return (
             (usage.prompt_tokens or 0) * self.prompt + (usage.completion_tokens or 0) * self.completion
         ) / 1e6
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file; every part may be absent."""
+    """The content of the file; each part may be absent."""
 
     models: Mapping[str, NamedModel] = field(default_factory=dict)
     hosts: Mapping[str, Host] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
 
     def host(self, name: str, port: int) -> Host:
-        """What the file says of a host, by name and port or by name alone."""
+        """Find the entry of a host, by name and port or by name alone.
+
+        Args:
+            name: The host name.
+            port: The port.
+
+        Returns:
+            The entry; an empty one if the file has none.
+        """
         return self.hosts.get(f"{name}:{port}") or self.hosts.get(name) or Host()
 
     def price(self, model: str) -> Price | None:
-        """The price of a model, by its whole name or by what follows '#' or '/' in it."""
+        """Find the price of a model, by its whole name or by the part after '#' or the last '/'.
+
+        Args:
+            model: The model as for --model.
+
+        Returns:
+            The price; None if the file has none.
+        """
         names = (model, model.rpartition("#")[2], model.rpartition("/")[2])
         return next((self.prices[name] for name in names if name in self.prices), None)
 
 
 def load_config(file: str | None = None) -> Config:
-    """The configuration in `file`, SIGHTLINE_CONFIG or ./sightline.toml; empty where there is none.
+    """Read the configuration.
 
-    Raises UserError where a named file is missing, or is no TOML of this shape.
+    Args:
+        file: The file; None reads that in SIGHTLINE_CONFIG, or ./sightline.toml if it exists.
+
+    Returns:
+        The configuration; an empty one if there is no file.
+
+    Raises:
+        UserError: The file cannot be read, or is not TOML of this structure.
     """
     named = file or os.environ.get("SIGHTLINE_CONFIG")
     path = Path(named or DEFAULT_FILE)
@@ -87,18 +116,27 @@ def load_config(file: str | None = None) -> Config:
 
 
 def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
-    """The key for a host, from the environment variable that belongs to it.
+    """Read the API key of a host from its environment variable.
 
-    Raises UserError where a variable is named and empty: no call could succeed.
+    Args:
+        host: The entry of the host, which may name the variable.
+        name: The host name, for error messages.
+        default_variable: The variable if the entry names none; None for a host that needs no key.
+
+    Returns:
+        The key; None if the host needs none.
+
+    Raises:
+        UserError: The variable is not set, or the entry is not the name of a variable.
     """
     variable = host.key or default_variable
     if variable is None:
         return None
     if not variable.isidentifier():
-        # Not repeated: whoever pasted a key here does not want it on a screen.
+        # The message does not repeat the entry, because it may be a key that was pasted here.
         raise UserError(
-            f"the key entry of {name} in sightline.toml is no name of an environment variable",
-            expected="the name of a variable that holds the key, never the key itself",
+            f"the key entry of {name} in sightline.toml is not the name of an environment variable",
+            expected="the name of a variable that holds the key, not the key",
         )
     key = os.environ.get(variable, "").strip()
     if not key:

@@ -1,11 +1,16 @@
-"""Where on this machine Sightline keeps what is no result."""
+"""Folders of this machine that Sightline uses besides the user's data and results."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Where what can be made anew is kept for this user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sightline"
+    """Return the user's cache folder: files that Sightline can make again.
+
+    Returns:
+        $XDG_CACHE_HOME/sightline or ~/.cache/sightline on Linux, the platform's folder elsewhere.
+    """
+    import platformdirs
+
+    return platformdirs.user_cache_path("sightline", appauthor=False)
