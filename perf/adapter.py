@@ -22,7 +22,7 @@ import sightline
 from sightline.adapter.attach import attach
 from sightline.adapter.kinds import KINDS, AdapterKind, Lora
 from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
-from sightline.builders.synthetic import draw_mmr3
+from sightline.builders.synthetic import generate_mmr3
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 from sightline.models.resolve import ModelOptions, resolve
@@ -97,7 +97,7 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        data = draw_mmr3(folder / "data", groups=options.groups, seed=1000)
+        data = generate_mmr3(folder / "data", groups=options.groups, seed=1000)
         adapters = {kind: make(made, folder / str(place)) for place, (kind, made) in enumerate(kinds.items())}
         ways: dict[str, Path | None] = {"without": None, **adapters}
         for task in ("mmr3:rephrasing", "mmr3:restyling"):

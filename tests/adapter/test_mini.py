@@ -11,7 +11,7 @@ import pytest
 if None in (find_spec("torch"), find_spec("transformers"), find_spec("sentence_transformers")):
     pytest.skip("needs the extra 'adapter'", allow_module_level=True)
 
-from sightline.builders.synthetic import draw_mmr3
+from sightline.builders.synthetic import generate_mmr3
 from sightline.cli.main import main
 
 
@@ -21,8 +21,8 @@ def test_a_short_training_raises_con_and_loses_no_accuracy(
 ) -> None:
     """MM-R3's Table 6 in small: the paper's adapter, restyling, other images for the test."""
     learned, tested = (
-        draw_mmr3(tmp_path / "train", groups=80, seed=7, kept=False),
-        draw_mmr3(tmp_path / "test", groups=40, seed=8),
+        generate_mmr3(tmp_path / "train", groups=80, seed=7, held_out=False),
+        generate_mmr3(tmp_path / "test", groups=40, seed=8),
     )
     words = ["adapter", "train", "--model", "mini", "--data", str(learned / "restyling"), "--quiet"]
     words += ["--test", str(tested / "restyling"), "--out", str(tmp_path / "adapter"), "--held-out", "0"]

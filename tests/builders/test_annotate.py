@@ -15,7 +15,7 @@ from PIL import Image
 from sightline.benchmarks.iibench.data import LABELS, VALUES
 from sightline.builders.annotate import AnnotatedImage, agreement, annotated, places, records
 from sightline.builders.annotation_form import FormLine, cells_in, faults, read_forms, write_form
-from sightline.builders.synthetic import draw_iibench
+from sightline.builders.synthetic import generate_iibench
 from sightline.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
@@ -136,7 +136,7 @@ def test_what_the_embedded_model_sees_in_drawn_data_it_sees_after_the_form_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    draw_iibench(Path("drawn"), questions=1, dev=4, seed=3)
+    generate_iibench(Path("drawn"), questions=1, dev=4, seed=3)
     assert run("drawn", "--split", "dev", "--write", "form.csv") == 0
     put("anna.csv", [{**line, "by": "anna"} for line in rows("form.csv")])
     assert run("drawn", "--split", "dev", "--human", "anna.csv", "--out", "out") == 0
@@ -361,7 +361,7 @@ def test_what_a_form_was_filled_with_from_the_start_is_no_annotation_until_someb
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    draw_iibench(Path("drawn"), questions=1, dev=4, seed=3)
+    generate_iibench(Path("drawn"), questions=1, dev=4, seed=3)
     folder = ("drawn", "--split", "dev")
     assert run(*folder, "--write", "form.csv") == 0
     capsys.readouterr()

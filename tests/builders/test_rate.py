@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sightline.builders.rate import Unit, draw, listed, shared, verdicts, wrong
 from sightline.builders.review_lists import Mark
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.formats.jsonl import read_outcomes
@@ -117,7 +117,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results folders of two models that answered 24 instances, and the data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIGHTLINE_DATA", raising=False)
-    data = draw_contextual(tmp_path / "data", questions=6, val=24)
+    data = generate_contextual(tmp_path / "data", questions=6, val=24)
     with (data / "contextual_val.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     for model in MODELS:

@@ -22,15 +22,22 @@ from sightline.benchmarks.mmr3.benchmark import mmr3
 from sightline.builders.coco import read_instances
 from sightline.builders.mask import mask_sources
 from sightline.builders.scenes import rooms
-from sightline.builders.scenes.draw import draw
-from sightline.builders.scenes.meanings import MEANINGS, compose
+from sightline.builders.scenes.meanings import MEANINGS, meaning_scene
+from sightline.builders.scenes.pictograms import (
+    FATES,
+    SYMBOLS,
+    choose_pictogram,
+    distractors,
+    pictogram_is_held_out,
+    pictogram_meaning,
+)
 from sightline.builders.scenes.puzzles import KINDS
-from sightline.builders.scenes.puzzles.puzzle import Composed, posed
-from sightline.builders.scenes.rooms import TIME, exists, facts, room
+from sightline.builders.scenes.puzzles.puzzle import PuzzleImage, pose
+from sightline.builders.scenes.render import render
+from sightline.builders.scenes.rooms import TIME, existence_fact, random_room, room_facts
 from sightline.builders.scenes.scene import Scene, Thing
-from sightline.builders.scenes.states import STATES, SYMBOLS, distractors, is_kept, pictogram, state_of
 from sightline.builders.scenes.styles import STYLES
-from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+from sightline.builders.synthetic import generate_codis, generate_contextual, generate_iibench, generate_mmr3
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.formats.groups import read_groups
@@ -55,25 +62,25 @@ def samples_of(benchmark: Benchmark, folder: Path, setting: str, split: str) -> 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_scenes(tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        draw_codis(tmp_path / name / "codis", pairs=12, seed=seed)
-        draw_iibench(tmp_path / name / "iibench", questions=3, dev=8, seed=seed)
-        draw_mmr3(tmp_path / name / "mmr3", groups=3, seed=seed)
-        draw_contextual(tmp_path / name / "contextual", questions=3, val=6, seed=seed)
+        generate_codis(tmp_path / name / "codis", pairs=12, seed=seed)
+        generate_iibench(tmp_path / name / "iibench", questions=3, dev=8, seed=seed)
+        generate_mmr3(tmp_path / name / "mmr3", groups=3, seed=seed)
+        generate_contextual(tmp_path / name / "contextual", questions=3, val=6, seed=seed)
     assert digests(tmp_path / "a") == digests(tmp_path / "b")
     assert digests(tmp_path / "a") != digests(tmp_path / "c")
 
 
 def test_a_folder_of_its_own_is_drawn_anew_and_another_is_refused(tmp_path: Path) -> None:
-    first = digests(draw_codis(tmp_path / "mine", pairs=5))
-    assert digests(draw_codis(tmp_path / "mine", pairs=5)) == first
+    first = digests(generate_codis(tmp_path / "mine", pairs=5))
+    assert digests(generate_codis(tmp_path / "mine", pairs=5)) == first
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "thesis.tex").touch()
-    with pytest.raises(UserError, match="not drawn here"):
-        draw_codis(tmp_path / "theirs")
+    with pytest.raises(UserError, match="not synthetic data"):
+        generate_codis(tmp_path / "theirs")
 
 
 def test_codis_like_pairs_load_as_codis_in_all_five_categories(tmp_path: Path) -> None:
-    samples = samples_of(Codis(), draw_codis(tmp_path, pairs=40), "default", "test")
+    samples = samples_of(Codis(), generate_codis(tmp_path, pairs=40), "default", "test")
     assert len(samples) == 40
     assert len({sample.labels["category"] for sample in samples}) == 5
     assert len({sample.images[0].path for sample in samples}) < 40
@@ -81,7 +88,7 @@ def test_codis_like_pairs_load_as_codis_in_all_five_categories(tmp_path: Path) -
 
 
 def test_the_rules_take_neither_answer_of_a_pair_for_the_other(tmp_path: Path) -> None:
-    for sample in samples_of(Codis(), draw_codis(tmp_path, pairs=60, seed=7), "default", "test"):
+    for sample in samples_of(Codis(), generate_codis(tmp_path, pairs=60, seed=7), "default", "test"):
         first, second = sample.references
         assert judge_by_rules(sample.question, first, first) == "right"
         assert judge_by_rules(sample.question, first, second) != "right"
@@ -89,7 +96,7 @@ def test_the_rules_take_neither_answer_of_a_pair_for_the_other(tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_neither_the_image_nor_the_context_alone_gives_the_answer(
-    kind: Callable[[Random], Composed],
+    kind: Callable[[Random], PuzzleImage],
 ) -> None:
     """Each image has two answers; over many images, so has a question with its context."""
     by_context: dict[tuple[str, str], set[str]] = {}
@@ -106,7 +113,7 @@ def test_neither_the_image_nor_the_context_alone_gives_the_answer(
 def test_a_pair_of_a_puzzle_has_two_answers_and_words_of_the_puzzle() -> None:
     for kind in KINDS:
         for puzzle in kind(Random(5)).puzzles:
-            pair = posed(puzzle, Random(1))
+            pair = pose(puzzle, Random(1))
             assert pair.answers[0] != pair.answers[1]
             assert pair.question in puzzle.questions.all
             told = {situation.answer: situation.contexts.all for situation in puzzle.situations}
@@ -114,9 +121,9 @@ def test_a_pair_of_a_puzzle_has_two_answers_and_words_of_the_puzzle() -> None:
 
 
 def test_iibench_like_questions_load_as_iibench_with_one_right_option(tmp_path: Path) -> None:
-    folder = draw_iibench(tmp_path, questions=20, dev=20)
+    folder = generate_iibench(tmp_path, questions=20, dev=20)
     dev = samples_of(IIBench(), folder, "none", "dev")
-    together = {state_of(symbol, state).meaning for symbol in SYMBOLS for state in STATES}
+    together = {pictogram_meaning(symbol, state).meaning for symbol in SYMBOLS for state in FATES}
     meanings = {meaning.meaning for meaning in MEANINGS} | together
     for sample in dev:
         assert len(set(sample.options)) == 6
@@ -131,28 +138,28 @@ def test_iibench_like_questions_load_as_iibench_with_one_right_option(tmp_path: 
 
 def test_every_meaning_is_drawn_in_several_ways() -> None:
     for meaning in MEANINGS:
-        images = {draw(compose(meaning, Random(seed))[0]).tobytes() for seed in range(6)}
+        images = {render(meaning_scene(meaning, Random(seed))[0]).tobytes() for seed in range(6)}
         assert len(images) > 3
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_the_options_of_a_pictogram_do_not_tell_which_of_them_it_is(kept: bool) -> None:
-    random, together = Random(1), {state_of(*pair).meaning: pair for pair in product(SYMBOLS, STATES)}
+@pytest.mark.parametrize("held_out", [True, False])
+def test_the_options_of_a_pictogram_do_not_tell_which_of_them_it_is(held_out: bool) -> None:
+    random, together = Random(1), {pictogram_meaning(*pair).meaning: pair for pair in product(SYMBOLS, FATES)}
     right: dict[frozenset[str], Counter[str]] = defaultdict(Counter)
     for _ in range(6000):
-        pair = pictogram(random, kept=kept)
-        meaning = state_of(*pair).meaning
-        options = {meaning, *distractors(pair, random, kept=kept)}
+        pair = choose_pictogram(random, held_out=held_out)
+        meaning = pictogram_meaning(*pair).meaning
+        options = {meaning, *distractors(pair, random, held_out=held_out)}
         assert len(options) == 6
-        assert {is_kept(*together[option]) for option in options} == {kept}
+        assert {pictogram_is_held_out(*together[option]) for option in options} == {held_out}
         # Every idea among them meets every fate: nothing in them stands out.
         ideas, fates = zip(*(together[option] for option in options), strict=True)
-        assert len({idea.idea for idea in ideas}) * len({fate.fate for fate in fates}) == 6
+        assert len({idea.idea for idea in ideas}) * len({fate.text for fate in fates}) == 6
         right[frozenset(options)][meaning] += 1
     first = Counter(sorted(counts.elements())[0] for counts in right.values())
     often = [counts for counts in right.values() if counts.total() >= 200]
     assert all(max(counts.values()) < 0.3 * counts.total() for counts in often)
-    assert bool(often) == kept
+    assert bool(often) == held_out
     assert len(first) > 3
 
 
@@ -161,7 +168,7 @@ def test_a_guess_from_options_alone_is_no_better_than_chance(tmp_path: Path) -> 
     the one that was right most often in another set."""
 
     def questions(seed: int) -> list[tuple[list[str], str]]:
-        folder = draw_iibench(tmp_path / str(seed), questions=0, dev=240, seed=seed)
+        folder = generate_iibench(tmp_path / str(seed), questions=0, dev=240, seed=seed)
         records = json.loads((folder / "dev.json").read_text())
         return [(q["options"], q["correct_option"]) for record in records for q in record["questions"]]
 
@@ -184,7 +191,7 @@ def test_a_guess_from_options_alone_is_no_better_than_chance(tmp_path: Path) -> 
 
 
 def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
-    folder = draw_mmr3(tmp_path, groups=6, seed=1)
+    folder = generate_mmr3(tmp_path, groups=6, seed=1)
     for task, variants in (("rephrasing", 3), ("restyling", 4), ("context", 3)):
         samples = samples_of(mmr3(), folder, task, "test")
         assert len(samples) == 6
@@ -196,10 +203,12 @@ def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
 
 
 def test_a_wording_is_labelled_by_how_often_training_says_it(tmp_path: Path) -> None:
-    lines = read_groups(draw_mmr3(tmp_path, groups=30, seed=1) / "rephrasing" / "groups.jsonl")
+    lines = read_groups(generate_mmr3(tmp_path, groups=30, seed=1) / "rephrasing" / "groups.jsonl")
     tiers = Counter(line.labels["wording"] for line in lines)
     assert set(tiers) == {"common", "rare", "unseen"}
-    of_room = {fact.kind: fact.questions for seed in range(200) for fact in facts(room(Random(seed)))}
+    of_room = {
+        fact.kind: fact.questions for seed in range(200) for fact in room_facts(random_room(Random(seed)))
+    }
     for line in lines:
         said = of_room.get(str(line.labels["question"]))
         if said is not None and line.question in said.unseen:
@@ -207,7 +216,7 @@ def test_a_wording_is_labelled_by_how_often_training_says_it(tmp_path: Path) -> 
 
 
 def test_the_unmasked_images_can_be_masked_anew_by_the_builder(tmp_path: Path) -> None:
-    folder = draw_mmr3(tmp_path, groups=6) / "context"
+    folder = generate_mmr3(tmp_path, groups=6) / "context"
     instances = read_instances(folder / "instances.json")
     sources = mask_sources(instances, folder / "images", 0)
     assert len(sources) == 6
@@ -216,7 +225,7 @@ def test_the_unmasked_images_can_be_masked_anew_by_the_builder(tmp_path: Path) -
 
 @pytest.mark.parametrize("style", STYLES)
 def test_a_style_changes_the_image_and_keeps_its_size(style: str) -> None:
-    image = draw(room(Random(2)).scene)
+    image = render(random_room(Random(2)).scene)
     styled = STYLES[style](image)
     assert styled.size == image.size
     assert styled.mode == "RGB"
@@ -224,9 +233,9 @@ def test_a_style_changes_the_image_and_keeps_its_size(style: str) -> None:
 
 
 def test_a_night_is_darker_than_its_day_but_its_things_are_not() -> None:
-    made = next(found for seed in range(99) if (found := room(Random(seed))).night)
-    night = draw(made.scene).convert("L")
-    day = draw(msgspec.structs.replace(made, night=False).scene).convert("L")
+    made = next(found for seed in range(99) if (found := random_room(Random(seed))).night)
+    night = render(made.scene).convert("L")
+    day = render(msgspec.structs.replace(made, night=False).scene).convert("L")
     assert sum(night.histogram()[:100]) > sum(day.histogram()[:100])
     x, y = (round(at * night.width) for at in made.things[-1].at)
     assert night.getpixel((x, y)) == day.getpixel((x, y))
@@ -234,9 +243,9 @@ def test_a_night_is_darker_than_its_day_but_its_things_are_not() -> None:
 
 def test_every_fact_of_a_place_is_true_of_it() -> None:
     for seed in range(60):
-        made = room(Random(seed))
+        made = random_room(Random(seed))
         by_kind: dict[str, list[str]] = {}
-        for fact in facts(made):
+        for fact in room_facts(made):
             by_kind.setdefault(fact.kind, []).append(fact.answer)
         assert by_kind["place"] == [made.place]
         assert len(by_kind["where"]) == len(made.things) == len(set(by_kind["where"]))
@@ -244,7 +253,7 @@ def test_every_fact_of_a_place_is_true_of_it() -> None:
 
 
 def test_contextual_like_questions_have_a_image_and_in_val_a_response(tmp_path: Path) -> None:
-    folder = draw_contextual(tmp_path, questions=12, val=12)
+    folder = generate_contextual(tmp_path, questions=12, val=12)
     with (folder / "contextual_val.csv").open() as file:
         val = list(csv.DictReader(file))
     with (folder / "contextual_test.csv").open() as file:
@@ -259,25 +268,25 @@ def test_contextual_like_questions_have_a_image_and_in_val_a_response(tmp_path: 
 def test_a_smaller_drawing_leaves_no_image_of_a_larger_one_and_what_a_user_put_there(
     tmp_path: Path,
 ) -> None:
-    draw_codis(tmp_path, pairs=30)
+    generate_codis(tmp_path, pairs=30)
     (tmp_path / "captions.json").write_text("{}")
-    records = json.loads((draw_codis(tmp_path, pairs=5) / "data.json").read_text())
+    records = json.loads((generate_codis(tmp_path, pairs=5) / "data.json").read_text())
     named = {record["image_id"] for record in records}
     assert {path.name for path in (tmp_path / "images").iterdir()} == named
     assert (tmp_path / "captions.json").exists()
 
 
 def test_whether_a_thing_is_there_is_asked_with_both_answers_and_as_told(tmp_path: Path) -> None:
-    for kept in (False, True):
+    for held_out in (False, True):
         answers = []
         for seed in range(200):
-            made = room(Random(seed))
-            if rooms.is_kept(made.things[0].shape, made.things[0].colour) != kept:
+            made = random_room(Random(seed))
+            if rooms.thing_is_held_out(made.things[0].shape, made.things[0].colour) != held_out:
                 continue
-            fact = exists(made, Random(seed), kept=kept)
-            colour, name = fact.mix.split()
-            if kept or fact.answer == "no":
-                assert rooms.is_kept(name, colour) == kept
+            fact = existence_fact(made, Random(seed), held_out=held_out)
+            colour, name = fact.combination.split()
+            if held_out or fact.answer == "no":
+                assert rooms.thing_is_held_out(name, colour) == held_out
             there = (name, colour) in {(thing.shape, thing.colour) for thing in made.things}
             assert fact.answer == ("yes" if there else "no")
             answers.append(fact.answer)
@@ -286,15 +295,15 @@ def test_whether_a_thing_is_there_is_asked_with_both_answers_and_as_told(tmp_pat
 
 def test_a_test_uses_wordings_that_training_never_says() -> None:
     random = Random(0)
-    tested = {TIME.tested(random) for _ in range(200)}
-    said = {TIME.said(random) for _ in range(2000)}
+    tested = {TIME.choose_for_test(random) for _ in range(200)}
+    said = {TIME.choose_for_training(random) for _ in range(2000)}
     assert tested == set(TIME.all)
     assert said == {*TIME.common, *TIME.rare}
 
 
 def test_a_thing_of_no_known_shape_is_an_error() -> None:
     with pytest.raises(KeyError):
-        draw(Scene((Thing("unicorn", (0.5, 0.5), 0.5),)))
+        render(Scene((Thing("unicorn", (0.5, 0.5), 0.5),)))
 
 
 def test_the_command_draws_the_folders_that_the_python_functions_draw(
@@ -304,7 +313,7 @@ def test_the_command_draws_the_folders_that_the_python_functions_draw(
     words = ["build", "scenes", "--out", str(out), "--count", "3", "--seed", "5"]
     assert main([*words, "--benchmark", "codis", "--benchmark", "mmr3"]) == 0
     assert capsys.readouterr().out.splitlines() == [str(out / "codis"), str(out / "mmr3")]
-    again = draw_mmr3(tmp_path / "again", groups=3, seed=5)
+    again = generate_mmr3(tmp_path / "again", groups=3, seed=5)
     for path in again.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (out / "mmr3" / path.relative_to(again)).read_bytes()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import draw_codis, draw_contextual
+from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.cli.main import main
 from sightline.engine.store import Store
 
@@ -24,7 +24,7 @@ class Runs:
     """Runs of 40 drawn pairs: 1 answers all rightly, 2 has one pair wrong, 3 has 12, 4 is run 1 of fewer."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.data = folder, draw_codis(folder / "codis", pairs=PAIRS)
+        self.folder, self.data = folder, generate_codis(folder / "codis", pairs=PAIRS)
         self.store = ["--store", str(folder / "s.db")]
         for wrong in (0, 1, 12):
             self.run(self.answers(wrong), "--out", str(folder / f"wrong-{wrong}"))
@@ -122,7 +122,7 @@ def test_a_run_that_is_refused_is_none(runs: Runs, capsys: Capture) -> None:
 
 
 def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path, capsys: Capture) -> None:
-    draw_contextual(tmp_path, questions=2, val=2)
+    generate_contextual(tmp_path, questions=2, val=2)
     store = ["--store", str(tmp_path / "s.db")]
     asked = (
         "split=test",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
 from sightline.data.sources import SOURCES
 from sightline.registry import benchmark as find_benchmark
@@ -168,7 +168,7 @@ def test_help_shows_an_example(capsys: Capture) -> None:
 def test_synthetic_instructions_are_looked_through_with_no_release_to_hold_them_against(
     tmp_path: Path, capsys: Capture, split: list[str]
 ) -> None:
-    draw_contextual(tmp_path, questions=1, val=3)
+    generate_contextual(tmp_path, questions=1, val=3)
     (tmp_path / "contextual_val.csv").rename(tmp_path / "contextual_synthetic.csv")
     (tmp_path / "contextual_test.csv").unlink()
     words = ["contextual", "--data", str(tmp_path), *split, "--json", "--quiet"]

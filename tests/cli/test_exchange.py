@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
 from sightline.formats import read_outcomes
 
@@ -297,14 +297,14 @@ def test_a_file_that_exists_is_written_over_only_when_told_to(
 
 
 def test_references_taken_for_answers_are_told(tmp_path: Path, capsys: Capture) -> None:
-    drawn = draw_contextual(tmp_path / "drawn", questions=1, val=4)
+    drawn = generate_contextual(tmp_path / "drawn", questions=1, val=4)
     words = ["--task", "contextual", "--data", str(drawn), "--split", "val", "--out"]
     assert main(["import", str(drawn / "contextual_val.csv"), *words, str(tmp_path / "a.jsonl")]) == 0
     assert "every answer is its reference, word for word" in capsys.readouterr().err
 
 
 def test_an_import_of_several_models_is_scored_model_by_model(tmp_path: Path, capsys: Capture) -> None:
-    drawn = draw_contextual(tmp_path / "drawn", questions=1, val=4)
+    drawn = generate_contextual(tmp_path / "drawn", questions=1, val=4)
     with (drawn / "contextual_val.csv").open(newline="") as file:
         known = {row["image_url"]: row["response"] for row in csv.DictReader(file)}
     both = {"good": known, "bad": dict.fromkeys(known, "I cannot read it.")}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import draw_iibench
+from sightline.builders.synthetic import generate_iibench
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
@@ -28,7 +28,7 @@ def left_alone(tmp_path: Path, *words: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
 def test_a_run_that_nobody_reads_ends_as_it_went_and_tells_its_course(tmp_path: Path, form: str) -> None:
-    draw_iibench(tmp_path / "data", questions=1, dev=2)
+    generate_iibench(tmp_path / "data", questions=1, dev=2)
     words = ["--model", "baseline/chance", "--data", "data", "--split", "dev", "--quiet", "--format", form]
     assert left_alone(tmp_path, "run", "iibench", *words) == (0, "run 1: asked 2, known 0, retries 0\n")
     status, error = left_alone(tmp_path, "run", "iibench", *words, "--fresh", "x", "--max-requests", "1")
@@ -50,7 +50,7 @@ def test_a_disk_that_is_full_is_told_of_standard_output(tmp_path: Path) -> None:
 
 
 def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
-    draw_iibench(tmp_path / "data", questions=1, dev=2)
+    generate_iibench(tmp_path / "data", questions=1, dev=2)
     run(tmp_path)
     assert left_alone(tmp_path, "report") == (0, "")
     assert left_alone(tmp_path, "report", "--pivot") == (0, "")
@@ -58,7 +58,7 @@ def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
 def test_a_condition_holds_where_nobody_reads_the_table(tmp_path: Path, form: str) -> None:
-    draw_iibench(tmp_path / "data", questions=1, dev=12)
+    generate_iibench(tmp_path / "data", questions=1, dev=12)
     images = json.loads((tmp_path / "data" / "dev.json").read_bytes())
     key = {one["id"]: one["answer"] for image in images for one in image["questions"]}
     wrong = {name: "B" if letter == "A" else "A" for name, letter in key.items()}
@@ -73,7 +73,7 @@ def test_a_condition_holds_where_nobody_reads_the_table(tmp_path: Path, form: st
 
 
 def test_a_fault_in_the_data_is_told_where_nobody_reads_the_table(tmp_path: Path) -> None:
-    draw_iibench(tmp_path / "data", questions=1, dev=2)
+    generate_iibench(tmp_path / "data", questions=1, dev=2)
     (tmp_path / "data" / "images" / "dev" / "dev-1.png").unlink()
     status, error = left_alone(tmp_path, "data", "check", "iibench", "--data", "data", "--quiet")
     assert (status, "missing: images/dev/dev-1.png" in error) == (1, True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import draw_codis
+from sightline.builders.synthetic import generate_codis
 from sightline.cli.main import main
 from sightline.cli.quickstart_command import _check, _program
 from sightline.errors import UserError
@@ -27,7 +27,7 @@ def test_a_folder_that_holds_other_things_is_refused_and_that_of_a_quickstart_is
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(UserError, match="a new folder for --out"):
         _check(tmp_path, [], 0)
-    draw_codis(tmp_path / "data" / "codis", pairs=1)
+    generate_codis(tmp_path / "data" / "codis", pairs=1)
     _check(tmp_path, [], 0)
 
 

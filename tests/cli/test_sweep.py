@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.builders.synthetic import draw_codis
+from sightline.builders.synthetic import generate_codis
 from sightline.cli.main import main
 from sightline.cli.sweep_command import lists
 from sightline.errors import UserError
@@ -21,7 +21,7 @@ from sightline.errors import UserError
 
 @pytest.fixture(scope="module")
 def codis(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return draw_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6)
+    return generate_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6)
 
 
 @pytest.fixture

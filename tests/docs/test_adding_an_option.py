@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.builders.synthetic import draw_codis
+from sightline.builders.synthetic import generate_codis
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-an-option.md"
 
@@ -36,7 +36,7 @@ def changed(tmp_path: Path) -> Path:
 
 
 def test_a_new_option_of_run_touches_two_files(changed: Path, tmp_path: Path) -> None:
-    data = draw_codis(tmp_path / "codis", pairs=2)
+    data = generate_codis(tmp_path / "codis", pairs=2)
 
     def call(*words: str) -> str:
         done = subprocess.run(

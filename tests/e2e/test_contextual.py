@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
 
@@ -19,7 +19,7 @@ Servers = Callable[..., Any]
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return draw_contextual(tmp_path / "contextual", questions=6, val=24)
+    return generate_contextual(tmp_path / "contextual", questions=6, val=24)
 
 
 def run(

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sightline.builders.synthetic import draw_codis
+from sightline.builders.synthetic import generate_codis
 
 
 def _words(data: Path, *models: str) -> list[object]:
@@ -28,7 +28,7 @@ def _wait_for(server: Any, requests: int) -> None:
 
 
 def test_no_request_is_sent_twice_over_all_points(mock: Any, start: Any, tmp_path: Path) -> None:
-    server, data = mock(), draw_codis(tmp_path / "codis", pairs=20)
+    server, data = mock(), generate_codis(tmp_path / "codis", pairs=20)
     words = [*_words(data, server.model), "--set", "judge_prompt=paper,released"]
     status, out, err = start(*words).end()
     assert status == 0, err
@@ -43,7 +43,7 @@ def test_no_request_is_sent_twice_over_all_points(mock: Any, start: Any, tmp_pat
 def test_a_model_that_fails_does_not_stop_the_others(mock: Any, start: Any, tmp_path: Path) -> None:
     bad = mock("--fail-rate", 1, "--fail-codes", 400)
     good = mock()
-    data = draw_codis(tmp_path / "codis", pairs=10)
+    data = generate_codis(tmp_path / "codis", pairs=10)
     status, out, err = start(*_words(data, bad.model, good.model)).end()
     assert status == 1
     assert [one["exit_status"] for one in _points(tmp_path)] == [1, 1, 0, 0]
@@ -52,7 +52,7 @@ def test_a_model_that_fails_does_not_stop_the_others(mock: Any, start: Any, tmp_
 
 
 def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, start: Any, tmp_path: Path) -> None:
-    server, data = mock("--fail-rate", 0.1), draw_codis(tmp_path / "codis", pairs=20)
+    server, data = mock("--fail-rate", 0.1), generate_codis(tmp_path / "codis", pairs=20)
     words = _words(data, server.model)
     status, _, err = start(*words, "--max-requests", 50).end()
     assert (status, server.stats()["ok"]) == (4, 50)
@@ -64,7 +64,7 @@ def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, start: Any, t
 def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
     mock: Any, start: Any, tmp_path: Path
 ) -> None:
-    server, data = mock("--latency-ms", 40), draw_codis(tmp_path / "codis", pairs=40)
+    server, data = mock("--latency-ms", 40), generate_codis(tmp_path / "codis", pairs=40)
     words = [*_words(data, server.model), "--concurrency", 4]
     process = start(*words)
     _wait_for(server, 100)
@@ -80,7 +80,7 @@ def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
 
 
 def test_killed_it_loses_only_what_was_in_flight(mock: Any, start: Any, tmp_path: Path) -> None:
-    server, data = mock("--latency-ms", 40), draw_codis(tmp_path / "codis", pairs=40)
+    server, data = mock("--latency-ms", 40), generate_codis(tmp_path / "codis", pairs=40)
     words = [*_words(data, server.model), "--concurrency", 4]
     process = start(*words)
     _wait_for(server, 120)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
@@ -23,7 +23,7 @@ OPTIONS: dict[str, Any] = {"split": "val", "set": {"text_metrics": "rouge_l"}}
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return draw_contextual(tmp_path / "contextual", questions=2, val=12)
+    return generate_contextual(tmp_path / "contextual", questions=2, val=12)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 import sightline
 from sightline import registry
-from sightline.builders.synthetic import draw_codis, draw_contextual
+from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate
 from sightline.evaluation.evaluation import Evaluation
@@ -84,7 +84,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def codis(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return draw_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=PAIRS)
+    return generate_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=PAIRS)
 
 
 def names(codis: Path) -> list[str]:
@@ -228,7 +228,7 @@ def test_a_dry_run_reads_asks_and_writes_nothing_and_is_right(codis: Path) -> No
 
 
 def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
-    data = draw_contextual(tmp_path / "contextual", questions=20, val=20)
+    data = generate_contextual(tmp_path / "contextual", questions=20, val=20)
     done = run(data, "layout", task="contextual:2-shot", limit=3)
     assert (done.result.errors, len(Asked.requests)) == (0, 3)
     asked()

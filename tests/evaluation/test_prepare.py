@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.builders.synthetic import draw_codis, draw_contextual
+from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.formats.synthetic_marker import MARKER
 from sightline.models.base import Capabilities
@@ -16,7 +16,7 @@ from sightline.models.baseline import Chance
 
 
 def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path: Path) -> None:
-    data = draw_codis(tmp_path / "codis", pairs=2)
+    data = generate_codis(tmp_path / "codis", pairs=2)
     store = str(tmp_path / "s.db")
 
     def run() -> sightline.Evaluation:
@@ -62,7 +62,7 @@ def test_only_the_released_tables_are_set_beside_the_paper(split: str, shared: P
 def test_a_judge_that_takes_no_images_is_refused_where_it_is_to_see_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = draw_contextual(tmp_path / "contextual", questions=0, val=2)
+    data = generate_contextual(tmp_path / "contextual", questions=0, val=2)
     monkeypatch.setattr(Chance, "capabilities", Capabilities(images=False))
     (tmp_path / "a.jsonl").write_text('{"id": "images/val-001.png", "response": "left"}\n')
     with pytest.raises(UserError, match="the judge baseline/chance takes no images"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from sightline.builders.synthetic import draw_codis
+from sightline.builders.synthetic import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.estimate import RunEstimate
 from sightline.evaluation.evaluation import Evaluation
@@ -26,7 +26,7 @@ COT = {"cot": (True, False)}
 
 @pytest.fixture(scope="module")
 def codis(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(draw_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6))
+    return str(generate_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6))
 
 
 def points(

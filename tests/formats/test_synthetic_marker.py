@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import draw_mmr3
+from sightline.builders.synthetic import generate_mmr3
 from sightline.formats.synthetic_marker import is_synthetic
 
 
 def test_a_drawn_folder_is_known_and_so_is_a_task_in_it(tmp_path: Path) -> None:
-    drawn = draw_mmr3(tmp_path / "data" / "mmr3", groups=1)
+    drawn = generate_mmr3(tmp_path / "data" / "mmr3", groups=1)
     assert is_synthetic(drawn)
     assert is_synthetic(drawn / "context")
     assert not is_synthetic(tmp_path / "data")
@@ -19,6 +19,6 @@ def test_a_drawn_folder_is_known_and_so_is_a_task_in_it(tmp_path: Path) -> None:
 
 
 def test_the_mark_is_found_from_within_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = draw_mmr3(tmp_path / "mmr3", groups=1)
+    drawn = generate_mmr3(tmp_path / "mmr3", groups=1)
     monkeypatch.chdir(drawn / "context")
     assert is_synthetic(Path())

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import sightline
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.evaluation.evaluation import Evaluation
 
 pytest.importorskip("inspect_ai")
@@ -287,7 +287,7 @@ def test_a_model_judges_answers_as_it_does_for_us(codis: Path) -> None:
 def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_images_as_it_is_for_us(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: bool
 ) -> None:
-    data = draw_contextual(tmp_path / "drawn", questions=0, val=12)
+    data = generate_contextual(tmp_path / "drawn", questions=0, val=12)
     Pure.answer = staticmethod(_any_of("16", "Cuba", "A sign."))
     times: Counter[str] = Counter()
 

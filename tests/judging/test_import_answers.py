@@ -11,7 +11,7 @@ import pytest
 
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.contextual.formats import with_judgements
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.formats.read import read_predictions
 from sightline.judging.import_answers import import_answers
 from sightline.plan.spec import Spec
@@ -23,7 +23,7 @@ MODELS = ("a", "b", "c")
 def test_the_data_are_read_once_for_all_models_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = draw_contextual(tmp_path / "contextual", questions=2, val=3)
+    data = generate_contextual(tmp_path / "contextual", questions=2, val=3)
     read, samples = [], Contextual.samples
 
     def counted(self: Contextual, folder: Path, split: str, options: Mapping[str, Any]) -> Iterator[Sample]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import draw_codis, draw_iibench
+from sightline.builders.synthetic import generate_codis, generate_iibench
 from sightline.errors import UserError
 from sightline.images import inspect_image
 from sightline.models.resolve import MINI, ModelOptions, resolve
@@ -56,7 +56,7 @@ def test_its_name_stands_alone() -> None:
 
 
 def test_in_batches_it_answers_what_it_answers_alone(tmp_path: Path) -> None:
-    folder = draw_codis(tmp_path, pairs=14)
+    folder = generate_codis(tmp_path, pairs=14)
     asked = requests(
         folder,
         ["Describe the image.", "What place is this?", "Which thing is red?", "Is it day or night?"]
@@ -69,15 +69,15 @@ def test_in_batches_it_answers_what_it_answers_alone(tmp_path: Path) -> None:
 
 
 def test_of_choices_it_takes_one(tmp_path: Path) -> None:
-    folder = draw_iibench(tmp_path, questions=0, dev=3)
+    folder = generate_iibench(tmp_path, questions=0, dev=3)
     choices = ("(A)", "(B)", "(C)")
     assert set(answers(requests(folder, ["Which one?"], choices))) <= set(choices)
 
 
 @pytest.mark.slow
 def test_on_scenes_that_it_never_saw_it_is_far_above_chance(tmp_path: Path) -> None:
-    codis = draw_codis(tmp_path / "codis", pairs=84, seed=77)
-    iibench = draw_iibench(tmp_path / "iibench", questions=0, dev=90, seed=77)
+    codis = generate_codis(tmp_path / "codis", pairs=84, seed=77)
+    iibench = generate_iibench(tmp_path / "iibench", questions=0, dev=90, seed=77)
 
     def value(task: str, folder: Path, metric: str, model: str, **options: Any) -> MetricValue:
         store = str(tmp_path / "s.db")

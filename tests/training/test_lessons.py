@@ -11,14 +11,14 @@ from PIL.Image import Image
 from training.mini import lessons
 from training.mini.lessons import WORLDS, Lesson, Turn, lesson
 
-from sightline.builders.scenes import rooms, states, wording
+from sightline.builders.scenes import phrasings, pictograms, rooms
 from sightline.builders.scenes.boards import BOARDS
-from sightline.builders.scenes.draw import draw
 from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS
+from sightline.builders.scenes.pictograms import FATES, SYMBOLS, pictogram_is_held_out, pictogram_meaning
 from sightline.builders.scenes.puzzles import KINDS
 from sightline.builders.scenes.puzzles.puzzle import THINGS, VIVID
+from sightline.builders.scenes.render import render
 from sightline.builders.scenes.scene import Scene
-from sightline.builders.scenes.states import STATES, SYMBOLS, is_kept, state_of
 
 
 def turns_of(world: str, count: int, *, exam: bool = False) -> list[Turn]:
@@ -54,8 +54,8 @@ def test_no_training_question_is_put_in_words_that_are_kept_for_tests() -> None:
         }
         | {
             phrase
-            for made in map(rooms.room, map(Random, range(200)))
-            for fact in (*rooms.facts(made), rooms.exists(made, Random(1)))
+            for made in map(rooms.random_room, map(Random, range(200)))
+            for fact in (*rooms.room_facts(made), rooms.existence_fact(made, Random(1)))
             for phrase in fact.questions.unseen
         }
         | set(QUESTIONS.unseen)
@@ -74,19 +74,23 @@ def test_no_training_lesson_shows_or_names_a_thing_in_a_colour_that_is_kept_for_
 
     def remembered(scene: Scene) -> Image:
         drawn.append(scene)
-        return draw(scene)
+        return render(scene)
 
-    monkeypatch.setattr(lessons, "draw", remembered)
-    kept = [f"{colour} {name}" for name, colour in product(THINGS, VIVID) if rooms.is_kept(name, colour)]
+    monkeypatch.setattr(lessons, "render", remembered)
+    kept = [
+        f"{colour} {name}" for name, colour in product(THINGS, VIVID) if rooms.thing_is_held_out(name, colour)
+    ]
     assert len(kept) == len(THINGS)
     said = turns_of(world, 200)
     assert len(drawn) >= 200
-    assert not any(rooms.shows_kept(scene.things) for scene in drawn)
+    assert not any(rooms.any_is_held_out(scene.things) for scene in drawn)
     assert not [turn for turn in said for pair in kept if pair in f"{turn.prompt} {turn.answer}"]
 
 
 def test_no_training_lesson_means_what_is_kept_for_tests() -> None:
-    kept = {state_of(*pair).meaning for pair in product(SYMBOLS, STATES) if is_kept(*pair)}
+    kept = {
+        pictogram_meaning(*pair).meaning for pair in product(SYMBOLS, FATES) if pictogram_is_held_out(*pair)
+    }
     said = turns_of("meaning", 200)
     assert not [turn for turn in said for meaning in kept if meaning in f"{turn.prompt} {turn.answer}"]
     assert {turn.answer for turn in said if turn.kind == "meaning"} > {
@@ -96,26 +100,26 @@ def test_no_training_lesson_means_what_is_kept_for_tests() -> None:
 
 def test_an_exam_asks_of_what_is_kept() -> None:
     meant = {turn.answer for turn in turns_of("meaning", 60, exam=True) if turn.kind == "meaning"}
-    together = {state_of(s, t).meaning: is_kept(s, t) for s in SYMBOLS for t in STATES}
+    together = {pictogram_meaning(s, t).meaning: pictogram_is_held_out(s, t) for s in SYMBOLS for t in FATES}
     assert all(together.get(meaning, True) for meaning in meant)
 
 
 def test_of_every_thing_colour_idea_and_fate_some_are_kept_and_most_are_not() -> None:
     for name in THINGS:
-        assert sum(rooms.is_kept(name, colour) for colour in VIVID) == 1
+        assert sum(rooms.thing_is_held_out(name, colour) for colour in VIVID) == 1
     for symbol in SYMBOLS:
-        assert 2 <= sum(is_kept(symbol, state) for state in STATES) <= 3
-    for state in STATES:
-        assert 2 <= sum(is_kept(symbol, state) for symbol in SYMBOLS) <= 5
-    pairs = {pair for grid in states._grids(False) for pair in grid}
-    assert len(pairs) == sum(not is_kept(*pair) for pair in product(SYMBOLS, STATES))
+        assert 2 <= sum(pictogram_is_held_out(symbol, state) for state in FATES) <= 3
+    for state in FATES:
+        assert 2 <= sum(pictogram_is_held_out(symbol, state) for symbol in SYMBOLS) <= 5
+    pairs = {pair for grid in pictograms._grids(False) for pair in grid}
+    assert len(pairs) == sum(not pictogram_is_held_out(*pair) for pair in product(SYMBOLS, FATES))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_every_puzzle_some_combinations_are_kept_and_most_are_not(kind: object) -> None:
     assert callable(kind)
-    mixes = {puzzle.mix for seed in range(400) for puzzle in kind(Random(seed)).puzzles}
-    kept = sum(map(wording.held_out, mixes))
+    mixes = {puzzle.combination for seed in range(400) for puzzle in kind(Random(seed)).puzzles}
+    kept = sum(map(phrasings.is_held_out, mixes))
     assert 0.05 < kept / len(mixes) < 0.35
 
 
@@ -136,6 +140,6 @@ def test_no_training_image_poses_a_puzzle_or_shows_writing_in_a_combination_that
     monkeypatch.setattr(lessons, "BOARDS", tuple(map(remembered, BOARDS)))
     for seed in range(60):
         lessons.puzzle_lesson(Random(seed))
-        assert not any(wording.held_out(puzzle.mix) for puzzle in made[-1].puzzles)
+        assert not any(phrasings.is_held_out(puzzle.combination) for puzzle in made[-1].puzzles)
         lessons.board_lesson(Random(seed))
-        assert not any(wording.held_out(fact.mix) for fact in made[-1].facts)
+        assert not any(phrasings.is_held_out(fact.combination) for fact in made[-1].facts)

@@ -25,7 +25,7 @@ from sightline.adapter.trainer import Recipe
 from sightline.adapter.training import train_adapter
 from sightline.adapter.training_checkpoint import LOG, LogEntry
 from sightline.adapter.validate import Validation
-from sightline.builders.synthetic import draw_mmr3
+from sightline.builders.synthetic import generate_mmr3
 from sightline.engine.store import Store
 from sightline.evaluation.adapter_report import adapted
 from sightline.metrics.comparison import Comparison
@@ -104,8 +104,8 @@ class Study(NamedTuple):
 
     def draw(self) -> None:
         """Draw both; other seeds are other scenes."""
-        draw_mmr3(self.data("train"), groups=self.groups, seed=7, kept=False)
-        draw_mmr3(self.data("test"), groups=self.test, seed=1000)
+        generate_mmr3(self.data("train"), groups=self.groups, seed=7, held_out=False)
+        generate_mmr3(self.data("test"), groups=self.test, seed=1000)
 
     def train(self, arm: Arm, rate: float, seed: int) -> Path:
         """The folder of an adapter, trained where it is not there yet."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sightline
-from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+from sightline.builders.synthetic import generate_codis, generate_contextual, generate_iibench, generate_mmr3
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.registry import plug_in
 from sightline.types import MetricValue
@@ -42,10 +42,10 @@ class Part(NamedTuple):
 
 def parts(folder: Path, size: int, seed: int) -> list[Part]:
     """Draw the data; all that is asked of a model."""
-    codis = draw_codis(folder / "codis", pairs=size, seed=seed)
-    iibench = draw_iibench(folder / "iibench", dev=size, questions=0, seed=seed)
-    mmr3 = draw_mmr3(folder / "mmr3", groups=size // 2, seed=seed)
-    contextual = draw_contextual(folder / "contextual", val=size, questions=0, seed=seed)
+    codis = generate_codis(folder / "codis", pairs=size, seed=seed)
+    iibench = generate_iibench(folder / "iibench", dev=size, questions=0, seed=seed)
+    mmr3 = generate_mmr3(folder / "mmr3", groups=size // 2, seed=seed)
+    contextual = generate_contextual(folder / "contextual", val=size, questions=0, seed=seed)
     seen = as_groups(contextual, folder / "contextual" / "seen.jsonl", images=True)
     unseen = as_groups(contextual, folder / "contextual" / "unseen.jsonl", images=False)
     matched = (("embedder", "none"),)

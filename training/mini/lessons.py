@@ -13,16 +13,16 @@ from PIL import Image
 from sightline.benchmarks.codis import benchmark as codis
 from sightline.benchmarks.iibench import benchmark as iibench
 from sightline.builders.mask import MASKINGS, PixelBox, hidden_pixels, paint
-from sightline.builders.scenes import rooms, states
+from sightline.builders.scenes import pictograms, rooms
 from sightline.builders.scenes.boards import BOARDS, Board
-from sightline.builders.scenes.draw import draw
-from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, compose, layout
+from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, layout_name, meaning_scene
+from sightline.builders.scenes.phrasings import Fact, Phrasings, is_held_out
 from sightline.builders.scenes.puzzles import KINDS
-from sightline.builders.scenes.puzzles.puzzle import Composed
+from sightline.builders.scenes.puzzles.puzzle import PuzzleImage
+from sightline.builders.scenes.render import render
 from sightline.builders.scenes.rooms import Room
 from sightline.builders.scenes.scene import Scene
 from sightline.builders.scenes.styles import STYLES
-from sightline.builders.scenes.wording import Fact, Wording, held_out
 from sightline.prompts import fill, load
 
 SIDE = 64
@@ -70,11 +70,13 @@ def seen(image: Image.Image) -> NDArray[np.uint8]:
 def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
     """An image that a context makes plain: the situations of its puzzles, and plain facts."""
     kind = random.choice(KINDS)
-    made: Composed = kind(random)
-    while any(held_out(puzzle.mix) != exam for puzzle in made.puzzles) or not _allowed(made.scene, exam):
+    made: PuzzleImage = kind(random)
+    while any(is_held_out(puzzle.combination) != exam for puzzle in made.puzzles) or not _allowed(
+        made.scene, exam
+    ):
         made = kind(random)
     turns = [
-        Turn(fact.questions.said(random), fact.answer, f"fact:{fact.kind}", 0.7)
+        Turn(fact.questions.choose_for_training(random), fact.answer, f"fact:{fact.kind}", 0.7)
         for fact in _some(list(made.facts), 2, random)
     ]
     while len(turns) < TURNS:
@@ -92,22 +94,22 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
     plain: list[Fact] = []
     if random.random() < 0.35:
         meaning = random.choice(MEANINGS)
-        scene, types = compose(meaning, random)
-        while held_out(layout(meaning, scene, types)) != exam:
-            scene, types = compose(meaning, random)
+        scene, types = meaning_scene(meaning, random)
+        while is_held_out(layout_name(meaning, scene, types)) != exam:
+            scene, types = meaning_scene(meaning, random)
         meanings = [other.meaning for other in MEANINGS if other is not meaning]
 
         def wrong() -> list[str]:
             return random.sample(meanings, 5)
 
     else:
-        pair = states.pictogram(random, kept=exam)
-        meaning = states.state_of(*pair)
-        scene, _ = compose(meaning, random)
-        plain = states.facts(*pair)
+        pair = pictograms.choose_pictogram(random, held_out=exam)
+        meaning = pictograms.pictogram_meaning(*pair)
+        scene, _ = meaning_scene(meaning, random)
+        plain = pictograms.pictogram_facts(*pair)
 
         def wrong() -> list[str]:
-            return states.distractors(pair, random, kept=exam)
+            return pictograms.distractors(pair, random, held_out=exam)
 
     turns = [_plain(fact, random, exam) for fact in plain]
     if exam or not plain or random.random() < 0.3:
@@ -124,27 +126,29 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
 def room_lesson(random: Random, exam: bool = False) -> Lesson:
     """A place with things: plain questions in many words, a description, a listing; styled or masked."""
     big = random.random() < 0.25
-    made = rooms.prominent(random) if big else rooms.room(random)
-    while rooms.shows_kept(made.things) != exam:
-        made = rooms.prominent(random) if big else rooms.room(random)
-    image = draw(made.scene)
-    describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.described(made), "describe")
+    made = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
+    while rooms.any_is_held_out(made.things) != exam:
+        made = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
+    image = render(made.scene)
+    describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.room_description(made), "describe")
     if big and random.random() < MASKED:
         return Lesson(seen(masked(image, made, random)), _masked_turns(made, random, exam))
     if random.random() < STYLED:
         styled = STYLES[random.choice(list(STYLES))](image)
-        plain = [fact for fact in rooms.facts(made) if fact.kind in ("place", "time", "count", "what_at")]
+        plain = [
+            fact for fact in rooms.room_facts(made) if fact.kind in ("place", "time", "count", "what_at")
+        ]
         asked = [_asked(fact, random, exam) for fact in random.sample(plain, 3)]
         return Lesson(
             seen(styled), [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in asked)]
         )
-    turns = [Turn("List the things in the image.", rooms.listed(made, random), "list", 0.6)]
+    turns = [Turn("List the things in the image.", rooms.room_listing(made, random), "list", 0.6)]
     if random.random() < 0.7:
-        turns.append(Turn("Describe the image.", rooms.described(made, fully=True), "describe fully"))
+        turns.append(Turn("Describe the image.", rooms.room_description(made, fully=True), "describe fully"))
     if random.random() < 0.2:
         turns.append(describe)
-    turns += [_asked(rooms.exists(made, random, kept=exam), random, exam) for _ in range(2)]
-    turns += [_asked(fact, random, exam) for fact in _some(rooms.facts(made), TURNS, random)]
+    turns += [_asked(rooms.existence_fact(made, random, held_out=exam), random, exam) for _ in range(2)]
+    turns += [_asked(fact, random, exam) for fact in _some(rooms.room_facts(made), TURNS, random)]
     return Lesson(seen(image), turns)
 
 
@@ -164,10 +168,10 @@ def masked(image: Image.Image, made: Room, random: Random) -> Image.Image:
 def board_lesson(random: Random, exam: bool = False) -> Lesson:
     """An image with writing: what it says where, and all of it."""
     made: Board = random.choice(BOARDS)(random)
-    facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
+    facts = [fact for fact in made.facts if is_held_out(fact.combination) == exam]
     while len(facts) < (1 if exam else len(made.facts)) or not _allowed(made.scene, exam):
         made = random.choice(BOARDS)(random)
-        facts = [fact for fact in made.facts if held_out(fact.mix) == exam]
+        facts = [fact for fact in made.facts if is_held_out(fact.combination) == exam]
     turns = [Turn("Read all that is written in the image.", made.text, "read", 0.6)]
     turns += [_plain(fact, random, exam) for fact in _some(facts, TURNS, random)]
     return Lesson(_drawn(made.scene), turns)
@@ -178,11 +182,11 @@ WORLDS = {"puzzle": puzzle_lesson, "meaning": meaning_lesson, "room": room_lesso
 
 def _allowed(scene: Scene, exam: bool) -> bool:
     """Whether an image may be shown: in training no thing in a colour that is kept for tests."""
-    return exam or not rooms.shows_kept(scene.things)
+    return exam or not rooms.any_is_held_out(scene.things)
 
 
 def _drawn(scene: Scene) -> NDArray[np.uint8]:
-    return seen(draw(scene))
+    return seen(render(scene))
 
 
 def _some(facts: list[Fact], count: int, random: Random) -> list[Fact]:
@@ -191,7 +195,7 @@ def _some(facts: list[Fact], count: int, random: Random) -> list[Fact]:
 
 def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
     name = made.things[0].shape
-    place = [fact for fact in rooms.facts(made) if fact.kind in ("place", "time")]
+    place = [fact for fact in rooms.room_facts(made) if fact.kind in ("place", "time")]
     return [
         Turn(load("mmr3")["context"]["prompt"], name, "masked"),
         *(_asked(f, random, exam) for f in place),
@@ -210,5 +214,5 @@ def _plain(fact: Fact, random: Random, exam: bool) -> Turn:
     return Turn(_said(fact.questions, random, exam), fact.answer, fact.kind)
 
 
-def _said(wording: Wording, random: Random, exam: bool) -> str:
-    return wording.tested(random) if exam else wording.said(random)
+def _said(wording: Phrasings, random: Random, exam: bool) -> str:
+    return wording.choose_for_test(random) if exam else wording.choose_for_training(random)

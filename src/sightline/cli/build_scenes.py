@@ -48,7 +48,12 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Draw them; returns the exit status."""
-    from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+    from sightline.builders.synthetic import (
+        generate_codis,
+        generate_contextual,
+        generate_iibench,
+        generate_mmr3,
+    )
 
     count, seed, out = options.count, options.seed, Path(options.out)
     if count < 1:
@@ -56,10 +61,12 @@ def execute(options: argparse.Namespace) -> int:
     if options.for_training and options.benchmark != ["mmr3"]:
         raise UserError("--for-training: only MM-R3's scenes can be trained on", expected="--benchmark mmr3")
     draws = {
-        "codis": lambda folder: draw_codis(folder, pairs=count, seed=seed),
-        "iibench": lambda folder: draw_iibench(folder, questions=count, dev=count, seed=seed),
-        "mmr3": lambda folder: draw_mmr3(folder, groups=count, seed=seed, kept=not options.for_training),
-        "contextual": lambda folder: draw_contextual(folder, questions=count, val=count, seed=seed),
+        "codis": lambda folder: generate_codis(folder, pairs=count, seed=seed),
+        "iibench": lambda folder: generate_iibench(folder, questions=count, dev=count, seed=seed),
+        "mmr3": lambda folder: generate_mmr3(
+            folder, groups=count, seed=seed, held_out=not options.for_training
+        ),
+        "contextual": lambda folder: generate_contextual(folder, questions=count, val=count, seed=seed),
     }
     for name in options.benchmark or BENCHMARKS:
         print(draws[name](out / name))

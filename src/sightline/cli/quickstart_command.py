@@ -108,15 +108,20 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
 
 def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
     """Draw the data; the tasks that are run on them."""
-    from sightline.builders.synthetic import draw_codis, draw_contextual, draw_iibench, draw_mmr3
+    from sightline.builders.synthetic import (
+        generate_codis,
+        generate_contextual,
+        generate_iibench,
+        generate_mmr3,
+    )
 
     tasks = [
-        Task("codis", draw_codis(folder / "codis", seed=seed), ("acc_p", "acc_q")),
-        Task("iibench:none", draw_iibench(folder / "iibench", seed=seed), ("accuracy",), "dev"),
-        Task("contextual", draw_contextual(folder / "contextual", seed=seed), ("accepted",), "val"),
+        Task("codis", generate_codis(folder / "codis", seed=seed), ("acc_p", "acc_q")),
+        Task("iibench:none", generate_iibench(folder / "iibench", seed=seed), ("accuracy",), "dev"),
+        Task("contextual", generate_contextual(folder / "contextual", seed=seed), ("accepted",), "val"),
     ]
     if mmr3:
-        drawn = draw_mmr3(folder / "mmr3", seed=seed)
+        drawn = generate_mmr3(folder / "mmr3", seed=seed)
         # Whoever guesses has a high con: what is right of it says what it is worth.
         shown = ("acc", "con", "consistent_right")
         tasks += [Task(f"mmr3:{name}", drawn, shown) for name in ("rephrasing", "restyling", "context")]

@@ -14,7 +14,7 @@ import pytest
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.benchmark import Contextual
-from sightline.builders.synthetic import draw_contextual
+from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
@@ -350,7 +350,7 @@ def test_a_results_folder_holds_the_files_of_both_leaderboards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    data = draw_contextual(tmp_path / "drawn", questions=6, val=6)
+    data = generate_contextual(tmp_path / "drawn", questions=6, val=6)
     words = ["run", "contextual", "--data", str(data), "--model", "baseline/chance", "--quiet"]
     assert main([*words, "--split", "val", "--out", "val"]) == 0
     assert main([*words, "--out", "test"]) == 0
@@ -373,7 +373,7 @@ def test_a_results_folder_holds_the_files_of_both_leaderboards(
 def test_scoring_the_answers_of_a_run_gives_its_metrics_again(tmp_path: Path) -> None:
     import sightline
 
-    data = draw_contextual(tmp_path / "drawn", questions=0, val=12)
+    data = generate_contextual(tmp_path / "drawn", questions=0, val=12)
     options: dict[str, Any] = {"data": data, "split": "val"}
     run = sightline.run(
         "contextual", model="baseline/chance", store=str(tmp_path / "s.db"), out=tmp_path / "r", **options

@@ -1,1 +1,1 @@
-"""Drawn scenes: what is in an image as plain data, how it is drawn, and what can be asked about it."""
+"""Synthetic scenes: the content of an image as plain data, its rendering, and questions about it."""

@@ -1,4 +1,4 @@
-"""Images with writing that means something only together with colour and place: ConTextual in small."""
+"""Images whose text has a meaning only together with colours and positions, as in ConTextual."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from random import Random
 
 from msgspec import Struct
 
+from sightline.builders.scenes.phrasings import Fact, Phrasings
 from sightline.builders.scenes.puzzles.puzzle import THINGS, VIVID
 from sightline.builders.scenes.scene import TINTS, Scene, Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 WORDS = (
     "tea", "milk", "bread", "rice", "open", "exit", "sale", "stop",
@@ -24,17 +24,24 @@ CORNERS = {
 
 
 class Board(Struct, frozen=True):
-    """An image with writing, the category of ConTextual that it stands for, and what can be asked."""
+    """An image with text, the category of ConTextual that it represents, and the questions about it."""
 
     category: str
     scene: Scene
     facts: tuple[Fact, ...]
     text: str
-    """All that is written, with colours and places, in reading order."""
+    """All text with its colours and positions, in reading order."""
 
 
 def signs(random: Random) -> Board:
-    """Two or three signs, one above the other, each with a word and a colour of its own."""
+    """Create two or three signs, one above the other, with distinct words and colours.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its questions.
+    """
     count = random.choice((2, 3))
     words, colours = random.sample(WORDS, count), random.sample(VIVID, count)
     places = ("top", "bottom") if count == 2 else ("top", "middle", "bottom")
@@ -48,11 +55,11 @@ def signs(random: Random) -> Board:
             Thing("band", at, 0.66, "white", stretch=0.27),
             Thing("words", at, 0.8, "black", text=word.upper()),
         ]
-        mix = f"sign {colour} {word} {place}"
+        combination = f"sign {colour} {word} {place}"
         facts += [
             Fact(
                 "sign_says",
-                Wording(
+                Phrasings(
                     (
                         f"What does the {colour} sign say?",
                         f"What is written on the {colour} sign?",
@@ -62,11 +69,11 @@ def signs(random: Random) -> Board:
                     (f"The {colour} sign says what?",),
                 ),
                 word,
-                mix,
+                combination,
             ),
             Fact(
                 "sign_at",
-                Wording(
+                Phrasings(
                     (
                         f"What does the sign at the {place} say?",
                         f"What is written on the sign at the {place}?",
@@ -75,11 +82,11 @@ def signs(random: Random) -> Board:
                     (f"Which word is on the sign at the {place}?",),
                 ),
                 word,
-                mix,
+                combination,
             ),
             Fact(
                 "sign_color",
-                Wording(
+                Phrasings(
                     (
                         f"What color is the sign that says {word}?",
                         f"Which color does the sign with the word {word} have?",
@@ -88,15 +95,22 @@ def signs(random: Random) -> Board:
                     (f"What is the color of the sign with the word {word}?",),
                 ),
                 colour,
-                mix,
+                combination,
             ),
         ]
-    said = "; ".join(f"{colour} sign: {word}" for colour, word in zip(colours, words, strict=True))
-    return Board("stvqa", _on(random, things), tuple(facts), said)
+    text = "; ".join(f"{colour} sign: {word}" for colour, word in zip(colours, words, strict=True))
+    return Board("stvqa", _scene(random, things), tuple(facts), text)
 
 
 def guidepost(random: Random) -> Board:
-    """Three rows, each with a word and an arrow."""
+    """Create a guidepost with three rows, each with a word and an arrow.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its questions.
+    """
     words = random.sample(WORDS, 3)
     ways = [random.choice(("left", "right", "straight ahead")) for _ in words]
     ground = random.choice(("green", "blue", "slate"))
@@ -111,7 +125,7 @@ def guidepost(random: Random) -> Board:
         facts.append(
             Fact(
                 "way",
-                Wording(
+                Phrasings(
                     (
                         f"Which way is it to the {word}: left, right or straight ahead?",
                         f"Do I go left, right or straight ahead to the {word}?",
@@ -127,17 +141,24 @@ def guidepost(random: Random) -> Board:
         facts.append(
             Fact(
                 "row_word",
-                Wording((f"Which word is at the {place} of the sign?",)),
+                Phrasings((f"Which word is at the {place} of the sign?",)),
                 word,
                 f"row {word} {place}",
             )
         )
-    said = "; ".join(f"{word}: {way}" for word, way in zip(words, ways, strict=True))
-    return Board("navigation-transportation", _on(random, things), tuple(facts), said)
+    text = "; ".join(f"{word}: {way}" for word, way in zip(words, ways, strict=True))
+    return Board("navigation-transportation", _scene(random, things), tuple(facts), text)
 
 
 def shop(random: Random) -> Board:
-    """Three or four goods, each with its price below it."""
+    """Create three or four goods with their prices below them.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its questions.
+    """
     count = random.choice((3, 4))
     corners = random.sample(list(CORNERS), count)
     names, prices = random.sample(THINGS, count), random.sample(range(1, 10), count)
@@ -154,7 +175,7 @@ def shop(random: Random) -> Board:
         facts += [
             Fact(
                 "price",
-                Wording(
+                Phrasings(
                     (
                         f"How much is the {name}?",
                         f"What does the {name} cost?",
@@ -168,7 +189,7 @@ def shop(random: Random) -> Board:
             ),
             Fact(
                 "costs",
-                Wording(
+                Phrasings(
                     (f"Which thing costs ${price}?", f"What can I buy for ${price}?"),
                     (f"What is it that costs ${price}?",),
                     (f"For ${price}, which thing can I buy?",),
@@ -182,7 +203,7 @@ def shop(random: Random) -> Board:
         facts.append(
             Fact(
                 kind,
-                Wording(
+                Phrasings(
                     (f"Which thing is the {kind}?", f"What is the {kind} thing?"),
                     (f"Name the {kind} thing.",),
                     (f"Which one is the {kind} thing?",),
@@ -191,14 +212,21 @@ def shop(random: Random) -> Board:
                 f"price {colours[names.index(name)]} {name} {price}",
             )
         )
-    said = "; ".join(
+    text = "; ".join(
         f"{name} at the {at}: ${price}" for name, at, price in zip(names, corners, prices, strict=True)
     )
-    return Board("shopping", _on(random, things), tuple(facts), said)
+    return Board("shopping", _scene(random, things), tuple(facts), text)
 
 
 def clocks(random: Random) -> Board:
-    """Two clocks of two colours: a full or a half hour each."""
+    """Create two clocks of two colours that show full or half hours.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its questions.
+    """
     colours = random.sample(VIVID, 2)
     times = [(random.randrange(1, 13), random.choice((0, 30))) for _ in colours]
     things: list[Thing] = []
@@ -212,11 +240,11 @@ def clocks(random: Random) -> Board:
             Thing("hand", at, 0.27, "black", 30 * (hour % 12 + minute / 60)),
             Thing("minute_hand", at, 0.38, "black", 6 * minute),
         ]
-        mix = f"clock {side} {colour} {hour}:{minute:02}"
+        combination = f"clock {side} {colour} {hour}:{minute:02}"
         facts += [
             Fact(
                 "clock_color",
-                Wording(
+                Phrasings(
                     (
                         f"What time does the {colour} clock show?",
                         f"What time is it on the {colour} clock?",
@@ -225,11 +253,11 @@ def clocks(random: Random) -> Board:
                     (f"The {colour} clock shows what time?",),
                 ),
                 f"{hour}:{minute:02}",
-                mix,
+                combination,
             ),
             Fact(
                 "clock_side",
-                Wording(
+                Phrasings(
                     (
                         f"What time does the clock on the {side} show?",
                         f"What time is it on the clock on the {side}?",
@@ -238,15 +266,22 @@ def clocks(random: Random) -> Board:
                     (f"The clock on the {side} shows what time?",),
                 ),
                 f"{hour}:{minute:02}",
-                mix,
+                combination,
             ),
         ]
-    said = "; ".join(f"{colour} clock: {h}:{m:02}" for colour, (h, m) in zip(colours, times, strict=True))
-    return Board("time", _on(random, things), tuple(facts), said)
+    text = "; ".join(f"{colour} clock: {h}:{m:02}" for colour, (h, m) in zip(colours, times, strict=True))
+    return Board("time", _scene(random, things), tuple(facts), text)
 
 
 def tasks(random: Random) -> Board:
-    """A phone's list of three words, one of them ticked."""
+    """Create a phone's list of three words, one of them ticked.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its questions.
+    """
     words, ticked = random.sample(WORDS, 3), random.randrange(3)
     frame = random.choice(VIVID)
     things = [Thing("band", (0.5, 0.5), 0.96, frame), Thing("band", (0.5, 0.5), 0.88, "white")]
@@ -261,7 +296,7 @@ def tasks(random: Random) -> Board:
         facts.append(
             Fact(
                 "item",
-                Wording(
+                Phrasings(
                     (f"What is the {order} word on the list?", f"Which word is {order} on the list?"),
                     (f"Read the {order} word on the list.",),
                     (f"On the list, what is the {order} word?",),
@@ -273,7 +308,7 @@ def tasks(random: Random) -> Board:
     facts.append(
         Fact(
             "ticked",
-            Wording(
+            Phrasings(
                 ("Which word on the list is ticked green?", "What is ticked green on the list?"),
                 ("Read the word that is ticked green.",),
                 ("On the list, which word is ticked green?",),
@@ -282,12 +317,19 @@ def tasks(random: Random) -> Board:
             f"ticked {frame} {words[ticked]} {ticked}",
         )
     )
-    said = "; ".join(words) + f"; ticked: {words[ticked]}"
-    return Board("app", _on(random, things), tuple(facts), said)
+    text = "; ".join(words) + f"; ticked: {words[ticked]}"
+    return Board("app", _scene(random, things), tuple(facts), text)
 
 
 def chart(random: Random) -> Board:
-    """Three or four bars with their values above them."""
+    """Create a bar chart of three or four bars with their values above them.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its questions.
+    """
     count = random.choice((3, 4))
     colours, values = random.sample(VIVID, count), random.sample(range(1, 10), count)
     things = [Thing("band", (0.5, 0.95), 0.94, "slate", stretch=0.03)]
@@ -301,7 +343,7 @@ def chart(random: Random) -> Board:
         facts.append(
             Fact(
                 "bar",
-                Wording(
+                Phrasings(
                     (f"What is the value of the {colour} bar?", f"How much is the {colour} bar?"),
                     (f"Read the value of the {colour} bar.",),
                     (f"For the {colour} bar, what is the value?",),
@@ -315,7 +357,7 @@ def chart(random: Random) -> Board:
         facts.append(
             Fact(
                 kind,
-                Wording(
+                Phrasings(
                     (f"Which bar is the {kind}?", f"What color is the {kind} bar?"),
                     (f"Name the color of the {kind} bar.",),
                     (f"Of what color is the {kind} bar?",),
@@ -324,12 +366,12 @@ def chart(random: Random) -> Board:
                 f"bar {colour} {value} of {count}",
             )
         )
-    said = "; ".join(f"{colour}: {value}" for colour, value in zip(colours, values, strict=True))
-    return Board("infographics", _on(random, things), tuple(facts), said)
+    text = "; ".join(f"{colour}: {value}" for colour, value in zip(colours, values, strict=True))
+    return Board("infographics", _scene(random, things), tuple(facts), text)
 
 
 BOARDS: tuple[Callable[[Random], Board], ...] = (signs, guidepost, shop, clocks, tasks, chart)
 
 
-def _on(random: Random, things: list[Thing]) -> Scene:
+def _scene(random: Random, things: list[Thing]) -> Scene:
     return Scene(tuple(things), random.choice(TINTS))

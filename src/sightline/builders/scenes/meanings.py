@@ -1,4 +1,4 @@
-"""Pictograms with an implied meaning: II-Bench in small, with its labels."""
+"""Pictograms with an implied meaning and the labels of II-Bench."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from random import Random
 
 from msgspec import Struct
 
-from sightline.builders.scenes.scene import TINTS, Scene, Thing, placed
-from sightline.builders.scenes.wording import Wording
+from sightline.builders.scenes.phrasings import Phrasings
+from sightline.builders.scenes.scene import TINTS, Scene, Thing, transformed
 
 
 class Meaning(Struct, frozen=True):
-    """What a pictogram shows, what it means, and its labels as II-Bench spells them."""
+    """The things of a pictogram, its meaning, and its labels as II-Bench spells them."""
 
     name: str
     things: tuple[Thing, ...]
@@ -23,7 +23,7 @@ class Meaning(Struct, frozen=True):
     difficulty: str = "Easy"
 
 
-QUESTIONS = Wording(
+QUESTIONS = Phrasings(
     (
         "What is the implied meaning of this picture?",
         "Which of these does the picture want to say?",
@@ -252,14 +252,21 @@ MEANINGS = (
 IMAGE_TYPES = ("Illustration", "Poster", "Logo", "Single-panel Comic", "Meme", "Painting")
 
 
-def compose(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, ...]]:
-    """An image of a meaning, mirrored and moved by chance, and its image types.
+def meaning_scene(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, ...]]:
+    """Compose a random image with a meaning.
 
-    A logo stands in a ring, a painting in a frame, a comic speaks, a poster has a word that says nothing.
+    A logo gets a ring, a painting a frame, a comic a speech bubble, a poster or a meme a neutral word.
+
+    Args:
+        meaning: the pictogram.
+        random: the source of randomness.
+
+    Returns:
+        The scene, and its image types as II-Bench spells them.
     """
     kind = random.choice(IMAGE_TYPES)
     scale = random.choice((0.72, 0.76, 0.8)) if kind in ("Logo", "Painting", "Poster") else 0.88
-    things = placed(meaning.things, scale=scale, mirror=random.random() < 0.5)
+    things = transformed(meaning.things, scale=scale, mirror=random.random() < 0.5)
     extra = {
         "Logo": (Thing("circle", (0.5, 0.5), 0.97, "slate"),),
         "Painting": (Thing("frame", (0.5, 0.5), 0.98, "gold"),),
@@ -274,6 +281,15 @@ def compose(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, ...]]:
     return scene, types
 
 
-def layout(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
-    """Which meaning stands in which environment: what of it may be kept for tests."""
+def layout_name(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
+    """Name the combination of a meaning, an image type and a background, which may be held out for tests.
+
+    Args:
+        meaning: the pictogram.
+        scene: its scene.
+        types: its image types.
+
+    Returns:
+        The combination for `is_held_out`.
+    """
     return f"{meaning.name} {types[0]} {scene.background}"

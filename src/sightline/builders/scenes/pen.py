@@ -1,8 +1,8 @@
-"""A pen that draws in a thing's own coordinates, wherever the thing stands and however it is turned."""
+"""Draws shapes in the coordinates of a thing, independent of its position, size and direction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import cos, radians, sin
 
@@ -10,71 +10,131 @@ from PIL import ImageDraw, ImageFont
 
 from sightline.builders.scenes.scene import PALETTE, Point, Thing
 
+Arc = tuple[float, float]
+"""A start and an end angle, in degrees clockwise from the right."""
+
 
 class Pen:
-    """Draws one thing: (0, 0) is its middle, -1 and 1 are its edges, y grows downwards.
+    """Draws one thing: (0, 0) is its centre, -1 and 1 are its edges, y grows downwards.
 
-    Colours are names of the palette or anything that Pillow reads; widths are in the same units as
-    coordinates. What it writes stands upright whatever the direction of the thing.
+    Colours are names of the palette or any colour that Pillow reads. Line widths use the same units as
+    coordinates. Text stays upright whatever the direction of the thing.
     """
 
     def __init__(self, canvas: ImageDraw.ImageDraw, thing: Thing, side: int) -> None:
-        """A pen for `thing` on a canvas of `side` pixels square."""
-        self._canvas = canvas
-        self._middle = (thing.x * side, thing.y * side)
-        self._reach = (thing.size * side / 2, thing.size * thing.stretch * side / 2)
-        self._turn = (cos(radians(thing.direction)), sin(radians(thing.direction)))
-        self._hand = -1 if thing.flip else 1
+        """Place a pen.
 
-    def area(self, points: Sequence[Point], colour: str) -> None:
-        """A filled polygon."""
+        Args:
+            canvas: where to draw, `side` by `side` pixels.
+            thing: the thing to draw.
+            side: the size of the canvas in pixels.
+        """
+        self._canvas = canvas
+        self._centre = (thing.x * side, thing.y * side)
+        self._half_size = (thing.size * side / 2, thing.size * thing.stretch * side / 2)
+        self._rotation = (cos(radians(thing.direction)), sin(radians(thing.direction)))
+        self._mirror = -1 if thing.flip else 1
+
+    def polygon(self, points: Sequence[Point], colour: str) -> None:
+        """Fill a polygon.
+
+        Args:
+            points: its corners.
+            colour: the fill.
+        """
         self._canvas.polygon([self._pixel(*point) for point in points], fill=_rgb(colour))
 
     def box(
         self, left: float, top: float, right: float, bottom: float, colour: str, corner: float = 0
     ) -> None:
-        """A filled rectangle, its corners rounded by `corner`."""
+        """Fill a rectangle.
+
+        Args:
+            left: the x of its left edge.
+            top: the y of its top edge.
+            right: the x of its right edge.
+            bottom: the y of its bottom edge.
+            colour: the fill.
+            corner: the radius of its corners.
+        """
         if not corner:
-            self.area([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
+            self.polygon([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
             return
         x0, x1, y0, y1 = left + corner, right - corner, top + corner, bottom - corner
         quarters = [(x1, y1, 0), (x0, y1, 90), (x0, y0, 180), (x1, y0, 270)]
-        self.area([p for x, y, a in quarters for p in _arc(x, y, corner, corner, a, a + 90)], colour)
+        self.polygon([p for x, y, a in quarters for p in _arc(x, y, corner, corner, a, a + 90)], colour)
 
     def disc(self, x: float, y: float, r: float, colour: str, ry: float | None = None) -> None:
-        """A filled circle of radius `r`, or an ellipse `ry` high."""
-        self.area(_arc(x, y, r, r if ry is None else ry, 0, 360), colour)
+        """Fill a circle or an ellipse.
 
-    def slice(self, x: float, y: float, r: float, start: float, end: float, colour: str) -> None:
-        """The part of a disc between two angles, in degrees clockwise from the right; cut by the chord."""
-        self.area(_arc(x, y, r, r, start, end), colour)
+        Args:
+            x: the x of its centre.
+            y: the y of its centre.
+            r: its horizontal radius.
+            colour: the fill.
+            ry: its vertical radius; None for a circle.
+        """
+        self.polygon(_arc(x, y, r, r if ry is None else ry, 0, 360), colour)
 
-    def ring(
-        self, x: float, y: float, r: float, colour: str, width: float, start: float = 0, end: float = 360
-    ) -> None:
-        """A circle's line, or an arc of it between two angles."""
-        self.line(_arc(x, y, r, r, start, end), colour, width)
+    def segment(self, x: float, y: float, r: float, arc: Arc, colour: str) -> None:
+        """Fill the part of a disc between an arc and its chord.
+
+        Args:
+            x: the x of the disc's centre.
+            y: the y of the disc's centre.
+            r: its radius.
+            arc: the start and the end angle.
+            colour: the fill.
+        """
+        self.polygon(_arc(x, y, r, r, *arc), colour)
+
+    def ring(self, x: float, y: float, r: float, colour: str, width: float, arc: Arc = (0, 360)) -> None:
+        """Draw the line of a circle or of an arc.
+
+        Args:
+            x: the x of its centre.
+            y: the y of its centre.
+            r: its radius.
+            colour: the colour of the line.
+            width: the width of the line.
+            arc: the start and the end angle.
+        """
+        self.line(_arc(x, y, r, r, *arc), colour, width)
 
     def line(self, points: Sequence[Point], colour: str, width: float) -> None:
-        """A line through the points with round ends and bends."""
+        """Draw a line with round ends and bends.
+
+        Args:
+            points: the points that it connects.
+            colour: its colour.
+            width: its width.
+        """
         pixels = [self._pixel(*point) for point in points]
-        thick = max(1, round(width * self._reach[0]))
+        thick = max(1, round(width * self._half_size[0]))
         self._canvas.line(pixels, fill=_rgb(colour), width=thick, joint="curve")
         for x, y in (pixels[0], pixels[-1]):
             r = (thick - 1) / 2
             self._canvas.ellipse((x - r, y - r, x + r, y + r), fill=_rgb(colour))
 
-    def words(self, x: float, y: float, text: str, height: float, colour: str = "black") -> None:
-        """Writing centred on (x, y), its capitals about 0.7 `height` high."""
-        font = _font(max(6, round(height * self._reach[1])))
+    def text(self, x: float, y: float, text: str, height: float, colour: str = "black") -> None:
+        """Write text.
+
+        Args:
+            x: the x of its centre.
+            y: the y of its centre.
+            text: the text.
+            height: the font size; capitals are about 0.7 as high.
+            colour: its colour.
+        """
+        font = _font(max(6, round(height * self._half_size[1])))
         self._canvas.text(self._pixel(x, y), text, fill=_rgb(colour), font=font, anchor="mm")
 
     def _pixel(self, x: float, y: float) -> Point:
-        across, down = x * self._hand * self._reach[0], y * self._reach[1]
-        cosine, sine = self._turn
+        across, down = x * self._mirror * self._half_size[0], y * self._half_size[1]
+        cosine, sine = self._rotation
         return (
-            self._middle[0] + across * cosine - down * sine,
-            self._middle[1] + across * sine + down * cosine,
+            self._centre[0] + across * cosine - down * sine,
+            self._centre[1] + across * sine + down * cosine,
         )
 
 
@@ -91,3 +151,19 @@ def _rgb(colour: str) -> str:
 @cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
+
+
+Painter = Callable[[Pen, Thing], None]
+Shapes = Mapping[str, Painter]
+
+
+def painters(*functions: Painter) -> Shapes:
+    """Name drawing functions after themselves, without the leading underscore.
+
+    Args:
+        *functions: functions that draw a thing with a pen.
+
+    Returns:
+        Shape -> function.
+    """
+    return {function.__name__.removeprefix("_"): function for function in functions}

@@ -1,4 +1,4 @@
-"""Places with things in them: what can be asked in other words, restyled and masked (MM-R3 in small)."""
+"""Places with things: images to rephrase questions about, restyle and mask, as in MM-R3."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from random import Random
 
 from msgspec import Struct
 
+from sightline.builders.scenes.phrasings import Fact, Phrasings
 from sightline.builders.scenes.puzzles.puzzle import THINGS, VIVID
 from sightline.builders.scenes.scene import Scene, Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 PLACES = ("kitchen", "bedroom", "park", "beach", "street", "desert")
 INDOOR = ("kitchen", "bedroom")
@@ -21,7 +21,7 @@ TYPICAL = {
     "street": "car",
     "desert": "star",
 }
-"""What stands in a place more often than elsewhere."""
+"""The thing that is more frequent in a place than elsewhere."""
 POSITIONS = (
     "top left",
     "top center",
@@ -36,13 +36,13 @@ POSITIONS = (
 NUMBERS = ("zero", "one", "two", "three", "four")
 SIZES = {"small": 0.17, "large": 0.27}
 PROMINENT = (0.46, 0.64)
-"""The width of a thing that can be masked, as a share of the image; most fill a tenth to a quarter."""
+"""The range of the width of a thing that can be masked; most fill 10 to 25 % of the image."""
 
 
 class Room(Struct, frozen=True):
-    """A place by day or by night, and the things in it, each in a cell of three rows by three.
+    """A place by day or at night, with things in the cells of a 3 x 3 grid.
 
-    The first thing is the one that may be masked where it is `prominent`.
+    The first thing can be masked if `prominent` is true.
     """
 
     place: str
@@ -55,31 +55,45 @@ class Room(Struct, frozen=True):
 
     @property
     def scene(self) -> Scene:
-        """The image."""
+        """The scene to render."""
         dark = len(self.backdrop) if self.night else 0
         return Scene((*self.backdrop, *self.things), dark=dark)
 
     @property
     def time(self) -> str:
-        """Day or night."""
+        """'day' or 'night'."""
         return "night" if self.night else "day"
 
 
-def room(random: Random) -> Room:
-    """A place with two to four things."""
+def random_room(random: Random) -> Room:
+    """Create a place with two to four things.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The place.
+    """
     place, night = random.choice(PLACES), random.random() < 0.35
     cells = tuple(random.sample(range(9), random.choice((2, 2, 3, 3, 4))))
     kinds = _kinds(random, place, len(cells))
     sizes = tuple(random.choice(tuple(SIZES)) for _ in cells)
     things = tuple(
-        Thing(name, _at(random, cell), SIZES[size], colour)
+        Thing(name, _position(random, cell), SIZES[size], colour)
         for (name, colour), cell, size in zip(kinds, cells, sizes, strict=True)
     )
     return Room(place, night, things, cells, sizes, backdrop(place, random))
 
 
-def prominent(random: Random) -> Room:
-    """A place with one big thing, and perhaps a small one in a corner."""
+def room_with_large_thing(random: Random) -> Room:
+    """Create a place with a large thing that can be masked, and sometimes a small one in a corner.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The place; the large thing is the first one.
+    """
     place, night = random.choice(PLACES), random.random() < 0.2
     left = random.random() < 0.5
     kinds = _kinds(random, place, 1 + (random.random() < 0.5))
@@ -90,14 +104,23 @@ def prominent(random: Random) -> Room:
         kinds[0][1],
     )
     corner = 2 if left else 0
-    small = tuple(Thing(name, _at(random, corner), SIZES["small"], colour) for name, colour in kinds[1:])
+    small = tuple(
+        Thing(name, _position(random, corner), SIZES["small"], colour) for name, colour in kinds[1:]
+    )
     cells, sizes = (3 if left else 5, corner)[: len(kinds)], ("large", "small")[: len(kinds)]
     return Room(place, night, (big, *small), cells, sizes, backdrop(place, random), True)
 
 
-def facts(room: Room) -> list[Fact]:
-    """What can be asked about a place and about each thing in it, one fact a question."""
-    found = [
+def room_facts(room: Room) -> list[Fact]:
+    """List the questions about a place and the things in it.
+
+    Args:
+        room: the place.
+
+    Returns:
+        A fact per question.
+    """
+    facts = [
         Fact("place", PLACE, room.place),
         Fact("time", TIME, room.time),
         Fact("count", COUNT, NUMBERS[len(room.things)]),
@@ -106,66 +129,102 @@ def facts(room: Room) -> list[Fact]:
     colours = [thing.colour for thing in room.things]
     for thing, cell, size in zip(room.things, room.cells, room.sizes, strict=True):
         name, colour, at = thing.shape, thing.colour, POSITIONS[cell]
-        mix = f"{colour} {name}"
+        combination = f"{colour} {name}"
         if names.count(name) == 1:
-            found.append(Fact("color", _worded(COLOR, name=name), colour, mix))
+            facts.append(Fact("color", COLOR.fill(name=name), colour, combination))
         if colours.count(colour) == 1:
-            found.append(Fact("what", _worded(WHAT, colour=colour), name, mix))
-        found.append(Fact("where", _worded(WHERE, name=name, colour=colour), at, mix))
-        found.append(Fact("what_at", _worded(WHAT_AT, at=at), f"{colour} {name}", mix))
-        found.append(Fact("size", _worded(SIZE, name=name, colour=colour), size, mix))
-    return found
+            facts.append(Fact("what", WHAT.fill(colour=colour), name, combination))
+        facts.append(Fact("where", WHERE.fill(name=name, colour=colour), at, combination))
+        facts.append(Fact("what_at", WHAT_AT.fill(at=at), f"{colour} {name}", combination))
+        facts.append(Fact("size", SIZE.fill(name=name, colour=colour), size, combination))
+    return facts
 
 
-def is_kept(name: str, colour: str) -> bool:
-    """Whether a thing of that colour is kept for tests: one colour of each kind of thing is."""
+def thing_is_held_out(name: str, colour: str) -> bool:
+    """Tell whether a thing in a colour is held out for tests: one colour of each kind of thing is.
+
+    Args:
+        name: the kind of thing.
+        colour: its colour.
+
+    Returns:
+        True if it is.
+    """
     return (VIVID.index(colour) + THINGS.index(name)) % len(VIVID) == 0
 
 
-def shows_kept(things: Iterable[Thing]) -> bool:
-    """Whether one of these things is kept for tests."""
+def any_is_held_out(things: Iterable[Thing]) -> bool:
+    """Tell whether one of several things is held out for tests.
+
+    Args:
+        things: things of any shape and colour.
+
+    Returns:
+        True if one is.
+    """
     return any(
-        is_kept(thing.shape, thing.colour)
+        thing_is_held_out(thing.shape, thing.colour)
         for thing in things
         if thing.shape in THINGS and thing.colour in VIVID
     )
 
 
-def exists(room: Room, random: Random, *, kept: bool = False) -> Fact:
-    """Whether something is there: yes and no equally often, and what is not there is in a colour that is.
+def existence_fact(room: Room, random: Random, *, held_out: bool = False) -> Fact:
+    """Ask whether a thing is in the image: the answers yes and no are equally frequent.
 
-    Where `kept` it is asked only of what is kept for tests (of the first thing, or of what is nowhere in the
-    image), else never of that.
+    Args:
+        room: the place.
+        random: the source of randomness.
+        held_out: ask about things that are held out for tests (the first thing, or one that is not in the
+            image); otherwise only about other things, absent ones in a colour that the image has.
+
+    Returns:
+        The question with its answer.
     """
-    here = {(thing.shape, thing.colour) for thing in room.things}
+    present = {(thing.shape, thing.colour) for thing in room.things}
     if random.random() < 0.5:
-        thing = room.things[0] if kept else random.choice(room.things)
+        thing = room.things[0] if held_out else random.choice(room.things)
         name, colour, answer = thing.shape, thing.colour, "yes"
     else:
-        colours = VIVID if kept else tuple({thing.colour: None for thing in room.things})
+        colours = VIVID if held_out else tuple({thing.colour: None for thing in room.things})
         kinds = [(name, colour) for name in THINGS for colour in colours]
-        absent = [kind for kind in kinds if kind not in here and is_kept(*kind) == kept]
+        absent = [kind for kind in kinds if kind not in present and thing_is_held_out(*kind) == held_out]
         (name, colour), answer = random.choice(absent), "no"
-    return Fact("exists", _worded(EXISTS, name=name, colour=colour), answer, f"{colour} {name}")
+    return Fact("exists", EXISTS.fill(name=name, colour=colour), answer, f"{colour} {name}")
 
 
-def described(room: Room, *, fully: bool = False) -> str:
-    """The place in two sentences, its things in reading order by name and position, or with all that is
-    known of them."""
-    said = []
+def room_description(room: Room, *, fully: bool = False) -> str:
+    """Describe a place in two sentences, with its things in reading order.
+
+    Args:
+        room: the place.
+        fully: also give the size and the colour of each thing.
+
+    Returns:
+        The description.
+    """
+    parts = []
     for i in sorted(range(len(room.things)), key=room.cells.__getitem__):
         thing = room.things[i]
         looks = f"{room.sizes[i]} {thing.colour} " if fully else ""
-        said.append(f"a {looks}{thing.shape} at the {POSITIONS[room.cells[i]]}")
-    return f"This is a {room.place} by {room.time}. There is {' and '.join(said)}."
+        parts.append(f"a {looks}{thing.shape} at the {POSITIONS[room.cells[i]]}")
+    return f"This is a {room.place} by {room.time}. There is {' and '.join(parts)}."
 
 
-def listed(room: Room, random: Random) -> str:
-    """The things in random order with their attributes in random order, each thus to be looked up."""
-    said = []
+def room_listing(room: Room, random: Random) -> str:
+    """List the things of a place in random order, with their attributes in random order.
+
+    Args:
+        room: the place.
+        random: the source of randomness.
+
+    Returns:
+        The list as text.
+    """
+    parts = []
     for i in random.sample(range(len(room.things)), len(room.things)):
         thing, size, at = room.things[i], room.sizes[i], POSITIONS[room.cells[i]]
-        said.append(
+        parts.append(
             random.choice(
                 (
                     f"a {thing.colour} {thing.shape} at the {at}, {size}",
@@ -175,15 +234,23 @@ def listed(room: Room, random: Random) -> str:
                 )
             )
         )
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 def backdrop(place: str, random: Random) -> tuple[Thing, ...]:
-    """The place itself, from back to front; a person tells it from the five others at a glance."""
+    """Create the background of a place.
+
+    Args:
+        place: one of PLACES.
+        random: the source of randomness.
+
+    Returns:
+        The things of the background from back to front.
+    """
     return _BACKDROPS[place](random.uniform(0.45, 0.6), random)
 
 
-PLACE = Wording(
+PLACE = Phrasings(
     (
         "What place is this?",
         "What kind of place is in the picture?",
@@ -193,7 +260,7 @@ PLACE = Wording(
     ("Where was the picture taken?", "Name the place in the picture."),
     ("What sort of place does this image show?", "Which location has been depicted here?"),
 )
-TIME = Wording(
+TIME = Phrasings(
     (
         "Is it day or night?",
         "What time is it, day or night?",
@@ -206,7 +273,7 @@ TIME = Wording(
         "Was this shot at day or night, would you say?",
     ),
 )
-COUNT = Wording(
+COUNT = Phrasings(
     (
         "How many things are there?",
         "How many things are in the picture?",
@@ -216,7 +283,7 @@ COUNT = Wording(
     ("Count the things in the picture.", "The picture has how many things?"),
     ("What is the total of the things shown?", "How many objects do you count here?"),
 )
-COLOR = Wording(
+COLOR = Phrasings(
     (
         "What color is the {name}?",
         "What is the color of the {name}?",
@@ -226,7 +293,7 @@ COLOR = Wording(
     ("Which color does the {name} have?", "Name the color of the {name}."),
     ("Which color does one see on the {name}?", "Say the shade of this {name}."),
 )
-WHAT = Wording(
+WHAT = Phrasings(
     (
         "What is the {colour} thing?",
         "Which thing is {colour}?",
@@ -236,7 +303,7 @@ WHAT = Wording(
     ("Name the thing that is {colour}.", "The {colour} thing is what?"),
     ("Which item was painted {colour}?", "Point out whatever looks {colour}."),
 )
-WHERE = Wording(
+WHERE = Phrasings(
     (
         "Where is the {colour} {name}?",
         "What is the position of the {colour} {name}?",
@@ -246,7 +313,7 @@ WHERE = Wording(
     ("Name the position of the {colour} {name}.", "The {colour} {name} is where?"),
     ("In what spot does the {colour} {name} stand?", "Where could one find the {colour} {name}?"),
 )
-WHAT_AT = Wording(
+WHAT_AT = Phrasings(
     (
         "What is at the {at}?",
         "Which thing is at the {at}?",
@@ -256,7 +323,7 @@ WHAT_AT = Wording(
     ("Name the thing at the {at}.", "The {at} of the picture has what?"),
     ("Which item stands at the {at}?", "What would one spot at the {at}?"),
 )
-SIZE = Wording(
+SIZE = Phrasings(
     (
         "What size is the {colour} {name}?",
         "Is the {colour} {name} large or small?",
@@ -269,7 +336,7 @@ SIZE = Wording(
         "Say whether the {colour} {name} looks large or small.",
     ),
 )
-EXISTS = Wording(
+EXISTS = Phrasings(
     (
         "Is there a {colour} {name}?",
         "Is a {colour} {name} in the picture?",
@@ -281,25 +348,18 @@ EXISTS = Wording(
 )
 
 
-def _worded(wording: Wording, **slots: str) -> Wording:
-    def filled(phrases: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(phrase.format(**slots) for phrase in phrases)
-
-    return Wording(filled(wording.common), filled(wording.rare), filled(wording.unseen))
-
-
 def _kinds(random: Random, place: str, count: int) -> list[tuple[str, str]]:
-    """Names and colours of things, no two alike; the first is typical of the place two times in three."""
-    found: list[tuple[str, str]] = []
-    while len(found) < count:
-        typical = random.random() < (0.6 if not found else 0.2)
+    """Distinct names and colours of things; the first is typical of the place in two of three rooms."""
+    kinds: list[tuple[str, str]] = []
+    while len(kinds) < count:
+        typical = random.random() < (0.6 if not kinds else 0.2)
         kind = TYPICAL[place] if typical else random.choice(THINGS), random.choice(VIVID)
-        if kind not in found:
-            found.append(kind)
-    return found
+        if kind not in kinds:
+            kinds.append(kind)
+    return kinds
 
 
-def _at(random: Random, cell: int) -> tuple[float, float]:
+def _position(random: Random, cell: int) -> tuple[float, float]:
     return (
         (cell % 3 + 0.5) / 3 + random.uniform(-0.03, 0.03),
         (cell // 3 + 0.5) / 3 + random.uniform(-0.03, 0.03),

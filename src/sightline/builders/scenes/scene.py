@@ -1,4 +1,4 @@
-"""What is in a drawn image: things with shape, colour, place, size, direction and writing."""
+"""The content of a synthetic image: things with shape, colour, position, size, direction and text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Point = tuple[float, float]
-"""Across and down, as shares of the image: (0, 0) is its top left corner, (1, 1) its bottom right one."""
+"""Horizontal and vertical position as shares of the image: (0, 0) is the top left corner."""
 
 PALETTE = {
     "red": "#d7301f",
@@ -31,18 +31,18 @@ PALETTE = {
     "slate": "#46525e",
     "paper": "#f7f3ea",
 }
-"""The colours that a thing may have, by the name that a question calls them."""
+"""The colours of things, by the names that questions use."""
 
 TINTS = ("#f7f3ea", "#e9f2f8", "#eef5e8", "#fbeff0", "#f1edf7", "#ffffff")
-"""Pale backgrounds on which every colour of the palette but white stands out."""
+"""Pale backgrounds that contrast with every colour of the palette except white."""
 
 
 class Thing(Struct, frozen=True):
     """One thing in an image.
 
-    `shape` names the function that draws it. `at` is its middle; `size` its width as a share of the
-    image's, and its height `size * stretch`. `direction` is in degrees clockwise from upright, and
-    `flip` mirrors it left to right before it is turned. `text` is what is written on it.
+    `shape` names the function that draws it. `at` is its centre. Its width is `size`, a share of the image's
+    width, and its height `size * stretch`. `direction` is in degrees clockwise from upright; `flip` mirrors
+    the thing horizontally before it is rotated. `text` is the text on it.
     """
 
     shape: str
@@ -56,19 +56,19 @@ class Thing(Struct, frozen=True):
 
     @property
     def x(self) -> float:
-        """How far across the image its middle is, 0 (left) to 1 (right)."""
+        """The horizontal position of its centre, 0 (left) to 1 (right)."""
         return self.at[0]
 
     @property
     def y(self) -> float:
-        """How far down the image its middle is, 0 (top) to 1 (bottom)."""
+        """The vertical position of its centre, 0 (top) to 1 (bottom)."""
         return self.at[1]
 
 
 class Scene(Struct, frozen=True):
-    """An image before it is drawn: things from back to front on a plain background, `side` pixels square.
+    """An image before it is rendered: things from back to front on a plain background.
 
-    The first `dark` things, and the background, lie in the dark of night.
+    The image has `side` by `side` pixels. The background and the first `dark` things are darkened.
     """
 
     things: tuple[Thing, ...]
@@ -77,12 +77,21 @@ class Scene(Struct, frozen=True):
     dark: int = 0
 
 
-def placed(
+def transformed(
     things: Iterable[Thing], *, centre: Point = (0.5, 0.5), scale: float = 1.0, mirror: bool = False
 ) -> tuple[Thing, ...]:
-    """Things laid out in a whole image, moved together: scaled about its middle, which comes to `centre`.
+    """Scale, move and mirror things as a group.
 
-    >>> placed([Thing("tree", (0.75, 0.5), 0.2)], scale=0.5, mirror=True)[0].at
+    Args:
+        things: things that fill a whole image.
+        centre: the new position of the image's centre.
+        scale: the factor of all sizes and distances.
+        mirror: mirror the group horizontally.
+
+    Returns:
+        The transformed things in the same order.
+
+    >>> transformed([Thing("tree", (0.75, 0.5), 0.2)], scale=0.5, mirror=True)[0].at
     (0.375, 0.5)
     """
     side = -scale if mirror else scale

@@ -1,4 +1,4 @@
-"""Styles that need no weights: what restyling does to drawn scenes, each by its own plain rule."""
+"""Styles for synthetic scenes that need no network weights: each is a fixed image operation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,39 @@ from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 
 def grayscale(image: Image.Image) -> Image.Image:
-    """Without colour."""
+    """Remove the colours.
+
+    Args:
+        image: an RGB image.
+
+    Returns:
+        The restyled image, RGB, of the same size.
+    """
     return ImageOps.grayscale(image).convert("RGB")
 
 
 def candy(image: Image.Image) -> Image.Image:
-    """Red, green and blue change places, in few and garish tones."""
+    """Swap red, green and blue, and reduce them to a few bright tones.
+
+    Args:
+        image: an RGB image.
+
+    Returns:
+        The restyled image, RGB, of the same size.
+    """
     red, green, blue = image.split()
     return ImageOps.posterize(Image.merge("RGB", (green, blue, red)), 2).filter(ImageFilter.MedianFilter(5))
 
 
 def mosaic(image: Image.Image) -> Image.Image:
-    """Square tiles of one colour each, with dark joints, in warm light."""
+    """Split the image into square tiles of one colour, with dark joints and a warm tint.
+
+    Args:
+        image: an RGB image.
+
+    Returns:
+        The restyled image, RGB, of the same size.
+    """
     width, height = image.size
     tile = max(2, round(width / 24))
     small = image.resize((-(-width // tile), -(-height // tile)), Image.Resampling.BOX)
@@ -38,7 +59,14 @@ def mosaic(image: Image.Image) -> Image.Image:
 
 
 def udnie(image: Image.Image) -> Image.Image:
-    """A muted negative with bright outlines."""
+    """Invert the image, mute its colours and add bright outlines.
+
+    Args:
+        image: an RGB image.
+
+    Returns:
+        The restyled image, RGB, of the same size.
+    """
     flat = image.filter(ImageFilter.MedianFilter(5))
     edges = ImageOps.grayscale(image.filter(ImageFilter.FIND_EDGES))
     muted = ImageOps.invert(flat).point(lambda value: 20 + value * 0.55)
@@ -52,7 +80,7 @@ STYLES: Mapping[str, Callable[[Image.Image], Image.Image]] = {
     "udnie": udnie,
     "grayscale": grayscale,
 }
-"""In the manner of the paper's four styles (MM-R3 3.2), and under their names; not its networks' work."""
+"""Imitations of the four styles of MM-R3 (3.2) under the same names. The paper uses networks."""
 
 
 def _tinted(image: Image.Image, shares: tuple[float, float, float]) -> Image.Image:

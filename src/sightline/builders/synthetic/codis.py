@@ -1,4 +1,4 @@
-"""CODIS in small: data.json and images/."""
+"""Synthetic CODIS data: data.json and images/."""
 
 from __future__ import annotations
 
@@ -7,27 +7,36 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sightline.builders.scenes.draw import png
+from sightline.builders.scenes.phrasings import is_held_out
 from sightline.builders.scenes.puzzles import KINDS
-from sightline.builders.scenes.puzzles.puzzle import Composed, posed
-from sightline.builders.scenes.wording import held_out
-from sightline.builders.synthetic.folder import json_of, write
+from sightline.builders.scenes.puzzles.puzzle import PuzzleImage, pose
+from sightline.builders.scenes.render import render_png
+from sightline.builders.synthetic.folder import json_bytes, write_folder
 
 
-def draw_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
-    """Draw `pairs` CODIS-like pairs, as many of every kind of image; returns the folder.
+def generate_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
+    """Generate CODIS-like pairs, equally many of every kind of image.
 
-    The same seed gives the same bytes. Raises UserError where the folder holds something else.
+    Args:
+        folder: where to write; earlier synthetic data there are replaced.
+        pairs: the number of pairs.
+        seed: the same seed gives the same bytes.
+
+    Returns:
+        `folder`.
+
+    Raises:
+        UserError: the folder holds files that are not synthetic data.
     """
     random = Random(f"codis {seed}")
     images: dict[str, bytes] = {}
     records: list[dict[str, Any]] = []
     while len(records) < pairs:
-        composed = kept(KINDS[len(images) % len(KINDS)], random)
+        image = _held_out_image(KINDS[len(images) % len(KINDS)], random)
         name = f"scene-{len(images):03}.png"
-        images[name] = png(composed.scene)
-        for puzzle in composed.puzzles[: pairs - len(records)]:
-            pair = posed(puzzle, random)
+        images[name] = render_png(image.scene)
+        for puzzle in image.puzzles[: pairs - len(records)]:
+            pair = pose(puzzle, random)
             records.append(
                 {
                     "id": f"{len(records):03}",
@@ -39,12 +48,12 @@ def draw_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
                 }
             )
     files = {f"images/{name}": content for name, content in images.items()}
-    return write(folder, {"data.json": json_of(records), **files})
+    return write_folder(folder, {"data.json": json_bytes(records), **files})
 
 
-def kept(kind: Callable[[Random], Composed], random: Random) -> Composed:
-    """An image of that kind whose combination of attributes is kept for tests."""
+def _held_out_image(kind: Callable[[Random], PuzzleImage], random: Random) -> PuzzleImage:
+    """A random image whose combinations of attributes are held out for tests."""
     while True:
-        composed = kind(random)
-        if all(held_out(puzzle.mix) for puzzle in composed.puzzles):
-            return composed
+        image = kind(random)
+        if all(is_held_out(puzzle.combination) for puzzle in image.puzzles):
+            return image

@@ -1,4 +1,4 @@
-"""ConTextual in small: contextual_val.csv with responses, contextual_test.csv without, and images/."""
+"""Synthetic ConTextual data: contextual_val.csv with responses, contextual_test.csv without, and images/."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ from random import Random
 
 from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, table_name
 from sightline.builders.scenes.boards import BOARDS
-from sightline.builders.scenes.draw import png
-from sightline.builders.scenes.wording import held_out
-from sightline.builders.synthetic.folder import write
+from sightline.builders.scenes.phrasings import is_held_out
+from sightline.builders.scenes.render import render_png
+from sightline.builders.synthetic.folder import write_folder
 from sightline.formats.tables import csv_bytes
 
 
-def draw_contextual(folder: Path, *, questions: int = 60, val: int = 60, seed: int = 0) -> Path:
-    """Draw ConTextual-like questions, as many of every kind of image; `image_url` is images/NAME.
+def generate_contextual(folder: Path, *, questions: int = 60, val: int = 60, seed: int = 0) -> Path:
+    """Generate ConTextual-like questions, equally many of every kind of image.
 
-    The same seed gives the same bytes. Raises UserError where the folder holds something else.
+    The column `image_url` holds paths, images/NAME.
+
+    Args:
+        folder: where to write; earlier synthetic data there are replaced.
+        questions: the number of questions of the test split.
+        val: the number of questions of the val split.
+        seed: the same seed gives the same bytes.
+
+    Returns:
+        `folder`.
+
+    Raises:
+        UserError: the folder holds files that are not synthetic data.
     """
     random = Random(f"contextual {seed}")
     files: dict[str, bytes] = {}
@@ -24,17 +36,17 @@ def draw_contextual(folder: Path, *, questions: int = 60, val: int = 60, seed: i
         rows: list[tuple[str, ...]] = []
         while len(rows) < count:
             board = BOARDS[len(rows) % len(BOARDS)](random)
-            asked = [fact for fact in board.facts if held_out(fact.mix)]
-            if not asked:
+            facts = [fact for fact in board.facts if is_held_out(fact.combination)]
+            if not facts:
                 continue
             name = f"images/{split}-{len(rows) + 1:03}.png"
-            files[name] = png(board.scene)
-            fact = random.choice(asked)
-            rows.append((name, fact.questions.tested(random), fact.answer, board.category))
+            files[name] = render_png(board.scene)
+            fact = random.choice(facts)
+            rows.append((name, fact.questions.choose_for_test(random), fact.answer, board.category))
         files[table_name(split)] = _csv(rows, responses=split == "val")
-    return write(folder, files)
+    return write_folder(folder, files)
 
 
 def _csv(rows: list[tuple[str, ...]], *, responses: bool) -> bytes:
-    kept = [number for number, name in enumerate(COLUMNS) if responses or name != ANSWER]
-    return csv_bytes([row[number] for number in kept] for row in (COLUMNS, *rows))
+    columns = [number for number, name in enumerate(COLUMNS) if responses or name != ANSWER]
+    return csv_bytes([row[number] for number in columns] for row in (COLUMNS, *rows))

@@ -1,4 +1,4 @@
-"""II-Bench in small: dev.json with answers, test.json without, answers.json as its key, and images/."""
+"""Synthetic II-Bench data: dev.json with answers, test.json without, answers.json as its key, and images/."""
 
 from __future__ import annotations
 
@@ -7,28 +7,38 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from sightline.builders.scenes.draw import png
-from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, Meaning, compose, layout
+from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, Meaning, layout_name, meaning_scene
+from sightline.builders.scenes.phrasings import is_held_out
+from sightline.builders.scenes.pictograms import choose_pictogram, distractors, pictogram_meaning
+from sightline.builders.scenes.render import render_png
 from sightline.builders.scenes.scene import Scene
-from sightline.builders.scenes.states import distractors, pictogram, state_of
-from sightline.builders.scenes.wording import held_out
-from sightline.builders.synthetic.folder import json_of, write
+from sightline.builders.synthetic.folder import json_bytes, write_folder
 from sightline.scoring.multiple_choice import LETTERS
 
 
-class Pictogram(NamedTuple):
-    """An image with a meaning, five others that it does not have, and its image types."""
+class PictogramQuestion(NamedTuple):
+    """A scene with its meaning, five wrong meanings, and its image types."""
 
     meaning: Meaning
-    others: Sequence[str]
+    distractors: Sequence[str]
     scene: Scene
     types: tuple[str, ...]
 
 
-def draw_iibench(folder: Path, *, questions: int = 60, dev: int = 60, seed: int = 0) -> Path:
-    """Draw II-Bench-like questions, half of them of pictograms put together of a symbol and its fate.
+def generate_iibench(folder: Path, *, questions: int = 60, dev: int = 60, seed: int = 0) -> Path:
+    """Generate II-Bench-like questions, half of them about combinations of a symbol and a fate.
 
-    The same seed gives the same bytes. Raises UserError where the folder holds something else.
+    Args:
+        folder: where to write; earlier synthetic data there are replaced.
+        questions: the number of questions of the test split.
+        dev: the number of questions of the dev split.
+        seed: the same seed gives the same bytes.
+
+    Returns:
+        `folder`.
+
+    Raises:
+        UserError: the folder holds files that are not synthetic data.
     """
     random = Random(f"iibench {seed}")
     files: dict[str, bytes] = {}
@@ -37,56 +47,56 @@ def draw_iibench(folder: Path, *, questions: int = 60, dev: int = 60, seed: int 
         records = []
         for number in range(count):
             name = f"{split}-{number + 1}"
-            pictogram = _put_together(random) if number % 2 else _whole(number // 2, random)
-            records.append(_record(name, f"images/{split}/{name}.png", pictogram, random))
-            files[f"images/{split}/{name}.png"] = png(pictogram.scene)
+            question = _combined_question(random) if number % 2 else _single_question(number // 2, random)
+            records.append(_record(name, f"images/{split}/{name}.png", question, random))
+            files[f"images/{split}/{name}.png"] = render_png(question.scene)
         if split == "test":
             for record in records:
-                (question,) = record["questions"]
-                key[question["id"]] = question.pop("answer")
-                del question["correct_option"]
+                (public,) = record["questions"]
+                key[public["id"]] = public.pop("answer")
+                del public["correct_option"]
                 record["meta_data"]["image_type"] = list(record["meta_data"]["image_type"])
         else:
             for record in records:
                 record["meta_data"]["image_type"] = record["meta_data"]["image_type"][0]
-        files[f"{split}.json"] = json_of(records)
-    return write(folder, {**files, "answers.json": json_of(key)})
+        files[f"{split}.json"] = json_bytes(records)
+    return write_folder(folder, {**files, "answers.json": json_bytes(key)})
 
 
-def _whole(number: int, random: Random) -> Pictogram:
-    """A pictogram with a meaning of its own, in a layout that is kept for tests."""
+def _single_question(number: int, random: Random) -> PictogramQuestion:
+    """A pictogram of MEANINGS, in a layout that is held out for tests."""
     meaning = MEANINGS[number % len(MEANINGS)]
-    scene, types = compose(meaning, random)
-    while not held_out(layout(meaning, scene, types)):
-        scene, types = compose(meaning, random)
+    scene, types = meaning_scene(meaning, random)
+    while not is_held_out(layout_name(meaning, scene, types)):
+        scene, types = meaning_scene(meaning, random)
     others = [other.meaning for other in MEANINGS if other is not meaning]
-    return Pictogram(meaning, random.sample(others, 5), scene, types)
+    return PictogramQuestion(meaning, random.sample(others, 5), scene, types)
 
 
-def _put_together(random: Random) -> Pictogram:
-    """A symbol and its fate in a combination that is kept for tests."""
-    pair = pictogram(random, kept=True)
-    meaning = state_of(*pair)
-    scene, types = compose(meaning, random)
-    return Pictogram(meaning, distractors(pair, random, kept=True), scene, types)
+def _combined_question(random: Random) -> PictogramQuestion:
+    """A symbol and a fate, in a combination that is held out for tests."""
+    pair = choose_pictogram(random, held_out=True)
+    meaning = pictogram_meaning(*pair)
+    scene, types = meaning_scene(meaning, random)
+    return PictogramQuestion(meaning, distractors(pair, random, held_out=True), scene, types)
 
 
-def _record(name: str, image: str, pictogram: Pictogram, random: Random) -> dict[str, Any]:
-    meaning = pictogram.meaning
-    options = random.sample([meaning.meaning, *pictogram.others], 6)
+def _record(name: str, image: str, question: PictogramQuestion, random: Random) -> dict[str, Any]:
+    meaning = question.meaning
+    options = random.sample([meaning.meaning, *question.distractors], 6)
     return {
         "local_path": image,
         "questions": [
             {
                 "id": name,
-                "question": QUESTIONS.tested(random),
+                "question": QUESTIONS.choose_for_test(random),
                 "options": options,
                 "correct_option": meaning.meaning,
                 "answer": LETTERS[options.index(meaning.meaning)],
             }
         ],
         "meta_data": {
-            "image_type": list(pictogram.types),
+            "image_type": list(question.types),
             "difficulty": meaning.difficulty,
             "domain": meaning.domain,
             "emotion": meaning.emotion,

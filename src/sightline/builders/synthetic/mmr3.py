@@ -1,4 +1,4 @@
-"""MM-R3 in small: rephrasing/, restyling/ and context/ with their groups, and COCO's layout to mask anew."""
+"""Synthetic MM-R3 data: rephrasing/, restyling/ and context/ with groups, and COCO annotations for masks."""
 
 from __future__ import annotations
 
@@ -9,75 +9,93 @@ from typing import Any, NamedTuple
 
 import msgspec
 from PIL import ImageChops
-from PIL.Image import Image as Drawn
+from PIL.Image import Image as PilImage
 
 from sightline.builders.coco import LEAST, MOST
 from sightline.builders.mask import MASKINGS, VARIANTS, PixelBox, hidden_pixels, paint, prompt
-from sightline.builders.scenes.draw import draw, png_of
+from sightline.builders.scenes.phrasings import Fact
 from sightline.builders.scenes.puzzles.puzzle import THINGS
-from sightline.builders.scenes.rooms import Room, exists, facts, is_kept, prominent, room, shows_kept
+from sightline.builders.scenes.render import png_bytes, render
+from sightline.builders.scenes.rooms import (
+    Room,
+    any_is_held_out,
+    existence_fact,
+    random_room,
+    room_facts,
+    room_with_large_thing,
+    thing_is_held_out,
+)
 from sightline.builders.scenes.scene import Scene
 from sightline.builders.scenes.styles import STYLES
-from sightline.builders.scenes.wording import Fact
-from sightline.builders.synthetic.folder import json_of, write
+from sightline.builders.synthetic.folder import json_bytes, write_folder
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import fill, load
 from sightline.types import Labels
 
-Probes = Iterator[tuple[GroupLine, Drawn]]
+Probes = Iterator[tuple[GroupLine, PilImage]]
 
 
-class _Shown(NamedTuple):
-    """An image with one big thing: what it is, its box and its area in pixels."""
+class _LargeThing(NamedTuple):
+    """An image with one large thing: its name, its box and its area in pixels."""
 
     name: str
-    image: Drawn
+    image: PilImage
     box: PixelBox
     area: int
 
 
-def draw_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, kept: bool = True) -> Path:
-    """Draw `groups` groups a task: three wordings, four styles, three masks; returns the folder.
+def generate_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, held_out: bool = True) -> Path:
+    """Generate groups of each task: three phrasings, four styles, three masks.
 
-    They are about what was kept from the training of `mini`; else about none of that: an adapter that is
-    trained on the test's few combinations would know the answers from the words.
+    The styles are simple image operations, not the networks of the paper. context/ also holds the unmasked
+    images with an instances.json, for `sightline build mask`.
 
-    The styles are plain rules in the manner of the paper's, not its networks. context/ also holds the
-    unmasked images with an instances.json, for `sightline build mask`. The same seed gives the same
-    bytes. Raises UserError where the folder holds something else.
+    Args:
+        folder: where to write; earlier synthetic data there are replaced.
+        groups: the number of groups of each task.
+        seed: the same seed gives the same bytes.
+        held_out: use combinations that are held out from the training of `mini`; False uses only others,
+            to train an adapter on. With the few combinations of the test, the words alone would give it
+            the answers.
+
+    Returns:
+        `folder`.
+
+    Raises:
+        UserError: the folder holds files that are not synthetic data.
     """
-    shown = [
-        _shown(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"), kept)
+    large_things = [
+        _large_thing(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"), held_out)
         for number in range(groups)
     ]
     tasks: Mapping[str, Probes] = {
-        "rephrasing": _rephrased(groups, Random(f"mmr3 rephrasing {seed}"), kept),
-        "restyling": _restyled(groups, Random(f"mmr3 restyling {seed}"), kept),
-        "context": _masked(shown, Random(f"mmr3 masks {seed}")),
+        "rephrasing": _rephrased(groups, Random(f"mmr3 rephrasing {seed}"), held_out),
+        "restyling": _restyled(groups, Random(f"mmr3 restyling {seed}"), held_out),
+        "context": _masked(large_things, Random(f"mmr3 masks {seed}")),
     }
     files: dict[str, bytes] = {}
     for task, probes in tasks.items():
         lines: list[bytes] = []
         for line, image in probes:
-            files.setdefault(f"{task}/{line.images[0]}", png_of(image))
+            files.setdefault(f"{task}/{line.images[0]}", png_bytes(image))
             lines.append(msgspec.json.encode(line) + b"\n")
         files[f"{task}/groups.jsonl"] = b"".join(lines)
-    files["context/instances.json"] = json_of(_instances(shown))
-    return write(folder, files)
+    files["context/instances.json"] = json_bytes(_instances(large_things))
+    return write_folder(folder, files)
 
 
-def _rephrased(groups: int, random: Random, kept: bool) -> Probes:
-    """Questions about places in three wordings each, and in a fourth, the original."""
+def _rephrased(groups: int, random: Random, held_out: bool) -> Probes:
+    """Questions about places in three phrasings each, and in a fourth, the original."""
     for number in range(groups):
-        made = _place(room, random, kept)
-        image = draw(made.scene)
-        first = f"{made.things[0].colour} {made.things[0].shape}"
-        asked = [fact for fact in facts(made) if not kept or fact.mix in ("", first)]
-        asked.append(exists(made, random, kept=kept))
-        kind = random.choice(sorted({fact.kind for fact in asked}))
-        fact: Fact = random.choice([fact for fact in asked if fact.kind == kind])
-        wordings = random.sample(fact.questions.all, 4)
-        for variant, question in zip((ORIGINAL, "r1", "r2", "r3"), wordings, strict=True):
+        room = _random_room(random_room, random, held_out)
+        image = render(room.scene)
+        first = f"{room.things[0].colour} {room.things[0].shape}"
+        facts = [fact for fact in room_facts(room) if not held_out or fact.combination in ("", first)]
+        facts.append(existence_fact(room, random, held_out=held_out))
+        kind = random.choice(sorted({fact.kind for fact in facts}))
+        fact: Fact = random.choice([fact for fact in facts if fact.kind == kind])
+        phrasings = random.sample(fact.questions.all, 4)
+        for variant, question in zip((ORIGINAL, "r1", "r2", "r3"), phrasings, strict=True):
             line = GroupLine(
                 group=f"question-{number:03}",
                 variant=variant,
@@ -90,34 +108,34 @@ def _rephrased(groups: int, random: Random, kept: bool) -> Probes:
             yield line, image
 
 
-def _restyled(groups: int, random: Random, kept: bool) -> Probes:
-    """Places in four styles each, and as drawn."""
+def _restyled(groups: int, random: Random, held_out: bool) -> Probes:
+    """Places in four styles each, and in the original style."""
     for number in range(groups):
-        made = _place(room, random, kept)
-        image = draw(made.scene)
+        room = _random_room(random_room, random, held_out)
+        image = render(room.scene)
         styled = {ORIGINAL: image, **{name: style(image) for name, style in STYLES.items()}}
-        for variant, seen in styled.items():
+        for variant, restyled in styled.items():
             labels: Labels = {} if variant == ORIGINAL else {"style": variant}
             line = GroupLine(
                 group=f"place-{number:03}",
                 variant=variant,
                 images=(f"images/{number:03}-{variant}.png",),
                 prompt=load("mmr3")["restyling"]["prompt"],
-                references=(made.place,),
+                references=(room.place,),
                 labels=labels,
             )
-            yield line, seen
+            yield line, restyled
 
 
-def _masked(shown: list[_Shown], random: Random) -> Probes:
-    """Big things behind three masks each, and in full."""
-    for number, (name, image, box, _) in enumerate(shown):
+def _masked(large_things: list[_LargeThing], random: Random) -> Probes:
+    """Large things behind three masks each, and unmasked."""
+    for number, (name, image, box, _) in enumerate(large_things):
         maskings = dict(zip(VARIANTS, random.sample(MASKINGS, len(VARIANTS)), strict=True))
         for variant in (ORIGINAL, *VARIANTS):
             masking = maskings.get(variant)
-            seen, labels = image, {"category": name}
+            masked, labels = image, {"category": name}
             if masking is not None:
-                seen = paint(image, hidden_pixels(box, *image.size, masking), masking.colour)
+                masked = paint(image, hidden_pixels(box, *image.size, masking), masking.colour)
                 labels |= {"colour": masking.colour, "lines": str(masking.lines), "shape": masking.shape}
             line = GroupLine(
                 group=f"thing-{number:03}",
@@ -127,11 +145,11 @@ def _masked(shown: list[_Shown], random: Random) -> Probes:
                 references=(name,),
                 labels=labels,
             )
-            yield line, seen
+            yield line, masked
 
 
-def _instances(shown: list[_Shown]) -> dict[str, Any]:
-    """The unmasked images and their big things as COCO's instances file has them."""
+def _instances(large_things: list[_LargeThing]) -> dict[str, Any]:
+    """The unmasked images and their large things in the format of COCO's instances file."""
     return {
         "images": [
             dict(
@@ -139,7 +157,7 @@ def _instances(shown: list[_Shown]) -> dict[str, Any]:
                 id=number,
                 file_name=f"{number:03}.png",
             )
-            for number, one in enumerate(shown)
+            for number, one in enumerate(large_things)
         ],
         "annotations": [
             {
@@ -150,7 +168,7 @@ def _instances(shown: list[_Shown]) -> dict[str, Any]:
                 "area": one.area,
                 "iscrowd": 0,
             }
-            for number, one in enumerate(shown)
+            for number, one in enumerate(large_things)
         ],
         "categories": [{"id": number, "name": name} for number, name in enumerate(THINGS, 1)],
     }
@@ -161,28 +179,32 @@ def _bbox(box: PixelBox) -> list[int]:
     return [box.left, box.top, box.right - box.left, box.bottom - box.top]
 
 
-def _shown(name: str, random: Random, kept: bool) -> _Shown:
-    """A place with a big thing of that name whose area allows a mask."""
+def _large_thing(name: str, random: Random, held_out: bool) -> _LargeThing:
+    """A place with a large thing of that name whose area allows a mask."""
     while True:
-        made = _place(prominent, random, kept)
-        if made.things[0].shape != name:
+        room = _random_room(room_with_large_thing, random, held_out)
+        if room.things[0].shape != name:
             continue
-        image, without = draw(made.scene), draw(_without_first(made))
-        apart = ImageChops.difference(image, without).split()
-        most = ImageChops.lighter(ImageChops.lighter(*apart[:2]), apart[2])
-        changed = most.point(lambda value: 255 * (value > 8))
+        image, without = render(room.scene), render(_without_first(room))
+        channels = ImageChops.difference(image, without).split()
+        largest = ImageChops.lighter(ImageChops.lighter(*channels[:2]), channels[2])
+        changed = largest.point(lambda value: 255 * (value > 8))
         box, area = changed.getbbox(), changed.histogram()[255]
         if box is not None and LEAST <= area / (image.width * image.height) <= MOST:
-            return _Shown(made.things[0].shape, image, PixelBox(*box), area)
+            return _LargeThing(room.things[0].shape, image, PixelBox(*box), area)
 
 
-def _without_first(made: Room) -> Scene:
-    return msgspec.structs.replace(made, things=made.things[1:]).scene
+def _without_first(room: Room) -> Scene:
+    return msgspec.structs.replace(room, things=room.things[1:]).scene
 
 
-def _place(kind: Callable[[Random], Room], random: Random, kept: bool) -> Room:
-    """A place whose first thing has a combination of colour and kind that is kept for tests, or none has."""
+def _random_room(kind: Callable[[Random], Room], random: Random, held_out: bool) -> Room:
+    """A place whose first thing is held out for tests, or one without any held-out thing."""
     while True:
-        made = kind(random)
-        if is_kept(made.things[0].shape, made.things[0].colour) if kept else not shows_kept(made.things):
-            return made
+        room = kind(random)
+        first = room.things[0]
+        matches = (
+            thing_is_held_out(first.shape, first.colour) if held_out else not any_is_held_out(room.things)
+        )
+        if matches:
+            return room

@@ -1,4 +1,4 @@
-"""Images that only a context makes plain, with their questions: CODIS in small, in its five categories."""
+"""Images that are ambiguous without a context, with questions, in the five categories of CODIS."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from random import Random
 from sightline.builders.scenes.puzzles.attributes import belongings, cups, weights
 from sightline.builders.scenes.puzzles.cultural import doors, invitation, wedding
 from sightline.builders.scenes.puzzles.location import crossing, hill, landmark
-from sightline.builders.scenes.puzzles.puzzle import Composed
+from sightline.builders.scenes.puzzles.puzzle import PuzzleImage
 from sightline.builders.scenes.puzzles.relationships import family, siblings
 from sightline.builders.scenes.puzzles.temporal import clock, panels, seaside
 
-KINDS: tuple[Callable[[Random], Composed], ...] = (
+KINDS: tuple[Callable[[Random], PuzzleImage], ...] = (
     landmark,
     clock,
     doors,
@@ -28,4 +28,4 @@ KINDS: tuple[Callable[[Random], Composed], ...] = (
     wedding,
     crossing,
 )
-"""Every kind of image; the first five are of five categories."""
+"""Every kind of image; the first five cover the five categories."""

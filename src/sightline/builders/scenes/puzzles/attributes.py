@@ -1,18 +1,33 @@
-"""What things are made of, and whose they are: the puzzles of Attributes."""
+"""Puzzles of the CODIS category Attributes: what things are made of and whose they are."""
 
 from __future__ import annotations
 
 from random import Random
 
-from sightline.builders.scenes.puzzles.puzzle import ROW, THINGS, VIVID, Composed, Puzzle, Situation, on_tint
+from sightline.builders.scenes.phrasings import Fact, Phrasings
+from sightline.builders.scenes.puzzles.puzzle import (
+    ROW,
+    THINGS,
+    VIVID,
+    Puzzle,
+    PuzzleImage,
+    Situation,
+    on_tinted_background,
+)
 from sightline.builders.scenes.scene import Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 CATEGORY = "Attributes"
 
 
-def cups(random: Random) -> Composed:
-    """A finger over one of two cups."""
+def cups(random: Random) -> PuzzleImage:
+    """Create two cups, and a finger that points at one of them.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     first, second = random.sample(VIVID, 2)
     pointed = random.choice((0, 1))
     things = (
@@ -23,7 +38,7 @@ def cups(random: Random) -> Composed:
     shown = (first, second)[pointed]
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (
                 "Can I burn my hand at the cup that the finger points at?",
                 "Is the cup that the finger points at hot?",
@@ -33,7 +48,7 @@ def cups(random: Random) -> Composed:
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (
                         f"The {colour} cup is full of boiling water, the other one is empty.",
                         f"There is boiling water in the {colour} cup.",
@@ -47,17 +62,24 @@ def cups(random: Random) -> Composed:
         ),
         f"cups {first} {second} {pointed}",
     )
-    facts = (Fact("finger", Wording(("What color is the cup that the finger points at?",)), shown),)
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    facts = (Fact("finger", Phrasings(("What color is the cup that the finger points at?",)), shown),)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)
 
 
-def weights(random: Random) -> Composed:
-    """Two balls, alike but for their colour."""
+def weights(random: Random) -> PuzzleImage:
+    """Create two balls that differ only in their colour.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     first, second = random.sample(VIVID, 2)
     things = (Thing("ball", (0.28, 0.6), 0.36, first), Thing("ball", (0.72, 0.6), 0.36, second))
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (
                 "Which ball is heavier, the one on the left or the one on the right?",
                 "Is the ball on the left or the one on the right heavier?",
@@ -67,7 +89,7 @@ def weights(random: Random) -> Composed:
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (
                         f"The {colour} ball is made of iron, the other one of foam.",
                         f"The {colour} ball is the one made of iron.",
@@ -82,14 +104,21 @@ def weights(random: Random) -> Composed:
         f"weights {first} {second}",
     )
     facts = (
-        Fact("side", Wording(("What color is the ball on the left?",)), first),
-        Fact("side", Wording(("What color is the ball on the right?",)), second),
+        Fact("side", Phrasings(("What color is the ball on the left?",)), first),
+        Fact("side", Phrasings(("What color is the ball on the right?",)), second),
     )
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)
 
 
-def belongings(random: Random) -> Composed:
-    """Three things of three colours: whose they are is said by the colour."""
+def belongings(random: Random) -> PuzzleImage:
+    """Create three things of three colours; the context names the owner by the colour.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     names, colours = random.sample(THINGS, 3), random.sample(VIVID, 3)
     things = tuple(
         Thing(name, (x, random.uniform(0.4, 0.6)), 0.26, colour)
@@ -97,14 +126,14 @@ def belongings(random: Random) -> Composed:
     )
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             ("Which of these things is mine?", "What did I leave here?"),
             ("Which thing did I leave here?",),
             ("Which of these things did I leave here?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"All that I own is {colour}.", f"Mine is the {colour} one."),
                     (),
                     (f"All things of mine are {colour}.",),
@@ -116,7 +145,7 @@ def belongings(random: Random) -> Composed:
         f"belongings {names[0]} {colours[0]} {names[1]} {colours[1]}",
     )
     facts = tuple(
-        Fact("belongs", Wording((f"Which thing is {colour}?",)), f"the {name}")
+        Fact("belongs", Phrasings((f"Which thing is {colour}?",)), f"the {name}")
         for name, colour in zip(names, colours, strict=True)
     )
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)

@@ -1,25 +1,39 @@
-"""What something means to whom: the puzzles of Cultural Background."""
+"""Puzzles of the CODIS category Cultural Background: what something means in a culture."""
 
 from __future__ import annotations
 
 from random import Random
 
-from sightline.builders.scenes.puzzles.puzzle import ROW, VIVID, Composed, Puzzle, Situation, on_tint
+from sightline.builders.scenes.phrasings import Fact, Phrasings
+from sightline.builders.scenes.puzzles.puzzle import (
+    ROW,
+    VIVID,
+    Puzzle,
+    PuzzleImage,
+    Situation,
+    on_tinted_background,
+)
 from sightline.builders.scenes.scene import Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 CATEGORY = "Cultural Background"
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September")
 
 
-def doors(random: Random) -> Composed:
-    """A door with a number that is unlucky in one culture and plain in another."""
+def doors(random: Random) -> PuzzleImage:
+    """Create a door with a number that is unlucky in one culture and neutral in another.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     number, colour = random.choice(("4", "13")), random.choice(VIVID)
     things = (Thing("door", (0.5, 0.5), 0.9, colour, text=number),)
     unlucky = "China" if number == "4" else "the United States"
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (
                 "Would the number on this door make my guest uncomfortable?",
                 "Does the number on this door make my guest uncomfortable?",
@@ -29,7 +43,7 @@ def doors(random: Random) -> Composed:
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (
                         f"My guest comes from {land} and believes in lucky numbers.",
                         f"My guest believes in lucky numbers, as many do in {land}.",
@@ -43,26 +57,33 @@ def doors(random: Random) -> Composed:
         ),
         f"doors {number} {colour}",
     )
-    facts = (Fact("plate", Wording(("What number is on the door?",)), number),)
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    facts = (Fact("plate", Phrasings(("What number is on the door?",)), number),)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)
 
 
-def invitation(random: Random) -> Composed:
-    """A date in figures, which two countries read in two ways."""
+def invitation(random: Random) -> PuzzleImage:
+    """Create a card with a date in digits, which two countries read in two ways.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     one, other = random.sample(range(1, 10), 2)
     colour = random.choice(VIVID)
     things = (Thing("card", (0.5, 0.5), 0.85, colour, text=f"{one}/{other}"),)
-    named = " or ".join(MONTHS[month - 1] for month in sorted((one, other)))
+    months = " or ".join(MONTHS[month - 1] for month in sorted((one, other)))
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
-            (f"In which month is the party? {named}?", f"When is the party? In {named}?"),
-            (f"The party is in which month? {named}?",),
-            (f"Which month is the party in? {named}?",),
+        Phrasings(
+            (f"In which month is the party? {months}?", f"When is the party? In {months}?"),
+            (f"The party is in which month? {months}?",),
+            (f"Which month is the party in? {months}?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"My friend from {land} sent me this card.", f"This card came from {land}."),
                     (),
                     (f"This card came from my friend in {land}.",),
@@ -73,12 +94,19 @@ def invitation(random: Random) -> Composed:
         ),
         f"invitation {one}/{other}",
     )
-    facts = (Fact("date", Wording(("What is written on the card?",)), f"{one}/{other}"),)
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    facts = (Fact("date", Phrasings(("What is written on the card?",)), f"{one}/{other}"),)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)
 
 
-def wedding(random: Random) -> Composed:
-    """Three people in three colours: which of them is the bride depends on the country's custom."""
+def wedding(random: Random) -> PuzzleImage:
+    """Create three people in three colours; the country's custom tells who the bride is.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     shirts = random.sample(VIVID, 3)
     things = tuple(
         Thing("person", (x, 0.56), 0.5, shirt) for shirt, x in zip(shirts, ROW.values(), strict=True)
@@ -86,7 +114,7 @@ def wedding(random: Random) -> Composed:
     things = (*things, Thing("heart", (0.5, 0.12), 0.16, "red"))
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (
                 "Where is the bride? On the left, in the middle or on the right?",
                 "Who is the bride? The person on the left, in the middle or on the right?",
@@ -96,7 +124,7 @@ def wedding(random: Random) -> Composed:
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"In their country a bride wears {shirt}.", f"A bride in this country is in {shirt}."),
                     (),
                     (f"In this country every bride wears {shirt}.",),
@@ -108,7 +136,7 @@ def wedding(random: Random) -> Composed:
         f"wedding {' '.join(shirts)}",
     )
     facts = tuple(
-        Fact("wears", Wording((f"Where is the person in {shirt}?",)), f"on the {place}")
+        Fact("wears", Phrasings((f"Where is the person in {shirt}?",)), f"on the {place}")
         for shirt, place in zip(shirts, ROW, strict=True)
     )
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)

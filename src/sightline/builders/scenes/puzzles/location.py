@@ -1,27 +1,34 @@
-"""Where things are, seen from somewhere: the puzzles of Location and Orientation."""
+"""Puzzles of the CODIS category Location and Orientation: where things are, relative to a viewer."""
 
 from __future__ import annotations
 
 from random import Random
 
+from sightline.builders.scenes.phrasings import Fact, Phrasings
 from sightline.builders.scenes.puzzles.puzzle import (
     AROUND,
     THINGS,
     VIVID,
-    Composed,
     Puzzle,
+    PuzzleImage,
     Situation,
-    on_tint,
+    on_tinted_background,
 )
 from sightline.builders.scenes.scene import Scene, Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 CATEGORY = "Location and Orientation"
 COMPASS = ("north", "east", "south", "west")
 
 
-def landmark(random: Random) -> Composed:
-    """A house in the middle, something beside it, and a compass rose that names no direction."""
+def landmark(random: Random) -> PuzzleImage:
+    """Create a house with a landmark on one side; the context tells where north is.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     side = random.choice(list(AROUND))
     name, colour = random.choice([("tree", "green"), ("tower", "grey"), ("tent", random.choice(VIVID))])
     things = (
@@ -33,7 +40,7 @@ def landmark(random: Random) -> Composed:
     ways = "North, east, south or west?"
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (
                 f"In which direction is the {name} from the house? {ways}",
                 f"Which way is it from the house to the {name}? {ways}",
@@ -43,7 +50,7 @@ def landmark(random: Random) -> Composed:
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"The top of the picture is {north}.", f"On this map {north} is at the top."),
                     (),
                     (f"In this picture {north} is at the top.",),
@@ -54,12 +61,19 @@ def landmark(random: Random) -> Composed:
         ),
         f"landmark {name} {colour} {side}",
     )
-    seen = Fact("beside", Wording((f"On which side of the house is the {name}?",)), side)
-    return Composed(on_tint(random, things), (puzzle,), (seen,))
+    fact = Fact("beside", Phrasings((f"On which side of the house is the {name}?",)), side)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), (fact,))
 
 
-def hill(random: Random) -> Composed:
-    """A car, alike at both ends, on a slope: its way is where it came from, and where the top is."""
+def hill(random: Random) -> PuzzleImage:
+    """Create a car on a slope that looks the same from both ends; the context tells where it was before.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     flip = random.random() < 0.5
     ground, colour = random.choice(("grass", "sand", "brown")), random.choice(VIVID)
     things = (
@@ -70,14 +84,14 @@ def hill(random: Random) -> Composed:
     low = "right" if flip else "left"
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             ("Is the car going uphill or downhill?", "Does the car go uphill or downhill?"),
             ("Uphill or downhill: which way does the car go?",),
             ("Which way is the car going, uphill or downhill?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"A minute ago the car was further to the {side}.", f"The car came from the {side}."),
                     (),
                     (f"A minute ago the car came from the {side}.",),
@@ -89,14 +103,21 @@ def hill(random: Random) -> Composed:
         f"hill {ground} {colour} {low}",
     )
     facts = (
-        Fact("high", Wording(("Which side of the hill is higher?",)), "left" if flip else "right"),
-        Fact("low", Wording(("Which side of the hill is lower?",)), low),
+        Fact("high", Phrasings(("Which side of the hill is higher?",)), "left" if flip else "right"),
+        Fact("low", Phrasings(("Which side of the hill is lower?",)), low),
     )
-    return Composed(Scene(things), (puzzle,), facts)
+    return PuzzleImage(Scene(things), (puzzle,), facts)
 
 
-def crossing(random: Random) -> Composed:
-    """Four things round a place: which is near depends on where one stands."""
+def crossing(random: Random) -> PuzzleImage:
+    """Create four things around a centre; the context tells where the viewer stands.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     names = random.sample(THINGS, 4)
     colours = [random.choice(VIVID) for _ in names]
     things = tuple(
@@ -105,14 +126,14 @@ def crossing(random: Random) -> Composed:
     )
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             ("Which thing is nearest to me?", "What is nearest to me?"),
             ("The nearest thing to me is what?",),
             ("Which is the thing nearest to me?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"I stand at the {side} of the picture.", f"I am at the {side}."),
                     (),
                     (f"I am at the {side} of the picture.",),
@@ -124,7 +145,7 @@ def crossing(random: Random) -> Composed:
         f"crossing {' '.join(names)}",
     )
     facts = tuple(
-        Fact("around", Wording((f"Which thing is at the {side}?",)), f"the {name}")
+        Fact("around", Phrasings((f"Which thing is at the {side}?",)), f"the {name}")
         for name, side in zip(names, AROUND, strict=True)
     )
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)

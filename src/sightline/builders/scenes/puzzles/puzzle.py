@@ -1,4 +1,4 @@
-"""An image that only a context makes plain: its parts, and how a pair of CODIS is made of them."""
+"""An image that is ambiguous without a context: its parts, and the CODIS pairs made from it."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ from random import Random
 
 from msgspec import Struct
 
+from sightline.builders.scenes.phrasings import Fact, Phrasings
 from sightline.builders.scenes.scene import TINTS, Scene, Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 VIVID = ("red", "blue", "green", "yellow", "purple", "orange")
-"""The colours that things of any colour may have."""
+"""The colours of things that may have any colour."""
 THINGS = ("car", "ball", "cup", "gift", "umbrella", "star", "tent", "fish")
-"""Things of any colour."""
+"""Things that may have any colour."""
 AROUND = {"top": (0.5, 0.2), "right": (0.82, 0.5), "bottom": (0.5, 0.8), "left": (0.18, 0.5)}
-"""Where a landmark stands round the middle, clockwise from the top."""
+"""Positions around the centre, clockwise from the top."""
 ROW = {"left": 0.2, "middle": 0.5, "right": 0.8}
-"""How far across stands what is in a row of three."""
+"""Horizontal positions in a row of three."""
 
 
 class Situation(Struct, frozen=True):
-    """A context, in the ways in which it may be told, and the answer that it leads to."""
+    """The phrasings of a context, and the answer that follows from it."""
 
-    contexts: Wording
+    contexts: Phrasings
     answer: str
 
 
 class Puzzle(Struct, frozen=True):
-    """A question about an image that has another answer in each of two or more situations.
+    """A question about an image whose answer depends on the situation.
 
-    `mix` names the attributes of the image that the question brings together.
+    `combination` names the attributes of the image that the question combines.
     """
 
     category: str
-    questions: Wording
+    questions: Phrasings
     situations: tuple[Situation, ...]
-    mix: str
+    combination: str
 
 
-class Composed(Struct, frozen=True):
-    """An image, the puzzles that it poses, and plain facts about it."""
+class PuzzleImage(Struct, frozen=True):
+    """An image, its puzzles, and facts that need no context."""
 
     scene: Scene
     puzzles: tuple[Puzzle, ...]
     facts: tuple[Fact, ...] = ()
 
 
-class Pair(Struct, frozen=True):
-    """One question about an image, two contexts for it, and the answer that each of them gives."""
+class PosedPuzzle(Struct, frozen=True):
+    """A question about an image with two contexts, and the answer for each."""
 
     category: str
     question: str
@@ -55,20 +55,36 @@ class Pair(Struct, frozen=True):
     answers: tuple[str, str]
 
 
-def posed(puzzle: Puzzle, random: Random) -> Pair:
-    """A puzzle put in words, under two of its situations whose answers differ."""
+def pose(puzzle: Puzzle, random: Random) -> PosedPuzzle:
+    """Phrase a puzzle for a test, in two situations with different answers.
+
+    Args:
+        puzzle: the puzzle.
+        random: the source of randomness.
+
+    Returns:
+        The question with two contexts.
+    """
     while True:
         first, second = random.sample(puzzle.situations, 2)
         if first.answer != second.answer:
             break
-    return Pair(
+    return PosedPuzzle(
         puzzle.category,
-        puzzle.questions.tested(random),
-        (first.contexts.tested(random), second.contexts.tested(random)),
+        puzzle.questions.choose_for_test(random),
+        (first.contexts.choose_for_test(random), second.contexts.choose_for_test(random)),
         (first.answer, second.answer),
     )
 
 
-def on_tint(random: Random, things: tuple[Thing, ...]) -> Scene:
-    """Things on a pale background drawn by chance."""
+def on_tinted_background(random: Random, things: tuple[Thing, ...]) -> Scene:
+    """Put things on a random pale background.
+
+    Args:
+        random: the source of randomness.
+        things: the things from back to front.
+
+    Returns:
+        The scene.
+    """
     return Scene(things, random.choice(TINTS))

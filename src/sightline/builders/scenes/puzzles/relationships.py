@@ -1,18 +1,59 @@
-"""Who people are to each other: the puzzles of Relationships."""
+"""Puzzles of the CODIS category Relationships: how people are related."""
 
 from __future__ import annotations
 
 from random import Random
 
-from sightline.builders.scenes.puzzles.puzzle import ROW, VIVID, Composed, Puzzle, Situation, on_tint
+from sightline.builders.scenes.phrasings import Fact, Phrasings
+from sightline.builders.scenes.puzzles.puzzle import (
+    ROW,
+    VIVID,
+    Puzzle,
+    PuzzleImage,
+    Situation,
+    on_tinted_background,
+)
 from sightline.builders.scenes.scene import Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 CATEGORY = "Relationships"
 
+_SISTER = Phrasings(
+    (
+        "Who is my sister? The person on the left or on the right?",
+        "Where is my sister? On the left or on the right?",
+    ),
+    ("Left or right: where is my sister?",),
+    ("Is my sister the person on the left or on the right?",),
+)
+_SISTER_CONTEXT = Phrasings(
+    ("My sister wears the {shirt} shirt.", "My sister is the one in {shirt}."),
+    (),
+    ("My sister is the one who wears the {shirt} shirt.",),
+)
+_BROTHER = Phrasings(
+    (
+        "Is my brother giving or receiving the present?",
+        "Does my brother give or receive? Is he giving or receiving?",
+    ),
+    ("Giving or receiving: what does my brother do?",),
+    ("What does my brother do, is he giving or receiving the present?",),
+)
+_BROTHER_CONTEXT = Phrasings(
+    ("My brother is the one in {shirt}.", "My brother wears the {shirt} shirt."),
+    (),
+    ("My brother is the person in the {shirt} shirt.",),
+)
 
-def siblings(random: Random) -> Composed:
-    """Two people with a present between them: who is who, and who gives."""
+
+def siblings(random: Random) -> PuzzleImage:
+    """Create two people with a present between them: who is who, and who gives.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     giver, taker = random.sample(VIVID, 2)
     flip = random.random() < 0.5
     left, right = (taker, giver) if flip else (giver, taker)
@@ -21,77 +62,59 @@ def siblings(random: Random) -> Composed:
         Thing("person", (0.22 if flip else 0.78, 0.58), 0.55, taker),
         Thing("gift", (0.44 if flip else 0.56, 0.5), 0.13, random.choice(("pink", "gold"))),
     )
-    mix = f"siblings {giver} {taker} {flip}"
+    combination = f"siblings {giver} {taker} {flip}"
     sister = Puzzle(
         CATEGORY,
-        Wording(
-            (
-                "Who is my sister? The person on the left or on the right?",
-                "Where is my sister? On the left or on the right?",
-            ),
-            ("Left or right: where is my sister?",),
-            ("Is my sister the person on the left or on the right?",),
-        ),
+        _SISTER,
         tuple(
             Situation(
-                Wording(
-                    (f"My sister wears the {shirt} shirt.", f"My sister is the one in {shirt}."),
-                    (),
-                    (f"My sister is the one who wears the {shirt} shirt.",),
-                ),
+                _SISTER_CONTEXT.fill(shirt=shirt),
                 "The person on the left." if shirt == left else "The person on the right.",
             )
             for shirt in (left, right)
         ),
-        mix,
+        combination,
     )
     brother = Puzzle(
         CATEGORY,
-        Wording(
-            (
-                "Is my brother giving or receiving the present?",
-                "Does my brother give or receive? Is he giving or receiving?",
-            ),
-            ("Giving or receiving: what does my brother do?",),
-            ("What does my brother do, is he giving or receiving the present?",),
-        ),
+        _BROTHER,
         tuple(
-            Situation(
-                Wording(
-                    (f"My brother is the one in {shirt}.", f"My brother wears the {shirt} shirt."),
-                    (),
-                    (f"My brother is the person in the {shirt} shirt.",),
-                ),
-                "Giving." if shirt == giver else "Receiving.",
-            )
+            Situation(_BROTHER_CONTEXT.fill(shirt=shirt), "Giving." if shirt == giver else "Receiving.")
             for shirt in (giver, taker)
         ),
-        mix,
+        combination,
     )
     facts = (
-        Fact("shirt", Wording(("What color is the shirt of the person on the left?",)), left),
-        Fact("shirt", Wording(("What color is the shirt of the person on the right?",)), right),
-        Fact("gives", Wording(("What color is the shirt of the person who is giving?",)), giver),
+        Fact("shirt", Phrasings(("What color is the shirt of the person on the left?",)), left),
+        Fact("shirt", Phrasings(("What color is the shirt of the person on the right?",)), right),
+        Fact("gives", Phrasings(("What color is the shirt of the person who is giving?",)), giver),
     )
-    return Composed(on_tint(random, things), (sister, brother), facts)
+    return PuzzleImage(on_tinted_background(random, things), (sister, brother), facts)
 
 
-def family(random: Random) -> Composed:
-    """Three people in a row: who is meant is said by the place."""
+def family(random: Random) -> PuzzleImage:
+    """Create three people in a row; the context names one by the position.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     shirts = random.sample(VIVID, 3)
     things = tuple(
         Thing("person", (x, 0.56), 0.5, shirt) for shirt, x in zip(shirts, ROW.values(), strict=True)
     )
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             ("What color is the shirt of my aunt?", "Which color does my aunt wear?"),
             ("My aunt wears which color?",),
             ("Of what color is the shirt that my aunt wears?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (f"My aunt is the person on the {place}.", f"On the {place} is my aunt."),
                     (),
                     (f"The person on the {place} is my aunt.",),
@@ -103,7 +126,7 @@ def family(random: Random) -> Composed:
         f"family {' '.join(shirts)}",
     )
     facts = tuple(
-        Fact("row", Wording((f"What color is the shirt of the person on the {place}?",)), shirt)
+        Fact("row", Phrasings((f"What color is the shirt of the person on the {place}?",)), shirt)
         for shirt, place in zip(shirts, ROW, strict=True)
     )
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)

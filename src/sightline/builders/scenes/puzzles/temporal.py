@@ -1,29 +1,44 @@
-"""When something was, and what came first: the puzzles of Temporal Information."""
+"""Puzzles of the CODIS category Temporal Information: when something happened, and in which order."""
 
 from __future__ import annotations
 
 from random import Random
 
-from sightline.builders.scenes.puzzles.puzzle import ROW, THINGS, VIVID, Composed, Puzzle, Situation, on_tint
+from sightline.builders.scenes.phrasings import Fact, Phrasings
+from sightline.builders.scenes.puzzles.puzzle import (
+    ROW,
+    THINGS,
+    VIVID,
+    Puzzle,
+    PuzzleImage,
+    Situation,
+    on_tinted_background,
+)
 from sightline.builders.scenes.scene import Scene, Thing
-from sightline.builders.scenes.wording import Fact, Wording
 
 CATEGORY = "Temporal Information"
 
 
-def clock(random: Random) -> Composed:
-    """A clock: the same hands stand for a time before noon and for one after."""
+def clock(random: Random) -> PuzzleImage:
+    """Create a clock whose hands fit a time before noon and one after.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     hour, minute = random.randrange(5, 11), random.choice((0, 30))
     things = (
         Thing("clock", (0.5, 0.5), 0.8, random.choice(VIVID)),
         Thing("hand", (0.5, 0.5), 0.46, "black", 30 * (hour + minute / 60)),
         Thing("minute_hand", (0.5, 0.5), 0.66, "black", 6 * minute),
     )
-    told = {
-        hour: Wording(
+    contexts_of = {
+        hour: Phrasings(
             ("I have just got up.", "It is early in the morning."), (), ("I have just got up this morning.",)
         ),
-        hour + 12: Wording(
+        hour + 12: Phrasings(
             ("I have just come home from work.", "It is late in the evening."),
             (),
             ("It is evening, and I have come home.",),
@@ -31,7 +46,7 @@ def clock(random: Random) -> Composed:
     }
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (
                 "Please express the current time in the 24-hour format.",
                 "What time is it in the 24-hour format?",
@@ -39,15 +54,22 @@ def clock(random: Random) -> Composed:
             ("Which time is it now, in the 24-hour format?",),
             ("In the 24-hour format, what is the current time?",),
         ),
-        tuple(Situation(contexts, f"{shown}:{minute:02}.") for shown, contexts in told.items()),
+        tuple(Situation(contexts, f"{shown}:{minute:02}.") for shown, contexts in contexts_of.items()),
         f"clock {hour}:{minute:02} {things[0].colour}",
     )
-    facts = (Fact("clock", Wording(("What time does the clock show?",)), f"{hour}:{minute:02}"),)
-    return Composed(on_tint(random, things), (puzzle,), facts)
+    facts = (Fact("clock", Phrasings(("What time does the clock show?",)), f"{hour}:{minute:02}"),)
+    return PuzzleImage(on_tinted_background(random, things), (puzzle,), facts)
 
 
-def seaside(random: Random) -> Composed:
-    """The sun over the sea beside a landmark: rising or setting by where that side of the image lies."""
+def seaside(random: Random) -> PuzzleImage:
+    """Create the sun over the sea; the side of the east tells whether it rises or sets.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     sun = random.choice(("left", "right"))
     colour, mark = random.choice(("orange", "red", "yellow")), random.choice(("tower", "house", "tree"))
     things = (
@@ -58,14 +80,14 @@ def seaside(random: Random) -> Composed:
     )
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             ("Is it morning or evening?", "Was this picture taken in the morning or in the evening?"),
             ("Morning or evening: when was it?",),
             ("When was this picture taken, in the morning or in the evening?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (
                         f"East is on the {side} of the picture, and west on the other side.",
                         f"The east is to the {side}.",
@@ -79,12 +101,19 @@ def seaside(random: Random) -> Composed:
         ),
         f"seaside {colour} {mark} {sun}",
     )
-    facts = (Fact("sun", Wording(("On which side is the sun?",)), sun),)
-    return Composed(Scene(things), (puzzle,), facts)
+    facts = (Fact("sun", Phrasings(("On which side is the sun?",)), sun),)
+    return PuzzleImage(Scene(things), (puzzle,), facts)
 
 
-def panels(random: Random) -> Composed:
-    """Three things in a row, in the order of a day that is told from the left or from the right."""
+def panels(random: Random) -> PuzzleImage:
+    """Create three things in a row; the context tells in which direction to read them.
+
+    Args:
+        random: the source of randomness.
+
+    Returns:
+        The image with its puzzles.
+    """
     names = random.sample(THINGS, 3)
     colours = [random.choice(VIVID) for _ in names]
     panel = tuple(Thing("band", (x, 0.5), 0.29, "white", stretch=1.9) for x in ROW.values())
@@ -96,14 +125,14 @@ def panels(random: Random) -> Composed:
     asked = "first" if first else "last"
     puzzle = Puzzle(
         CATEGORY,
-        Wording(
+        Phrasings(
             (f"What did she buy {asked}?", f"Which thing did she buy {asked}?"),
             (f"What was the {asked} thing that she did buy?",),
             (f"Which was the thing that she did buy {asked}?",),
         ),
         tuple(
             Situation(
-                Wording(
+                Phrasings(
                     (
                         f"The pictures are to be read from {start} to {end}.",
                         f"Her day goes from {start} to {end}.",
@@ -118,7 +147,7 @@ def panels(random: Random) -> Composed:
         f"panels {names[0]} {names[2]}",
     )
     facts = (
-        Fact("panel", Wording(("Which thing is on the left?",)), f"the {names[0]}"),
-        Fact("panel", Wording(("Which thing is on the right?",)), f"the {names[2]}"),
+        Fact("panel", Phrasings(("Which thing is on the left?",)), f"the {names[0]}"),
+        Fact("panel", Phrasings(("Which thing is on the right?",)), f"the {names[2]}"),
     )
-    return Composed(Scene((*panel, *things), "sand"), (puzzle,), facts)
+    return PuzzleImage(Scene((*panel, *things), "sand"), (puzzle,), facts)

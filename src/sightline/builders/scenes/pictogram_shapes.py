@@ -1,81 +1,81 @@
-"""How the things of pictograms are drawn: fish, scales, candles, masks, bubbles; one function a shape."""
+"""Draws the things of pictograms: fish, scales, candles, masks, bubbles; one function per shape."""
 
 from __future__ import annotations
 
-from sightline.builders.scenes.pen import Pen
+from sightline.builders.scenes.pen import Pen, painters
 from sightline.builders.scenes.scene import Thing
 
 
-def fish(pen: Pen, thing: Thing) -> None:
+def _fish(pen: Pen, thing: Thing) -> None:
     """A small fish that swims to the right."""
-    pen.area([(-0.4, 0), (-1, -0.5), (-1, 0.5)], thing.colour)
+    pen.polygon([(-0.4, 0), (-1, -0.5), (-1, 0.5)], thing.colour)
     pen.disc(0.15, 0, 0.8, thing.colour, 0.48)
     pen.disc(0.55, -0.12, 0.13, "white")
     pen.disc(0.58, -0.12, 0.07, "black")
 
 
-def hungry_fish(pen: Pen, thing: Thing) -> None:
+def _hungry_fish(pen: Pen, thing: Thing) -> None:
     """A big fish with its toothed mouth open to the right."""
-    pen.area([(-0.55, 0), (-1, -0.55), (-0.88, 0), (-1, 0.55)], thing.colour)
-    pen.area([(-0.3, -0.5), (0.05, -0.85), (0.25, -0.5)], thing.colour)
+    pen.polygon([(-0.55, 0), (-1, -0.55), (-0.88, 0), (-1, 0.55)], thing.colour)
+    pen.polygon([(-0.3, -0.5), (0.05, -0.85), (0.25, -0.5)], thing.colour)
     pen.disc(0.05, 0, 0.78, thing.colour, 0.62)
-    pen.area([(0.15, 0.02), (0.98, -0.5), (0.98, 0.54)], "#5c1414")
+    pen.polygon([(0.15, 0.02), (0.98, -0.5), (0.98, 0.54)], "#5c1414")
     for x in (0.3, 0.48, 0.66):
         edge = 0.62 * (x - 0.15)
-        pen.area([(x, 0.02 - edge), (x + 0.16, -0.08 - edge), (x + 0.12, 0.16 - edge)], "white")
-        pen.area([(x, 0.02 + edge), (x + 0.16, 0.12 + edge), (x + 0.12, -0.12 + edge)], "white")
+        pen.polygon([(x, 0.02 - edge), (x + 0.16, -0.08 - edge), (x + 0.12, 0.16 - edge)], "white")
+        pen.polygon([(x, 0.02 + edge), (x + 0.16, 0.12 + edge), (x + 0.12, -0.12 + edge)], "white")
     pen.disc(0.28, -0.32, 0.12, "white")
     pen.disc(0.32, -0.3, 0.06, "black")
     pen.line([(0.14, -0.5), (0.42, -0.42)], "black", 0.05)
 
 
-def scales(pen: Pen, thing: Thing) -> None:
+def _scales(pen: Pen, thing: Thing) -> None:
     """A balance whose left pan hangs low and whose right pan hangs high."""
     pen.box(-0.06, -0.8, 0.06, 0.85, thing.colour)
-    pen.area([(-0.4, 0.98), (0, 0.75), (0.4, 0.98)], thing.colour)
+    pen.polygon([(-0.4, 0.98), (0, 0.75), (0.4, 0.98)], thing.colour)
     pen.line([(-0.68, -0.5), (0.68, -0.9)], thing.colour, 0.07)
     pen.disc(0, -0.72, 0.1, thing.colour)
     for x, top, pan in ((-0.68, -0.5, 0.55), (0.68, -0.9, 0.15)):
         pen.line([(x - 0.3, pan), (x, top), (x + 0.3, pan)], thing.colour, 0.025)
-        pen.area(
+        pen.polygon(
             [(x - 0.32, pan), (x + 0.32, pan), (x + 0.18, pan + 0.15), (x - 0.18, pan + 0.15)], thing.colour
         )
 
 
-def coins(pen: Pen, thing: Thing) -> None:
+def _coins(pen: Pen, thing: Thing) -> None:
     """A stack of coins with a currency's sign on the top one's edge."""
     for y in (0.7, 0.35, 0.0, -0.35):
         pen.disc(0, y + 0.12, 0.95, "#a8770f", 0.3)
         pen.disc(0, y, 0.95, "gold", 0.3)
     pen.disc(0, -0.35, 0.7, "#f4cf6d", 0.2)
-    pen.words(0, -0.35, "$", 0.44, "#8a6000")
+    pen.text(0, -0.35, "$", 0.44, "#8a6000")
 
 
-def heart(pen: Pen, thing: Thing) -> None:
+def _heart(pen: Pen, thing: Thing) -> None:
     """A heart."""
     pen.disc(-0.46, -0.35, 0.49, thing.colour)
     pen.disc(0.46, -0.35, 0.49, thing.colour)
-    pen.area([(-0.9, -0.12), (0, -0.35), (0.9, -0.12), (0, 0.95)], thing.colour)
+    pen.polygon([(-0.9, -0.12), (0, -0.35), (0.9, -0.12), (0, 0.95)], thing.colour)
 
 
-def link(pen: Pen, thing: Thing) -> None:
+def _link(pen: Pen, thing: Thing) -> None:
     """A link of a chain."""
-    pen.ring(-0.5, 0, 0.42, thing.colour, 0.26, 90, 270)
-    pen.ring(0.5, 0, 0.42, thing.colour, 0.26, -90, 90)
+    pen.ring(-0.5, 0, 0.42, thing.colour, 0.26, (90, 270))
+    pen.ring(0.5, 0, 0.42, thing.colour, 0.26, (-90, 90))
     for y in (-0.42, 0.42):
         pen.line([(-0.5, y), (0.5, y)], thing.colour, 0.26)
 
 
-def burst_link(pen: Pen, thing: Thing) -> None:
+def _burst_link(pen: Pen, thing: Thing) -> None:
     """A link of a chain whose right end is torn open, with sparks."""
-    pen.ring(-0.5, 0, 0.42, thing.colour, 0.26, 90, 270)
+    pen.ring(-0.5, 0, 0.42, thing.colour, 0.26, (90, 270))
     for y in (-0.42, 0.42):
         pen.line([(-0.5, y), (0.1, y * 1.3)], thing.colour, 0.26)
     for x, y in ((0.95, -0.75), (1.1, 0), (0.95, 0.75)):
         pen.line([(0.55 * x, 0.6 * y), (x, y * 1.3)], "orange", 0.14)
 
 
-def candle(pen: Pen, thing: Thing) -> None:
+def _candle(pen: Pen, thing: Thing) -> None:
     """A bar of wax with a wick at either end."""
     pen.line([(-1, 0), (1, 0)], "black", 0.05)
     pen.box(-0.86, -0.16, 0.86, 0.16, thing.colour, 0.08)
@@ -83,33 +83,35 @@ def candle(pen: Pen, thing: Thing) -> None:
         pen.box(x - 0.06, 0.05, x + 0.06, 0.34, thing.colour, 0.05)
 
 
-def flame(pen: Pen, thing: Thing) -> None:
+def _flame(pen: Pen, thing: Thing) -> None:
     """A flame."""
     for scale, colour in ((1.0, "orange"), (0.6, "yellow")):
         foot = 0.55 + 0.4 * (1 - scale)
         pen.disc(0, foot - 0.1, 0.55 * scale, colour, 0.5 * scale)
-        pen.area([(-0.54 * scale, foot - 0.2), (0, foot - 1.45 * scale), (0.54 * scale, foot - 0.2)], colour)
+        pen.polygon(
+            [(-0.54 * scale, foot - 0.2), (0, foot - 1.45 * scale), (0.54 * scale, foot - 0.2)], colour
+        )
 
 
-def hourglass(pen: Pen, thing: Thing) -> None:
+def _hourglass(pen: Pen, thing: Thing) -> None:
     """An hourglass whose sand runs down; there is room for something in the lower half."""
-    pen.area([(-0.6, -0.9), (0.6, -0.9), (0.05, 0), (0.6, 0.9), (-0.6, 0.9), (-0.05, 0)], "#dff0f6")
-    pen.area([(-0.38, -0.5), (0.38, -0.5), (0.04, 0), (-0.04, 0)], "#dcb35c")
+    pen.polygon([(-0.6, -0.9), (0.6, -0.9), (0.05, 0), (0.6, 0.9), (-0.6, 0.9), (-0.05, 0)], "#dff0f6")
+    pen.polygon([(-0.38, -0.5), (0.38, -0.5), (0.04, 0), (-0.04, 0)], "#dcb35c")
     pen.line([(0, 0), (0, 0.88)], "#dcb35c", 0.04)
-    pen.area([(-0.58, 0.9), (-0.4, 0.66), (0, 0.55), (0.4, 0.66), (0.58, 0.9)], "#dcb35c")
+    pen.polygon([(-0.58, 0.9), (-0.4, 0.66), (0, 0.55), (0.4, 0.66), (0.58, 0.9)], "#dcb35c")
     for y in (-0.95, 0.95):
         pen.box(-0.72, y - 0.06, 0.72, y + 0.06, thing.colour)
     for x in (-0.66, 0.66):
         pen.line([(x, -0.9), (x, 0.9)], thing.colour, 0.05)
 
 
-def cliff(pen: Pen, thing: Thing) -> None:
+def _cliff(pen: Pen, thing: Thing) -> None:
     """A cliff whose edge is at its right, with grass on top."""
-    pen.area([(-1, -0.9), (0.9, -0.9), (1, -0.7), (0.7, 0.1), (0.8, 0.5), (0.4, 1), (-1, 1)], "#8b7462")
+    pen.polygon([(-1, -0.9), (0.9, -0.9), (1, -0.7), (0.7, 0.1), (0.8, 0.5), (0.4, 1), (-1, 1)], "#8b7462")
     pen.box(-1, -1, 0.95, -0.85, "green")
 
 
-def bridge(pen: Pen, thing: Thing) -> None:
+def _bridge(pen: Pen, thing: Thing) -> None:
     """An arched bridge with a railing."""
     _span(pen, thing.colour, -1, 1)
 
@@ -123,108 +125,108 @@ def _span(pen: Pen, colour: str, start: float, end: float) -> None:
         pen.line([(x, y), (x, y - 0.8)], colour, 0.035)
 
 
-def phone(pen: Pen, thing: Thing) -> None:
+def _phone(pen: Pen, thing: Thing) -> None:
     """A phone with a bright empty screen."""
     pen.box(-0.95, -1, 0.95, 1, thing.colour, 0.14)
     pen.box(-0.8, -0.84, 0.8, 0.76, "#e4f1fa")
     pen.disc(0, 0.88, 0.09, "grey", 0.06)
 
 
-def bars(pen: Pen, thing: Thing) -> None:
+def _bars(pen: Pen, thing: Thing) -> None:
     """The upright bars of a cage."""
     for x in (-1, -0.6, -0.2, 0.2, 0.6, 1):
         pen.line([(x, -1), (x, 1)], thing.colour, 0.08)
 
 
-def sprout(pen: Pen, thing: Thing) -> None:
+def _sprout(pen: Pen, thing: Thing) -> None:
     """A young plant with leaves."""
     pen.line([(0, 1), (0.03, 0), (0, -0.75)], "green", 0.1)
     for side, y in ((-1, 0.25), (1, -0.1), (-1, -0.45), (1, -0.7)):
-        pen.area([(0, y), (side * 0.3, y - 0.3), (side * 0.8, y - 0.32), (side * 0.5, y)], thing.colour)
+        pen.polygon([(0, y), (side * 0.3, y - 0.3), (side * 0.8, y - 0.32), (side * 0.5, y)], thing.colour)
 
 
-def sad_face(pen: Pen, thing: Thing) -> None:
+def _sad_face(pen: Pen, thing: Thing) -> None:
     """A face that weeps."""
     pen.disc(0, 0, 1, thing.colour)
     for x in (-0.36, 0.36):
         pen.disc(x, -0.18, 0.11, "black", 0.14)
         pen.line([(x * 0.5, -0.5), (x * 1.5, -0.36)], "black", 0.07)
         pen.disc(x, 0.22, 0.1, "#2f8fe0", 0.18)
-    pen.ring(0, 0.82, 0.42, "black", 0.08, 215, 325)
+    pen.ring(0, 0.82, 0.42, "black", 0.08, (215, 325))
 
 
-def mask(pen: Pen, thing: Thing) -> None:
+def _mask(pen: Pen, thing: Thing) -> None:
     """A smiling mask on a stick."""
     pen.line([(0.75, 0.3), (1.15, 1.6)], "brown", 0.12)
     pen.disc(0, 0, 1, "black", 1.04)
     pen.disc(0, 0, 0.95, thing.colour)
     for x in (-0.38, 0.38):
-        pen.ring(x, -0.12, 0.2, "black", 0.09, 190, 350)
+        pen.ring(x, -0.12, 0.2, "black", 0.09, (190, 350))
         pen.disc(x * 1.5, 0.2, 0.14, "#f08a8a", 0.1)
-    pen.slice(0, 0.15, 0.58, 15, 165, "#8c1c1c")
+    pen.segment(0, 0.15, 0.58, (15, 165), "#8c1c1c")
 
 
-def ladder(pen: Pen, thing: Thing) -> None:
+def _ladder(pen: Pen, thing: Thing) -> None:
     """A ladder with all its rungs."""
-    _ladder(pen, thing.colour, (-0.8, -0.55, -0.3, -0.05, 0.2, 0.45, 0.7))
+    _rungs_and_rails(pen, thing.colour, (-0.8, -0.55, -0.3, -0.05, 0.2, 0.45, 0.7))
 
 
-def poor_ladder(pen: Pen, thing: Thing) -> None:
+def _poor_ladder(pen: Pen, thing: Thing) -> None:
     """A ladder most of whose rungs are missing or broken."""
-    _ladder(pen, thing.colour, (-0.8, 0.7))
+    _rungs_and_rails(pen, thing.colour, (-0.8, 0.7))
     for y in (-0.3, 0.2):
         pen.line([(-0.8, y), (-0.45, y + 0.04)], thing.colour, 0.22)
 
 
-def _ladder(pen: Pen, colour: str, rungs: tuple[float, ...]) -> None:
+def _rungs_and_rails(pen: Pen, colour: str, rungs: tuple[float, ...]) -> None:
     for y in rungs:
         pen.line([(-0.8, y), (0.8, y)], colour, 0.22)
     for x in (-0.8, 0.8):
         pen.line([(x, -0.98), (x, 0.98)], colour, 0.28)
 
 
-def star(pen: Pen, thing: Thing) -> None:
+def _star(pen: Pen, thing: Thing) -> None:
     """A five-pointed star."""
     outer = [(0, -1), (0.95, -0.31), (0.59, 0.81), (-0.59, 0.81), (-0.95, -0.31)]
     inner = [(0.22, -0.31), (0.36, 0.12), (0, 0.38), (-0.36, 0.12), (-0.22, -0.31)]
-    pen.area([point for pair in zip(outer, inner, strict=True) for point in pair], thing.colour)
+    pen.polygon([point for pair in zip(outer, inner, strict=True) for point in pair], thing.colour)
 
 
-def globe(pen: Pen, thing: Thing) -> None:
+def _globe(pen: Pen, thing: Thing) -> None:
     """The Earth as a ball, with land."""
     pen.disc(0, 0, 1, "#3f86cf")
-    pen.area(
+    pen.polygon(
         [(-0.75, -0.5), (-0.3, -0.8), (0.1, -0.6), (-0.1, -0.2), (-0.4, 0.1), (-0.7, -0.1)], thing.colour
     )
-    pen.area([(-0.3, 0.2), (0.1, 0.25), (0.05, 0.6), (-0.15, 0.9), (-0.35, 0.5)], thing.colour)
-    pen.area([(0.3, -0.5), (0.75, -0.55), (0.9, -0.1), (0.7, 0.4), (0.45, 0.3), (0.3, -0.1)], thing.colour)
+    pen.polygon([(-0.3, 0.2), (0.1, 0.25), (0.05, 0.6), (-0.15, 0.9), (-0.35, 0.5)], thing.colour)
+    pen.polygon([(0.3, -0.5), (0.75, -0.55), (0.9, -0.1), (0.7, 0.4), (0.45, 0.3), (0.3, -0.1)], thing.colour)
 
 
-def cone(pen: Pen, thing: Thing) -> None:
+def _cone(pen: Pen, thing: Thing) -> None:
     """An ice-cream cone."""
-    pen.area([(-0.62, -1), (0.62, -1), (0, 1)], "#d99a4e")
+    pen.polygon([(-0.62, -1), (0.62, -1), (0, 1)], "#d99a4e")
     for x in (-0.35, 0, 0.35):
         pen.line([(x, -0.95), (x + 0.3 * (0.05 - x), -0.1)], "#a86e2c", 0.04)
     pen.box(-0.7, -1, 0.7, -0.84, "#c5843a", 0.05)
 
 
-def drip(pen: Pen, thing: Thing) -> None:
+def _drip(pen: Pen, thing: Thing) -> None:
     """A drip that has run down from above."""
     pen.box(-0.6, -1, 0.6, 0.6, thing.colour, 0.3)
     pen.disc(0, 0.55, 0.75, thing.colour, 0.42)
 
 
-def head(pen: Pen, thing: Thing) -> None:
+def _head(pen: Pen, thing: Thing) -> None:
     """A head in profile that looks to the right."""
     pen.disc(-0.08, -0.2, 0.75, thing.colour)
-    pen.area(
+    pen.polygon(
         [(0.5, -0.55), (0.72, -0.05), (0.92, 0.22), (0.7, 0.3), (0.68, 0.62), (0.3, 0.68), (-0.2, 0.2)],
         thing.colour,
     )
-    pen.area([(-0.62, 0.1), (0.3, 0.3), (0.3, 1), (-0.62, 1)], thing.colour)
+    pen.polygon([(-0.62, 0.1), (0.3, 0.3), (0.3, 1), (-0.62, 1)], thing.colour)
 
 
-def bulb(pen: Pen, thing: Thing) -> None:
+def _bulb(pen: Pen, thing: Thing) -> None:
     """A light bulb that shines."""
     for x, y in ((0, -1), (0.72, -0.72), (-0.72, -0.72), (1, -0.05), (-1, -0.05)):
         pen.line([(0.78 * x, 0.78 * y - 0.1), (x, y - 0.1)], thing.colour, 0.09)
@@ -233,17 +235,17 @@ def bulb(pen: Pen, thing: Thing) -> None:
     pen.box(-0.28, 0.5, 0.28, 0.92, "grey", 0.1)
 
 
-def iceberg(pen: Pen, thing: Thing) -> None:
+def _iceberg(pen: Pen, thing: Thing) -> None:
     """An iceberg: a small tip over the line at a quarter of its height, the bulk of it below."""
-    pen.area([(-0.35, -0.5), (-0.12, -0.92), (0.05, -0.78), (0.2, -0.98), (0.4, -0.5)], "#ffffff")
-    pen.area(
+    pen.polygon([(-0.35, -0.5), (-0.12, -0.92), (0.05, -0.78), (0.2, -0.98), (0.4, -0.5)], "#ffffff")
+    pen.polygon(
         [(-0.35, -0.5), (0.4, -0.5), (0.85, -0.1), (0.6, 0.45), (0.1, 0.98), (-0.4, 0.6), (-0.85, 0)],
         "#b9dff2",
     )
-    pen.area([(0.1, -0.5), (0.4, -0.5), (0.85, -0.1), (0.6, 0.45), (0.1, 0.98)], "#93c9e6")
+    pen.polygon([(0.1, -0.5), (0.4, -0.5), (0.85, -0.1), (0.6, 0.45), (0.1, 0.98)], "#93c9e6")
 
 
-def control_bar(pen: Pen, thing: Thing) -> None:
+def _control_bar(pen: Pen, thing: Thing) -> None:
     """The crossed wood that a puppet hangs from, held by a hand."""
     pen.box(-0.3, -1, 0.3, -0.45, "black")
     pen.box(-0.34, -0.5, 0.34, 0.3, "skin", 0.2)
@@ -252,25 +254,25 @@ def control_bar(pen: Pen, thing: Thing) -> None:
         pen.disc(x - 0.06, 0.26, 0.13, "#d79c72", 0.26)
 
 
-def umbrella(pen: Pen, thing: Thing) -> None:
+def _umbrella(pen: Pen, thing: Thing) -> None:
     """An open umbrella with its stick."""
     pen.line([(0, -0.95), (0, 0.8), (0.12, 0.95), (0.26, 0.8)], "black", 0.06)
-    pen.slice(0, 0, 1, 180, 360, thing.colour)
+    pen.segment(0, 0, 1, (180, 360), thing.colour)
     for x in (-0.4, 0, 0.4):
         pen.line([(0, -0.98), (x * 0.8, -0.5), (x, -0.02)], "white", 0.025)
 
 
-def raindrop(pen: Pen, thing: Thing) -> None:
+def _raindrop(pen: Pen, thing: Thing) -> None:
     """A drop of rain."""
     pen.disc(0, 0.35, 0.6, thing.colour)
-    pen.area([(-0.57, 0.2), (0, -1), (0.57, 0.2)], thing.colour)
+    pen.polygon([(-0.57, 0.2), (0, -1), (0.57, 0.2)], thing.colour)
 
 
-def factory(pen: Pen, thing: Thing) -> None:
+def _factory(pen: Pen, thing: Thing) -> None:
     """A factory with two chimneys."""
     for x in (-0.8, -0.35):
-        pen.area([(x, -0.95), (x + 0.24, -0.95), (x + 0.3, 0.2), (x - 0.06, 0.2)], thing.colour)
-    pen.area(
+        pen.polygon([(x, -0.95), (x + 0.24, -0.95), (x + 0.3, 0.2), (x - 0.06, 0.2)], thing.colour)
+    pen.polygon(
         [(-0.95, 0.1), (0, 0.1), (0, 0.25), (0.45, -0.1), (0.45, 0.25), (0.95, -0.1), (0.95, 1), (-0.95, 1)],
         thing.colour,
     )
@@ -278,13 +280,13 @@ def factory(pen: Pen, thing: Thing) -> None:
         pen.box(x - 0.1, 0.5, x + 0.1, 0.7, "yellow")
 
 
-def smoke(pen: Pen, thing: Thing) -> None:
+def _smoke(pen: Pen, thing: Thing) -> None:
     """A cloud of smoke."""
     for x, y, r in ((-0.55, 0.15, 0.45), (0, -0.2, 0.6), (0.55, 0.1, 0.45), (0, 0.35, 0.45)):
         pen.disc(x, y, r, thing.colour)
 
 
-def bare_tree(pen: Pen, thing: Thing) -> None:
+def _bare_tree(pen: Pen, thing: Thing) -> None:
     """A dead tree without leaves."""
     pen.line([(0, 1), (0, -0.1)], thing.colour, 0.2)
     for x, y in ((-0.7, -0.7), (0.65, -0.8), (-0.15, -0.95)):
@@ -297,14 +299,14 @@ def bare_tree(pen: Pen, thing: Thing) -> None:
         pen.line([start, end], thing.colour, 0.07)
 
 
-def book(pen: Pen, thing: Thing) -> None:
+def _book(pen: Pen, thing: Thing) -> None:
     """An open book."""
-    pen.area(
+    pen.polygon(
         [(-1, -0.35), (-0.5, -0.5), (0, -0.3), (0.5, -0.5), (1, -0.35), (1, 0.6), (0, 0.72), (-1, 0.6)],
         thing.colour,
     )
     for side in (-1, 1):
-        pen.area(
+        pen.polygon(
             [
                 (0, -0.25),
                 (side * 0.5, -0.45),
@@ -320,9 +322,9 @@ def book(pen: Pen, thing: Thing) -> None:
     pen.line([(0, -0.25), (0, 0.6)], "grey", 0.03)
 
 
-def bird(pen: Pen, thing: Thing) -> None:
+def _bird(pen: Pen, thing: Thing) -> None:
     """A bird in flight."""
-    pen.area(
+    pen.polygon(
         [
             (-1, -0.5),
             (-0.4, -0.45),
@@ -338,22 +340,63 @@ def bird(pen: Pen, thing: Thing) -> None:
     )
 
 
-def circle(pen: Pen, thing: Thing) -> None:
+def _circle(pen: Pen, thing: Thing) -> None:
     """A circle's line: a logo's ring."""
     pen.ring(0, 0, 0.94, thing.colour, 0.06)
 
 
-def frame(pen: Pen, thing: Thing) -> None:
+def _frame(pen: Pen, thing: Thing) -> None:
     """An empty frame round its box."""
     for left, top, right, bottom in ((-1, -1, 1, -0.9), (-1, 0.9, 1, 1), (-1, -1, -0.9, 1), (0.9, -1, 1, 1)):
         pen.box(left, top, right, bottom, thing.colour)
     pen.line([(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9), (-0.9, -0.9)], "#5f4312", 0.012)
 
 
-def bubble(pen: Pen, thing: Thing) -> None:
+def _bubble(pen: Pen, thing: Thing) -> None:
     """A speech bubble whose tail points down to the left."""
-    pen.area([(-0.6, 0.3), (-0.85, 1), (-0.15, 0.5)], "black")
+    pen.polygon([(-0.6, 0.3), (-0.85, 1), (-0.15, 0.5)], "black")
     pen.disc(0, -0.1, 1, "black", 0.85)
     pen.disc(0, -0.1, 0.94, "white", 0.78)
-    pen.area([(-0.53, 0.3), (-0.76, 0.85), (-0.18, 0.45)], "white")
-    pen.words(0, -0.1, thing.text, 0.75)
+    pen.polygon([(-0.53, 0.3), (-0.76, 0.85), (-0.18, 0.45)], "white")
+    pen.text(0, -0.1, thing.text, 0.75)
+
+
+PICTOGRAM_SHAPES = painters(
+    _fish,
+    _hungry_fish,
+    _scales,
+    _coins,
+    _heart,
+    _link,
+    _burst_link,
+    _candle,
+    _flame,
+    _hourglass,
+    _cliff,
+    _bridge,
+    _phone,
+    _bars,
+    _sprout,
+    _sad_face,
+    _mask,
+    _ladder,
+    _poor_ladder,
+    _star,
+    _globe,
+    _cone,
+    _drip,
+    _head,
+    _bulb,
+    _iceberg,
+    _control_bar,
+    _umbrella,
+    _raindrop,
+    _factory,
+    _smoke,
+    _bare_tree,
+    _book,
+    _bird,
+    _circle,
+    _frame,
+    _bubble,
+)
