@@ -10,6 +10,7 @@ from msgspec import Struct
 from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
+from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.prompts import load
 from sightline.types import Answer, Failure, ImageFile, ImageRef, user
@@ -70,10 +71,10 @@ class Captioner:
         Cancelled, it keeps everything answered so far.
         """
         distinct = {file.digest: file for file in files}
-        await self._client.ask(
-            store, self._wanted(distinct, store), "captioning", show_progress=show_progress
-        )
-        return self.known(distinct.values(), store, stopped=self._client.counts.stopped)
+        requests = await run_in_thread(self._wanted, distinct, store)
+        await self._client.ask(store, requests, "captioning", show_progress=show_progress)
+        stopped = self._client.counts.stopped
+        return await run_in_thread(self.known, distinct.values(), store, stopped=stopped)
 
     def known(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
         """What the store holds of each image, by its digest; `stopped` is why asking ended early."""

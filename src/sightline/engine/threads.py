@@ -58,9 +58,21 @@ def until_set(items: Iterable[T], stop: threading.Event) -> Iterator[T]:
         StoppedError: The event was set.
     """
     for item in items:
-        if stop.is_set():
-            raise StoppedError
+        raise_if_set(stop)
         yield item
+
+
+def raise_if_set(stop: threading.Event) -> None:
+    """End the work of a thread if an event is set.
+
+    Args:
+        stop: The event.
+
+    Raises:
+        StoppedError: The event is set.
+    """
+    if stop.is_set():
+        raise StoppedError
 
 
 async def _run(function: Callable[[], T], stop: threading.Event) -> T:

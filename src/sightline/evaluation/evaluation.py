@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from sightline.engine.counts import Counts
 from sightline.engine.store import Store
-from sightline.engine.threads import run_until_cancelled, until_set
+from sightline.engine.threads import raise_if_set, run_until_cancelled, until_set
 from sightline.errors import UserError
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.measures import answer_measures
 from sightline.evaluation.prepared import Prepared
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.measures import NO_MEASURES
+from sightline.judging.panel import JudgedGroup
 from sightline.published import attach
 from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import EvaluationDescription, aggregate
@@ -101,7 +102,7 @@ async def conclude(
 
     def work(stop: Event) -> Evaluation:
         interruptible = replace(collected, probes=lambda: until_set(collected.probes(), stop))
-        return _conclude(prepared, description, interruptible, store, show_progress)
+        return _conclude(prepared, description, interruptible, store, stop, show_progress=show_progress)
 
     return await run_until_cancelled(work)
 
@@ -111,6 +112,8 @@ def _conclude(
     description: EvaluationDescription,
     collected: CollectedAnswers,
     store: Store | None,
+    stop: Event,
+    *,
     show_progress: bool,
 ) -> Evaluation:
     spec, task = prepared.spec, prepared.task
@@ -120,15 +123,21 @@ def _conclude(
             task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
         )
     with Folder(spec.out) as folder:
+
+        def write(judged: JudgedGroup) -> None:
+            raise_if_set(stop)
+            folder.write(judged)
+
         aggregated = aggregate(
             description,
             collected,
             prepared_panel(prepared),
             store or collected.answers,
             measures=measures,
-            on_group=folder.write,
+            on_group=write,
         )
         result = attach(aggregated.result, spec.against)
+        raise_if_set(stop)
         folder.finish(result, report=report_markdown(result), data=task.folder, split=task.split)
     return Evaluation(
         result=result,

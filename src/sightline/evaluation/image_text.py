@@ -63,7 +63,7 @@ async def images_as_text(
             digest: one.text or BadImage(f"has no caption: {one.missing}")
             for digest, one in described.items()
         }
-    return _augmented(replacement, images, files, _Texts(read, captions))
+    return await run_in_thread(_augmented, replacement, images, files, _Texts(read, captions))
 
 
 def cached_images_as_text(

@@ -75,8 +75,9 @@ async def _evaluate(
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
     sender = RequestSender(prepared, store, caption_counts, show_progress=show_progress)
-    requests = _requests(make_plan(prepared, store, augmented), store, run)
-    counts = await sender.ask_model(requests, _request_count(prepared))
+    plan = await run_in_thread(make_plan, prepared, store, augmented)
+    requests = _requests(plan, store, run)
+    counts = await sender.ask_model(requests, await run_in_thread(_request_count, prepared))
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store)

@@ -1,0 +1,186 @@
+"""A run leaves its event loop to other tasks: whatever blocks runs in a thread, and stops on cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import pkgutil
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline import registry
+from sightline.builders.synthetic import generate_codis
+from sightline.models.base import Capabilities
+from sightline.models.offline import Offline
+from sightline.types import Answer, Failure, Request
+
+PAIRS = 40
+SECONDS = 20.0
+"""How long a blocked loop may keep a test waiting before it fails."""
+
+BLOCKING = (
+    "sightline.benchmarks.codis.benchmark.Codis.samples",
+    "sightline.benchmarks.codis.benchmark.Codis.probes",
+    "sightline.engine.image_cache.inspect_image",
+    "sightline.engine.store.Store.open",
+    "sightline.engine.store.Store.look_up",
+    "sightline.engine.store.Store.add_probes",
+    "sightline.evaluation.description.samples_digest",
+    "sightline.evaluation.evaluation.aggregate",
+    "sightline.evaluation.run.prepare",
+    "sightline.judging.judges.ModelJudge.request",
+    "sightline.plan.plan.with_key",
+    "sightline.results.folder.Folder.write",
+    "sightline.results.folder.Folder.finish",
+    "sightline.results.folder.write_released",
+)
+"""What hashes, reads, writes or counts."""
+
+
+class Yes(Offline):
+    """Answers yes."""
+
+    capabilities = Capabilities()
+
+    def __init__(self, name: str) -> None:
+        self.name = self.identity = self.host = name
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        for index, _ in enumerate(requests):
+            yield index, Answer("yes", finish_reason="stop")
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    models = {name: lambda *_, name=name: [Yes(name)] for name in ("yes", "judge")}
+    monkeypatch.setattr(registry, "_plugged", {**registry._plugged, "models": models})
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def codis(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return generate_codis(tmp_path_factory.mktemp("synthetic") / "codis", pairs=PAIRS)
+
+
+def run(data: Path, **options: Any) -> Any:
+    return sightline.arun(
+        "codis", model="yes", judge=["judge", "rules"], data=data, store="s.db", out="results", **options
+    )
+
+
+def wrapped(function: Any, before: Callable[[], None]) -> Any:
+    """The function, with a call before each of its own."""
+    if isinstance(function, classmethod):
+        return classmethod(wrapped(function.__func__, before))
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before()
+        return function(*args, **kwargs)
+
+    return call
+
+
+def patch(monkeypatch: pytest.MonkeyPatch, path: str, before: Callable[[], None]) -> None:
+    owner_path, _, name = path.rpartition(".")
+    owner: Any = pkgutil.resolve_name(owner_path)
+    monkeypatch.setattr(owner, name, wrapped(vars(owner)[name], before))
+
+
+def on_loop() -> bool:
+    with contextlib.suppress(RuntimeError):
+        return asyncio.get_running_loop() is not None
+    return False
+
+
+@contextlib.asynccontextmanager
+async def ticking(ticked: threading.Event) -> AsyncIterator[None]:
+    """Within it, a task of the loop sets the event every millisecond."""
+
+    async def tick() -> None:
+        while True:
+            ticked.set()
+            await asyncio.sleep(0.001)
+
+    task = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+@pytest.mark.parametrize("path", BLOCKING)
+def test_the_loop_ticks_while_a_step_blocks(codis: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """The first call of each step does not return before the loop has run another task."""
+    ticked, calls = threading.Event(), []
+
+    def wait_for_a_tick() -> None:
+        calls.append(on_loop())
+        if len(calls) == 1:
+            ticked.clear()
+            assert ticked.wait(SECONDS), f"{path} blocks the event loop"
+
+    patch(monkeypatch, path, wait_for_a_tick)
+
+    async def main() -> Any:
+        async with ticking(ticked):
+            return await run(codis)
+
+    assert asyncio.run(main()).result.errors == 0
+    assert calls
+    assert not any(calls)
+
+
+def test_a_score_leaves_the_loop_to_others_too(codis: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(run(codis))
+    calls: list[bool] = []
+    for path in BLOCKING[:2] + BLOCKING[-2:]:
+        patch(monkeypatch, path, lambda: calls.append(on_loop()))
+    from sightline.evaluation.score import ascore
+    from sightline.plan.spec import Spec
+
+    asyncio.run(ascore(Spec(task="codis", data=str(codis), out="scored"), "results/answers.jsonl"))
+    assert calls
+    assert not any(calls)
+
+
+@pytest.mark.parametrize("step", ["judged", "counted"])
+def test_a_run_cancelled_while_it_counts_keeps_its_answers_and_replaces_no_file(
+    codis: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = {
+        "judged": "sightline.results.folder.Folder.write",
+        "counted": "sightline.evaluation.evaluation.attach",
+    }[step]
+    cancelled = threading.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(run(codis))
+
+        def cancel() -> None:
+            task.cancel()
+            loop.call_later(0.05, cancelled.set)
+
+        def cancel_once() -> None:
+            if not cancelled.is_set():
+                loop.call_soon_threadsafe(cancel)
+                assert cancelled.wait(SECONDS)
+
+        with monkeypatch.context() as patched:
+            patch(patched, path, cancel_once)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert list(Path("results").glob("*")) == []
+
+    asyncio.run(main())
+    again = asyncio.run(run(codis))
+    assert (again.counts.sent, again.judge_counts.sent) == (0, 0)
+    assert again.result.probes == 2 * PAIRS
+    assert Path("results/metrics.json").exists()
