@@ -28,8 +28,6 @@ ORDER = [
     "metrics",
     "formats",
     "scoring",
-    "prompts",
-    "published",
 ]
 """Packages from the top to the ground: a package imports only packages to its right."""
 

@@ -1,4 +1,4 @@
-"""Things by their names: what reports know of a benchmark, and which factory makes a model."""
+"""Registered names: the contract of a benchmark, its defaults, and the factory that makes a model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sightline import registry
-from sightline.benchmarks.base import Facts
+from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
-from sightline.registry import facts, model_factory, plug_in
+from sightline.registry import BENCHMARKS, benchmark, benchmark_class, model_factory, plug_in
 
 
 @pytest.fixture
@@ -19,28 +19,84 @@ def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_plugged", {kind: {} for kind in registry._plugged})
 
 
-def test_a_benchmark_carries_what_reports_know_of_it() -> None:
-    assert facts("codis").leading == ("acc_p", "acc_q")
-    assert facts("codis").coefficient == "pearson"
-    assert list(facts("iibench").chance) == ["accuracy"]
+def test_a_benchmark_declares_what_reports_show_first() -> None:
+    assert benchmark_class("codis").leading_metrics == ("acc_p", "acc_q")
+    assert benchmark_class("codis").correlation == "pearson"
+    assert list(benchmark_class("iibench").chance_notes) == ["accuracy"]
 
 
-def test_of_a_benchmark_that_is_not_loaded_nothing_is_known() -> None:
-    assert facts("of a plugin that is not loaded") == Facts()
+def test_a_benchmark_that_is_not_loaded_has_the_defaults() -> None:
+    assert benchmark_class("of a plugin that is not loaded") is Benchmark
+
+
+PLUGIN = """
+from sightline.benchmarks.base import Benchmark
+
+
+class Mine(Benchmark):
+    name = "mine"
+    leading_metrics = ("score",)
+
+    def samples(self, folder, split, options):
+        return []
+
+    def probes(self, sample, options):
+        yield from ()
+
+    def metrics(self, options):
+        return []
+
+
+benchmarks = {"mine": Mine}
+"""
 
 
 @pytest.mark.usefixtures("plugged")
-def test_a_plugins_benchmark_may_name_facts_or_none(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "from sightline.benchmarks.base import Facts\n\n\n"
-        "class Bare:\n    name = 'bare'\n\n\n"
-        "class Telling:\n    name = 'telling'\n    facts = Facts(leading=('score',))\n\n\n"
-        "benchmarks = {'bare': Bare, 'telling': Telling}\n"
-    )
-    plug_in(str(file))
-    assert facts("bare") == Facts()
-    assert facts("telling").leading == ("score",)
+def test_a_plugins_benchmark_overrides_the_defaults_it_wants_to(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    plug_in(str(tmp_path / "mine.py"))
+    assert benchmark_class("mine").leading_metrics == ("score",)
+    assert benchmark_class("mine").correlated_metrics == ()
+    assert list(benchmark("mine").settings) == ["default"]
+
+
+@pytest.mark.usefixtures("plugged")
+@pytest.mark.parametrize(
+    ("change", "member", "found", "expected"),
+    [
+        (
+            ("class Mine(Benchmark)", "class Mine"),
+            None,
+            "Mine",
+            "derives from sightline.benchmarks.base.Benchmark",
+        ),
+        (('"mine"\n', '"yours"\n'), "name", "yours", "mine"),
+        (("name = ", "title = "), "name", None, "str"),
+        (('("score",)', '["score"]'), "leading_metrics", "['score']", "tuple[str, ...]"),
+        (("def metrics", "def metric"), "metrics", None, "metrics(self, options)"),
+        (
+            ("(self, sample, options)", "(self, one)"),
+            "probes",
+            "probes(self, one)",
+            "probes(self, sample, options)",
+        ),
+    ],
+)
+def test_the_contract_names_the_member_what_was_found_and_what_was_expected(
+    tmp_path: Path, change: tuple[str, str], member: str | None, found: str | None, expected: str
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN.replace(*change))
+    plug_in(str(tmp_path / "mine.py"))
+    with pytest.raises(UserError) as refused:
+        benchmark("mine")
+    assert refused.value.field == member
+    assert "the benchmark registered as 'mine'" in refused.value.message
+    assert found is None or found in str(refused.value.found)
+    assert expected in str(refused.value.expected)
+
+
+def test_every_registered_benchmark_fits_the_contract() -> None:
+    assert [benchmark(name).name for name in BENCHMARKS] == list(BENCHMARKS)
 
 
 @pytest.mark.usefixtures("plugged")

@@ -1,8 +1,8 @@
-"""Names to things: 'module:name' strings, so that nothing is imported until it is used.
+"""Registered names: 'module:name' strings, so that a module is imported only when its entry is used.
 
-Other packages join by the entry points `sightline.benchmarks`, `sightline.models` and
-`sightline.perturbations`, a file by `--plugin FILE`, which defines `benchmarks`, `models` and
-`perturbations`, or one of them, as mappings of names to classes.
+Other packages register through the entry points `sightline.benchmarks`, `sightline.models` and
+`sightline.perturbations`. A file registers through `--plugin FILE`: it defines one or more of the mappings
+`benchmarks`, `models` and `perturbations`, each from names to classes (for models: to factory functions).
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Any
 from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from sightline.benchmarks.base import Benchmark, Facts
+    from sightline.benchmarks.base import Benchmark
     from sightline.builders.perturb import Perturbation
+    from sightline.formats.export import ExportFormat
 
 BENCHMARKS = {
     "codis": "sightline.benchmarks.codis.benchmark:Codis",
     "iibench": "sightline.benchmarks.iibench.benchmark:IIBench",
     "contextual": "sightline.benchmarks.contextual.benchmark:Contextual",
-    "mmr3": "sightline.benchmarks.mmr3.benchmark:mmr3",
-    "groups": "sightline.benchmarks.groups.benchmark:groups",
+    "mmr3": "sightline.benchmarks.mmr3.benchmark:MMR3",
+    "groups": "sightline.benchmarks.groups.benchmark:Groups",
 }
 
-# Prefix of a model's name, up to a "/", or all of it -> a function of (rest of the name, whole name,
-# ModelOptions) -> models.
+# A prefix of model names that ends in "/" or an address scheme, or a whole name
+# -> a function of (rest of the name, whole name, ModelOptions) that returns models.
 MODELS = {
     "openai/": "sightline.models.resolve:openai",
     "http://": "sightline.models.resolve:endpoint",
@@ -50,47 +51,84 @@ PERTURBATIONS = {
     "rotate": "sightline.builders.perturb:Rotate",
 }
 
-MEMBERS = (
-    "name", "title", "citation", "splits", "settings", "options", "judged_by", "presets",
-    "samples", "probes", "cases", "scorer", "metrics", "partner", "shown_in",
-)  # fmt: skip
-"""What a benchmark must have (`benchmarks.base.Benchmark`)."""
+EXPORT_FORMATS = {"jsonl": "sightline.formats.export:JSONL"}
+"""The export formats that hold answers to any benchmark; the others belong to a benchmark."""
 
 _plugged: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}
 
 
 def benchmark(name: str) -> Benchmark:
-    """The benchmark of that name. Raises UserError, with the nearest name, where there is none."""
-    named: Benchmark = _find("benchmarks", name, BENCHMARKS)()
-    lacking = [member for member in MEMBERS if not hasattr(named, member)]
-    if lacking or named.name != name:
-        raise UserError(
-            f"the benchmark registered as '{name}' "
-            + (f"lacks {', '.join(lacking)}" if lacking else f"calls itself '{named.name}'"),
-            expected="every member that docs/adding-a-benchmark.md lists, and one name",
-        )
-    return named
+    """Make the benchmark of a name.
+
+    Args:
+        name: A registered name.
+
+    Returns:
+        The benchmark.
+
+    Raises:
+        UserError: No benchmark has this name (the message gives the nearest one), or what is registered
+            does not fit `benchmarks.base.Benchmark`.
+    """
+    from sightline.benchmarks.base import Benchmark
+    from sightline.contract import check_contract
+
+    entry = _find("benchmarks", name, BENCHMARKS)
+    check_contract("benchmark", name, entry, Benchmark)
+    made: Benchmark = entry()
+    return made
 
 
-def facts(name: str) -> Facts:
-    """What reports know of that benchmark; empty where it says none, or is not known here."""
-    from sightline.benchmarks.base import Facts
+def benchmark_class(name: str) -> type[Benchmark]:
+    """Look up what a benchmark declares, for readers of results whose benchmark may not be installed.
+
+    Args:
+        name: The name in the results.
+
+    Returns:
+        The benchmark's class; the base class, which holds the defaults, if the name is not registered.
+    """
+    from sightline.benchmarks.base import Benchmark
 
     if name not in BENCHMARKS and name not in benchmark_names():
-        return Facts()
-    found: Facts = getattr(_find("benchmarks", name, BENCHMARKS)(), "facts", Facts())
-    return found
+        return Benchmark
+    return type(benchmark(name))
 
 
 def benchmark_names() -> list[str]:
-    """The names of all benchmarks that are installed or plugged in."""
+    """List the benchmarks that are installed or plugged in.
+
+    Returns:
+        Their names, sorted.
+    """
     return _names("benchmarks", BENCHMARKS)
 
 
-def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
-    """The longest prefix that a model's name begins with, and what makes models of that kind.
+def export_formats() -> dict[str, ExportFormat]:
+    """List the export formats: those of each benchmark, then those for any benchmark.
 
-    A registered name without a closing "/" is no prefix: it must be the whole name.
+    Returns:
+        Name -> format.
+    """
+    formats: dict[str, ExportFormat] = {}
+    for name in benchmark_names():
+        formats |= benchmark_class(name).export_formats
+    return formats | {name: _load(entry) for name, entry in EXPORT_FORMATS.items()}
+
+
+def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
+    """Find the factory for a model.
+
+    A registered name that does not end in "/" is not a prefix: the whole name of the model must equal it.
+
+    Args:
+        spec: The model's name, as after `--model`.
+
+    Returns:
+        The longest registered prefix of the name, and its factory.
+
+    Raises:
+        UserError: No registered prefix fits; the message gives the nearest one.
     """
     names = _names("models", MODELS)
     fitting = [name for name in names if spec == name or (name.endswith("/") and spec.startswith(name))]
@@ -102,25 +140,45 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
 
 
 def perturbation(name: str) -> Perturbation:
-    """The perturbation of that name. Raises UserError, with the nearest name, where there is none."""
-    named: Perturbation = _find("perturbations", name, PERTURBATIONS)()
-    lacking = [member for member in ("name", "variants", "apply") if not hasattr(named, member)]
-    if lacking or named.name != name:
-        raise UserError(
-            f"the perturbation registered as '{name}' "
-            + (f"lacks {', '.join(lacking)}" if lacking else f"calls itself '{named.name}'"),
-            expected="a class with name, variants and apply, and one name",
-        )
-    return named
+    """Make the perturbation of a name.
+
+    Args:
+        name: A registered name.
+
+    Returns:
+        The perturbation.
+
+    Raises:
+        UserError: No perturbation has this name (the message gives the nearest one), or what is registered
+            does not fit `builders.perturb.Perturbation`.
+    """
+    from sightline.builders.perturb import Perturbation
+    from sightline.contract import check_contract
+
+    entry = _find("perturbations", name, PERTURBATIONS)
+    check_contract("perturbation", name, entry, Perturbation)
+    made: Perturbation = entry()
+    return made
 
 
 def perturbation_names() -> list[str]:
-    """The names of all perturbations that are installed or plugged in."""
+    """List the perturbations that are installed or plugged in.
+
+    Returns:
+        Their names, sorted.
+    """
     return _names("perturbations", PERTURBATIONS)
 
 
 def plug_in(file: str) -> None:
-    """Load a Python file whose mappings `benchmarks`, `models`, `perturbations` join the registry."""
+    """Load a Python file and register its mappings `benchmarks`, `models` and `perturbations`.
+
+    Args:
+        file: The path of the file.
+
+    Raises:
+        UserError: The file cannot be loaded, or defines none of the mappings.
+    """
     path = Path(file)
     spec = importlib.util.spec_from_file_location(f"sightline_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -142,12 +200,16 @@ def _find(kind: str, name: str, built_in: Mapping[str, str]) -> Any:
     if name in _plugged[kind]:
         return _plugged[kind][name]
     if name in built_in:
-        module, _, attribute = built_in[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return _load(built_in[name])
     for entry in _entry_points(kind):
         if entry.name == name:
             return entry.load()
     raise unknown_name(kind.removesuffix("s"), name, _names(kind, built_in))
+
+
+def _load(entry: str) -> Any:
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _names(kind: str, built_in: Mapping[str, str]) -> list[str]:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from PIL import Image
 
-from sightline.benchmarks.iibench.data import LABELS, VALUES
+from sightline.benchmarks.iibench.records import LABELS, VALUES
 from sightline.builders.annotate import AnnotatedImage, agreement, annotated, places, records
 from sightline.builders.annotation_form import FormLine, cells_in, faults, read_forms, write_form
 from sightline.builders.synthetic import generate_iibench

@@ -91,7 +91,7 @@ def test_a_model_is_shown_the_image_and_then_asked_for_a_description(
     gallery = check_images(images_in(photos))
     described(tmp_path, gallery)
     described(tmp_path, gallery, prompt="What is it?")
-    for words in (load("sightline")["caption"]["text"], "What is it?"):
+    for words in (load("sightline.engine")["caption"]["text"], "What is it?"):
         first, second = painter.asked[:2]
         painter.asked = painter.asked[2:]
         for request in (first, second):

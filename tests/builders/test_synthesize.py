@@ -94,7 +94,7 @@ def test_a_model_is_shown_figure_22_with_its_two_images_and_the_candidate_in_the
     assert shown(request) == [*(f"contextual/{name}" for name in EXAMPLES), "photos/blue.png"]
     assert set(request.images) == set(shown(request))
     told = ["{picture}" if isinstance(part, ImageRef) else part.text for part in request.messages[0].parts]
-    assert "".join(told) == load("synthesis")["synthesis"]["text"]
+    assert "".join(told) == load("sightline.builders")["synthesis"]["text"]
     before = [
         text.text.rstrip().rsplit("\n", 1)[-1]
         for text in request.messages[0].parts[::2]
@@ -107,14 +107,14 @@ def test_the_prompt_is_the_papers_word_for_word(shared: Path) -> None:
     paper = (shared / "papers" / "contextual.txt").read_text()
     figure = paper[paper.index("You are InstructionResponseGPT4Vision") :]
     figure = figure[: figure.index("Good Instruction : Determine")]
-    prompt = load("synthesis")["synthesis"]["text"].replace("{picture}\n", "")
+    prompt = load("sightline.builders")["synthesis"]["text"].replace("{picture}\n", "")
     assert prompt.split() == figure.split()
 
 
 def test_the_examples_are_those_of_the_released_table(shared: Path) -> None:
     with (shared / "data" / "contextual" / "contextual_test.csv").open(newline="") as file:
         asked = {row["image_url"]: row["instruction"] for row in csv.DictReader(file)}
-    synthesis = load("synthesis")["synthesis"]
+    synthesis = load("sightline.builders")["synthesis"]
     for url in synthesis["images"]:
         assert f"Good Instruction: {asked[url]}" in synthesis["text"].replace("’", "'")
 

@@ -18,7 +18,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.benchmarks.codis.rules import judge_by_rules
 from sightline.benchmarks.iibench.benchmark import IIBench
-from sightline.benchmarks.mmr3.benchmark import mmr3
+from sightline.benchmarks.mmr3.benchmark import MMR3
 from sightline.builders.coco import read_instances
 from sightline.builders.mask import mask_sources
 from sightline.builders.scenes import rooms
@@ -193,7 +193,7 @@ def test_a_guess_from_options_alone_is_no_better_than_chance(tmp_path: Path) -> 
 def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
     folder = generate_mmr3(tmp_path, groups=6, seed=1)
     for task, variants in (("rephrasing", 3), ("restyling", 4), ("context", 3)):
-        samples = samples_of(mmr3(), folder, task, "test")
+        samples = samples_of(MMR3(), folder, task, "test")
         assert len(samples) == 6
         for sample in samples:
             lines = [line for line in sample.record if line.variant != "original"]

@@ -15,7 +15,7 @@ from PIL import Image
 
 from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
-from sightline.data.sources import SOURCES
+from sightline.data.releases import releases
 from sightline.registry import benchmark as find_benchmark
 
 Capture = pytest.CaptureFixture[str]
@@ -54,7 +54,7 @@ def test_iibench_is_pulled_with_its_pinned_digests_and_is_then_the_release(
     archive.write_bytes(released_iibench(shared))
     assert main(["data", "pull", "iibench", "--from", str(archive), "--to", str(tmp_path), "--quiet"]) == 0
     said = capsys.readouterr().out
-    assert f"{tmp_path}/iibench: II-Bench/II-Bench at {SOURCES['iibench'].revision}\n" in said
+    assert f"{tmp_path}/iibench: II-Bench/II-Bench at {releases()['iibench'].revision}\n" in said
     assert "arXiv:2406.05862" in said
     assert "licence: none is stated" in said
 
@@ -186,6 +186,6 @@ def test_synthetic_instructions_are_looked_through_with_no_release_to_hold_them_
     assert "the paper counts" not in said
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", releases())
 def test_every_split_of_a_benchmark_can_be_looked_through(name: str) -> None:
-    assert {one.split for one in SOURCES[name].splits} == set(find_benchmark(name).splits)
+    assert {one.split for one in releases()[name].splits} == set(find_benchmark(name).splits)

@@ -18,7 +18,8 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image, ImageOps
 
-from sightline.data.sources import SOURCES, Source
+from sightline.benchmarks.release import Release
+from sightline.data.releases import releases
 
 TOP = "CODIS-d070cf759c42"
 Pack = Callable[..., bytes]
@@ -56,11 +57,11 @@ def content() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session")
-def source(content: dict[str, bytes]) -> Source:
+def source(content: dict[str, bytes]) -> Release:
     """The small data set as a source, with its own digest pinned."""
-    (records,) = SOURCES["codis"].records
+    (records,) = releases()["codis"].records
     digest = hashlib.sha256(content["data/data.json"]).hexdigest()
-    return replace(SOURCES["codis"], records=(replace(records, sha256=digest, samples=3, images=2),))
+    return replace(releases()["codis"], records=(replace(records, sha256=digest, samples=3, images=2),))
 
 
 @pytest.fixture(scope="session")

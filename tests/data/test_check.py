@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from sightline.benchmarks.release import Release
 from sightline.data.check import check
 from sightline.data.pull import pull
-from sightline.data.sources import SOURCES, Source
+from sightline.data.releases import releases
 from sightline.errors import UserError
 
 
 @pytest.fixture
-def folder(tmp_path: Path, source: Source, pack: Callable[..., bytes]) -> Path:
+def folder(tmp_path: Path, source: Release, pack: Callable[..., bytes]) -> Path:
     """The small data set as it is pulled."""
     archive = tmp_path / "archive.tar.gz"
     archive.write_bytes(pack())
@@ -25,7 +26,7 @@ def folder(tmp_path: Path, source: Source, pack: Callable[..., bytes]) -> Path:
 
 
 def test_codis_holds_what_the_paper_counts(shared: Path) -> None:
-    found = check(SOURCES["codis"], shared / "data")
+    found = check(releases()["codis"], shared / "data")
     (split,) = found.splits
     assert found.sound
     assert split.released
@@ -43,7 +44,7 @@ def test_codis_holds_what_the_paper_counts(shared: Path) -> None:
 
 
 def test_iibench_holds_what_the_paper_counts(shared: Path) -> None:
-    found = check(SOURCES["iibench"], shared / "data/iibench")
+    found = check(releases()["iibench"], shared / "data/iibench")
     test, dev = found.splits
     assert found.sound
     assert test.as_published
@@ -59,12 +60,12 @@ def test_iibench_holds_what_the_paper_counts(shared: Path) -> None:
 
 
 def test_one_split_alone_can_be_checked(shared: Path) -> None:
-    found = check(SOURCES["iibench"], shared / "data/iibench", "dev")
+    found = check(releases()["iibench"], shared / "data/iibench", "dev")
     assert [split.split for split in found.splits] == ["dev"]
     assert found.unreferenced == []
 
 
-def test_images_of_equal_content_are_one_cluster(folder: Path, source: Source) -> None:
+def test_images_of_equal_content_are_one_cluster(folder: Path, source: Release) -> None:
     shutil.copy(folder / "images/a.jpg", folder / "images/b.jpg")
     (split,) = check(source, folder).splits
     assert (split.images, split.clusters, split.cluster_sizes) == (2, 1, {3: 1})
@@ -72,7 +73,7 @@ def test_images_of_equal_content_are_one_cluster(folder: Path, source: Source) -
     assert not split.as_published
 
 
-def test_a_missing_image_names_the_samples_that_need_it(folder: Path, source: Source) -> None:
+def test_a_missing_image_names_the_samples_that_need_it(folder: Path, source: Release) -> None:
     (folder / "images/a.jpg").unlink()
     found = check(source, folder)
     (fault,) = found.splits[0].missing
@@ -82,7 +83,7 @@ def test_a_missing_image_names_the_samples_that_need_it(folder: Path, source: So
     assert found.splits[0].broken == []
 
 
-def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, source: Source) -> None:
+def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, source: Release) -> None:
     path = folder / "images/b.jpg"
     content = path.read_bytes()
     path.write_bytes(content[:-400])
@@ -97,13 +98,15 @@ def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, so
 
 
 @pytest.mark.parametrize(("stored", "problem"), [(b"", "the file is empty"), (b"hello", "not an image")])
-def test_a_file_that_is_no_image_is_broken(folder: Path, source: Source, stored: bytes, problem: str) -> None:
+def test_a_file_that_is_no_image_is_broken(
+    folder: Path, source: Release, stored: bytes, problem: str
+) -> None:
     (folder / "images/b.jpg").write_bytes(stored)
     (fault,) = check(source, folder).splits[0].broken
     assert fault.problem.startswith(problem)
 
 
-def test_a_link_out_of_the_folder_is_broken(tmp_path: Path, folder: Path, source: Source) -> None:
+def test_a_link_out_of_the_folder_is_broken(tmp_path: Path, folder: Path, source: Release) -> None:
     outside = tmp_path / "outside.jpg"
     (folder / "images/b.jpg").rename(outside)
     (folder / "images/b.jpg").symlink_to(outside)
@@ -111,21 +114,21 @@ def test_a_link_out_of_the_folder_is_broken(tmp_path: Path, folder: Path, source
     assert fault.problem.startswith("leads out of the data folder")
 
 
-def test_files_that_no_record_names_are_told_and_do_no_harm(folder: Path, source: Source) -> None:
+def test_files_that_no_record_names_are_told_and_do_no_harm(folder: Path, source: Release) -> None:
     (folder / "images/Thumbs.db").write_bytes(b"x")
     found = check(source, folder)
     assert found.unreferenced == ["images/Thumbs.db"]
     assert found.sound
 
 
-def test_records_that_differ_from_the_release_are_told(folder: Path, source: Source) -> None:
+def test_records_that_differ_from_the_release_are_told(folder: Path, source: Release) -> None:
     records = json.loads((folder / "data.json").read_text())
     (folder / "data.json").write_text(json.dumps(records[:2]))
     (split,) = check(source, folder).splits
     assert (split.samples, split.released, split.as_published) == (2, False, False)
 
 
-def test_a_wrong_record_is_named_before_any_image_is_read(folder: Path, source: Source) -> None:
+def test_a_wrong_record_is_named_before_any_image_is_read(folder: Path, source: Release) -> None:
     records = json.loads((folder / "data.json").read_text())
     del records[1]["answer"]["answer_2"]
     (folder / "data.json").write_text(json.dumps(records))
@@ -134,6 +137,6 @@ def test_a_wrong_record_is_named_before_any_image_is_read(folder: Path, source: 
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_a_folder_without_records_is_refused(tmp_path: Path, source: Source, given: bool) -> None:
+def test_a_folder_without_records_is_refused(tmp_path: Path, source: Release, given: bool) -> None:
     with pytest.raises(UserError, match=r"data\.json"):
         check(source, tmp_path if given else None)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sightline.benchmarks.release import Release
 from sightline.data import unpack
 from sightline.data.pull import load, pull
-from sightline.data.sources import Source
 from sightline.errors import EnvironmentFailedError, UserError
 
 Pack = Callable[..., bytes]
@@ -36,7 +36,7 @@ def archive(tmp_path: Path, pack: Pack) -> Callable[..., str]:
 
 
 def test_the_archive_becomes_the_layout_that_the_benchmark_reads(
-    tmp_path: Path, source: Source, archive: Callable[..., str], content: dict[str, bytes]
+    tmp_path: Path, source: Release, archive: Callable[..., str], content: dict[str, bytes]
 ) -> None:
     folder, fetched = pull(source, tmp_path / "data", origin=archive())
     assert (folder, fetched) == (tmp_path / "data/codis", True)
@@ -46,14 +46,14 @@ def test_the_archive_becomes_the_layout_that_the_benchmark_reads(
 
 
 def test_a_data_set_that_is_there_already_is_not_fetched_again(
-    tmp_path: Path, source: Source, archive: Callable[..., str]
+    tmp_path: Path, source: Release, archive: Callable[..., str]
 ) -> None:
     pull(source, tmp_path, origin=archive())
     assert pull(source, tmp_path, origin="no such file") == (tmp_path / "codis", False)
 
 
 def test_another_folder_in_the_way_is_left_as_it_is(
-    tmp_path: Path, source: Source, archive: Callable[..., str]
+    tmp_path: Path, source: Release, archive: Callable[..., str]
 ) -> None:
     mine = tmp_path / "codis/data.json"
     mine.parent.mkdir()
@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_an_archive_of_something_else_is_refused_and_leaves_nothing(
-    tmp_path: Path, source: Source, archive: Callable[..., str], case: str
+    tmp_path: Path, source: Release, archive: Callable[..., str], case: str
 ) -> None:
     changes, message = WRONG[case]
     with pytest.raises(UserError, match=message) as caught:
@@ -87,7 +87,7 @@ def test_an_archive_of_something_else_is_refused_and_leaves_nothing(
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
 def test_a_member_that_is_no_file_is_refused(
-    tmp_path: Path, source: Source, archive: Callable[..., str], kind: bytes
+    tmp_path: Path, source: Release, archive: Callable[..., str], kind: bytes
 ) -> None:
     member = tarfile.TarInfo()
     member.type, member.linkname = kind, "/etc/passwd"
@@ -99,7 +99,7 @@ def test_a_member_that_is_no_file_is_refused(
 @pytest.mark.parametrize("limit", ["MAX_FILE", "MAX_TOTAL"])
 def test_a_member_or_an_archive_that_is_too_large_is_refused(
     tmp_path: Path,
-    source: Source,
+    source: Release,
     archive: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
     limit: str,
@@ -111,7 +111,7 @@ def test_a_member_or_an_archive_that_is_too_large_is_refused(
 
 @pytest.mark.parametrize("kept", [0, 5, 300, -9, -1])
 def test_an_archive_cut_off_anywhere_is_refused(
-    tmp_path: Path, source: Source, pack: Pack, kept: int
+    tmp_path: Path, source: Release, pack: Pack, kept: int
 ) -> None:
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(pack()[:kept])
@@ -121,7 +121,7 @@ def test_an_archive_cut_off_anywhere_is_refused(
 
 
 def test_a_byte_that_changed_on_the_way_is_seen_wherever_it_lies(
-    tmp_path: Path, source: Source, pack: Pack, content: dict[str, bytes]
+    tmp_path: Path, source: Release, pack: Pack, content: dict[str, bytes]
 ) -> None:
     stored = bytearray(pack(level=0))
     stored[stored.index(content["static/images/logo.jpg"]) + 200] ^= 1
@@ -135,13 +135,15 @@ def test_a_byte_that_changed_on_the_way_is_seen_wherever_it_lies(
     ("given", "told"),
     [("absent.tar.gz", "there is no such file"), (".", "is a folder; expected the .tar.gz of")],
 )
-def test_an_archive_that_is_no_file_is_refused(tmp_path: Path, source: Source, given: str, told: str) -> None:
+def test_an_archive_that_is_no_file_is_refused(
+    tmp_path: Path, source: Release, given: str, told: str
+) -> None:
     with pytest.raises(UserError, match=told):
         pull(source, tmp_path / "data", origin=str(tmp_path / given))
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(
-    tmp_path: Path, source: Source, archive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, source: Release, archive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -153,7 +155,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(
 
 
 def test_a_download_is_pulled_like_a_file_and_not_kept(
-    tmp_path: Path, source: Source, pack: Pack, server: Any
+    tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content = pack()
     folder, _ = pull(source, tmp_path, origin=server.url)
@@ -162,7 +164,7 @@ def test_a_download_is_pulled_like_a_file_and_not_kept(
 
 
 def test_a_download_that_broke_off_goes_on_where_it_stopped(
-    tmp_path: Path, source: Source, pack: Pack, server: Any
+    tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content, server.cut = pack(), 1000
     with pytest.raises(EnvironmentFailedError, match=r"1,000 of [\d,]+ bytes came; the same command goes on"):
@@ -176,7 +178,7 @@ def test_a_download_that_broke_off_goes_on_where_it_stopped(
 
 
 def test_a_download_of_something_else_is_thrown_away(
-    tmp_path: Path, source: Source, pack: Pack, server: Any
+    tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content = pack({"data/data.json": b"[]"})
     with pytest.raises(UserError, match="SHA-256"):
@@ -185,7 +187,7 @@ def test_a_download_of_something_else_is_thrown_away(
 
 
 def test_halves_of_two_archives_are_never_taken_for_one(
-    tmp_path: Path, source: Source, pack: Pack, server: Any
+    tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content, server.cut = pack(level=0), 2000
     with pytest.raises(EnvironmentFailedError):
@@ -198,7 +200,7 @@ def test_halves_of_two_archives_are_never_taken_for_one(
     assert (tmp_path / "codis/data.json").is_file()
 
 
-class Elsewhere(Source, frozen=True):
+class Elsewhere(Release, frozen=True):
     """A source whose public archive lies on loopback."""
 
     address: str = ""
@@ -209,7 +211,7 @@ class Elsewhere(Source, frozen=True):
 
 
 def test_a_public_archive_that_is_gone_is_no_fault_of_the_user(
-    tmp_path: Path, source: Source, server: Any
+    tmp_path: Path, source: Release, server: Any
 ) -> None:
     server.status = 404
     gone = Elsewhere(**{name: getattr(source, name) for name in source.__struct_fields__}, address=server.url)
@@ -221,10 +223,10 @@ def test_a_public_archive_that_is_gone_is_no_fault_of_the_user(
 
 
 def test_the_pinned_addresses_name_whole_revisions() -> None:
-    from sightline.data.sources import SOURCES
+    from sightline.data.releases import releases
 
-    for source in SOURCES.values():
+    for source in releases().values():
         assert len(source.revision) == 40
         assert source.url == f"https://codeload.github.com/{source.repository}/tar.gz/{source.revision}"
         assert all(len(records.sha256) == 64 for records in source.records)
-    assert replace(SOURCES["codis"], revision="x").url.endswith("/x")
+    assert replace(releases()["codis"], revision="x").url.endswith("/x")

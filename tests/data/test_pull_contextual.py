@@ -14,14 +14,15 @@ import pytest
 from msgspec.structs import replace
 from tests.data.hostile import Hostile, drawn, files, hostile, noise, page
 
+from sightline.benchmarks.contextual.benchmark import Contextual
+from sightline.benchmarks.release import Release
 from sightline.cli.main import main
-from sightline.data import sources
-from sightline.data.pull import links, pull
-from sightline.data.sources import SOURCES, Source
+from sightline.data.pull import image_paths, pull
+from sightline.data.releases import releases
 
 __all__ = ["hostile"]
 
-CONTEXTUAL = SOURCES["contextual"]
+CONTEXTUAL = releases()["contextual"]
 NAMES = ("contextual_test.csv", "contextual_val.csv")
 Capture = pytest.CaptureFixture[str]
 
@@ -47,7 +48,7 @@ def origin(hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (folder / one.name).write_bytes(content)
         records.append(replace(one, sha256=hashlib.sha256(content).hexdigest()))
     source = replace(CONTEXTUAL, records=tuple(records))
-    monkeypatch.setattr(sources, "SOURCES", {**SOURCES, "contextual": source})
+    monkeypatch.setattr(Contextual, "release", source)
     return folder
 
 
@@ -71,7 +72,7 @@ def test_the_released_records_have_the_pinned_digests(shared: Path, tmp_path: Pa
 
 
 def test_the_506_images_of_the_paper_are_named_once_each_though_val_is_in_test_too(shared: Path) -> None:
-    wanted = links(CONTEXTUAL, shared / "data/contextual")
+    wanted = image_paths(CONTEXTUAL, shared / "data/contextual")
     assert len(wanted) == 506
     assert len({path.casefold() for path in wanted.values()}) == 506
     assert all(path.startswith("images/") for path in wanted.values())
@@ -187,6 +188,6 @@ def test_private_addresses_are_allowed_only_where_there_are_urls(
 
 
 def test_a_source_by_url_has_no_folder_of_images() -> None:
-    for source in SOURCES.values():
-        assert isinstance(source, Source)
-        assert bool(source.images) != bool(source.links)
+    for source in releases().values():
+        assert isinstance(source, Release)
+        assert bool(source.images) != bool(source.image_urls)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sightline.benchmarks.release import Release, ReleasedFile
 from sightline.cli.main import main
 from sightline.data.pull import pull
-from sightline.data.sources import File, Source
 from sightline.data.styles import PAINTED, STYLES, weights_file
 from sightline.errors import EnvironmentFailedError, UserError
 
@@ -26,10 +26,10 @@ def weights(style: str) -> bytes:
 
 
 @pytest.fixture
-def source() -> Source:
+def source() -> Release:
     """The release with weights that are easily made, their digests pinned."""
 
-    def pinned(file: File) -> File:
+    def pinned(file: ReleasedFile) -> ReleasedFile:
         style = Path(file.name).stem
         forms = {name: hashlib.sha256(weights(name)).hexdigest() for name in file.forms}
         return replace(file, sha256=hashlib.sha256(weights(style)).hexdigest(), forms=forms)
@@ -53,7 +53,7 @@ def files(folder: Path) -> list[str]:
 
 
 def test_only_the_three_styles_are_taken_out_of_the_archive(
-    tmp_path: Path, source: Source, archive: Callable[..., bytes], server: Any
+    tmp_path: Path, source: Release, archive: Callable[..., bytes], server: Any
 ) -> None:
     server.content = archive()
     folder, fetched = pull(source, tmp_path, origin=server.url)
@@ -64,7 +64,7 @@ def test_only_the_three_styles_are_taken_out_of_the_archive(
 
 
 def test_a_download_of_weights_that_broke_off_goes_on_where_it_stopped(
-    tmp_path: Path, source: Source, archive: Callable[..., bytes], server: Any
+    tmp_path: Path, source: Release, archive: Callable[..., bytes], server: Any
 ) -> None:
     server.content, server.cut = archive(), 70_000
     with pytest.raises(EnvironmentFailedError, match="the same command goes on from there"):
@@ -86,7 +86,7 @@ def test_a_download_of_weights_that_broke_off_goes_on_where_it_stopped(
 )
 def test_an_archive_of_other_weights_is_refused_and_leaves_nothing(
     tmp_path: Path,
-    source: Source,
+    source: Release,
     archive: Callable[..., bytes],
     changes: dict[str, bytes | None],
     message: str,
@@ -100,7 +100,7 @@ def test_an_archive_of_other_weights_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("layout", ["{style}.bin", ASSETS + "/{style}.bin", "{style}.pth"])
-def test_a_folder_with_the_files_serves_too(tmp_path: Path, source: Source, layout: str) -> None:
+def test_a_folder_with_the_files_serves_too(tmp_path: Path, source: Release, layout: str) -> None:
     mine = tmp_path / "mine"
     for style in PAINTED:
         path = mine / layout.format(style=style)
@@ -113,7 +113,7 @@ def test_a_folder_with_the_files_serves_too(tmp_path: Path, source: Source, layo
     assert [weights_file(style, tmp_path / "styles") for style in PAINTED] == [tmp_path / n for n in names]
 
 
-def test_a_folder_with_other_files_is_refused_and_leaves_nothing(tmp_path: Path, source: Source) -> None:
+def test_a_folder_with_other_files_is_refused_and_leaves_nothing(tmp_path: Path, source: Release) -> None:
     (tmp_path / "mine").mkdir()
     for style in PAINTED:
         (tmp_path / f"mine/{style}.bin").write_bytes(b"mine")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.formats import Prediction, read_outcomes, read_predictions, write_answers
 from sightline.formats.jsonl import answer_line
+from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
 CONTRACT = [
@@ -58,7 +59,7 @@ def outcome(**changes: Any) -> Outcome:
 
 def read(path: Path, *records: object, benchmark: str = "iibench", setting: str = "none") -> list[Prediction]:
     path.write_text("\n".join(json.dumps(record) for record in records))
-    return read_predictions(path, benchmark=benchmark, setting=setting)
+    return read_predictions(path, benchmark_class(benchmark).answer_files, setting=setting)
 
 
 @given(st.lists(OUTCOMES, min_size=1))
@@ -107,7 +108,9 @@ def test_answers_are_predictions_too(tmp_path: Path) -> None:
     failed = outcome(sample="test-2", response="", status="error", verdict="error")
     told = outcome(sample="test-3", response="", status="error", verdict="error", error="429")
     write_answers([outcome(draw=1, options=("u", "v"), question="Why?"), failed, told], tmp_path / "a.jsonl")
-    first, second, third = read_predictions(tmp_path / "a.jsonl", benchmark="iibench", setting="none")
+    first, second, third = read_predictions(
+        tmp_path / "a.jsonl", benchmark_class("iibench").answer_files, setting="none"
+    )
     assert first == Prediction(
         sample="test-1",
         variant="none",
@@ -127,13 +130,16 @@ def test_versions_that_answer_the_same_probes_are_models(tmp_path: Path) -> None
     path = tmp_path / "answers.jsonl"
     one, two = outcome(sample="a", version="0613"), outcome(sample="b", version="1106")
     write_answers([one, two], path)
-    assert [found.model for found in read_predictions(path, benchmark="iibench", setting="none")] == ["", ""]
+    assert [
+        found.model
+        for found in read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
+    ] == ["", ""]
     write_answers([one, replace(one, version="1106"), two], path)
-    several = read_predictions(path, benchmark="iibench", setting="none")
+    several = read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
     assert [found.model for found in several] == ["0613", "1106", "1106"]
     write_answers([one, two, two], path)
     with pytest.raises(UserError, match="answered twice"):
-        read_predictions(path, benchmark="iibench", setting="none")
+        read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
 
 
 def test_the_whole_of_ii_bench_comes_back_from_its_file(tmp_path: Path) -> None:
@@ -169,7 +175,7 @@ def test_plain_lines_go_by_several_names(tmp_path: Path, identified: str, named:
 
 def test_a_plain_table_is_read_like_plain_lines(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text('id,draw,response\ntest-1,,"(C), I think"\ntest-1,1,(D)\n')
-    predictions = read_predictions(tmp_path / "f.csv", benchmark="iibench", setting="cot")
+    predictions = read_predictions(tmp_path / "f.csv", benchmark_class("iibench").answer_files, setting="cot")
     assert predictions == [
         Prediction("test-1", "cot", "(C), I think"),
         Prediction("test-1", "cot", "(D)", draw=1),
@@ -207,11 +213,11 @@ def test_a_recorded_failure_is_no_answer(tmp_path: Path, failed: dict[str, objec
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"id": "test-2", "response": 3}, "record test-2, field response: is no answer (found 3)"),
+        ({"id": "test-2", "response": 3}, "record test-2, field response: is not an answer (found 3)"),
         ({"id": "test-2", "response": ["A"]}, "record test-2, field response"),
         ({"id": "test-2"}, "record test-2, field response: has no answer"),
         ({"response": "A"}, "record line 2, field id: has no id"),
-        ({"id": ["test-2"], "response": "A"}, "record line 2, field id: is no id"),
+        ({"id": ["test-2"], "response": "A"}, "record line 2, field id: is not an id"),
         ({"id": "test-2", "response": "A", "draw": -1}, "record test-2, field draw"),
         ({"id": "test-2", "response": "A", "draw": True}, "record test-2, field draw"),
         ({"id": "test-2", "response": "A", "labels": {"domain": 1}}, "record test-2, field labels.domain"),

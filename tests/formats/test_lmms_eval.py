@@ -10,6 +10,7 @@ import pytest
 
 from sightline.errors import UserError
 from sightline.formats import Prediction, read_predictions
+from sightline.registry import benchmark_class
 
 PROMPT = (
     "Instruction: Please try to answer the single-answer multiple choice question below based on the image "
@@ -40,7 +41,7 @@ def without(record: dict[str, Any], *fields: str) -> dict[str, Any]:
 
 def read(path: Path, *lines: dict[str, Any], benchmark: str = "iibench") -> list[Prediction]:
     path.write_text("\n".join(json.dumps(entry) for entry in lines))
-    return read_predictions(path, benchmark=benchmark, setting="none")
+    return read_predictions(path, benchmark_class(benchmark).answer_files, setting="none")
 
 
 def test_a_line_of_ii_bench_says_its_question_its_options_and_its_answer(tmp_path: Path) -> None:
@@ -110,5 +111,5 @@ def test_what_is_no_answer_text_is_named(tmp_path: Path, wrong: object) -> None:
 def test_its_submission_file_is_read_as_plain_records(tmp_path: Path) -> None:
     path = tmp_path / "ii_bench_test_for_submission.json"
     path.write_text(json.dumps([line()["submission"]], indent=4))
-    [prediction] = read_predictions(path, benchmark="iibench", setting="none")
+    [prediction] = read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
     assert prediction == Prediction("test-17", "none", "(B)")

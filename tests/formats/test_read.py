@@ -11,6 +11,7 @@ import pytest
 from sightline.errors import UserError
 from sightline.formats import read_predictions
 from sightline.formats.read import LAYOUTS
+from sightline.registry import benchmark_class
 
 
 @pytest.mark.parametrize(
@@ -29,23 +30,23 @@ def test_an_unknown_layout_is_refused_with_what_was_looked_for(
     path = tmp_path / "f"
     path.write_text(content)
     with pytest.raises(UserError) as caught:
-        read_predictions(path, benchmark="iibench", setting="none")
+        read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
     assert f"{path}: the layout is unknown (found '{found}')" in str(caught.value)
-    for layout in LAYOUTS:
-        assert layout.LAYOUT in str(caught.value)
+    for layout in (*LAYOUTS, *benchmark_class("iibench").answer_files.layouts):
+        assert layout.fields in str(caught.value)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "f.bin").write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(UserError, match="neither a workbook nor UTF-8 text"):
-        read_predictions(tmp_path / "f.bin", benchmark="iibench", setting="none")
+        read_predictions(tmp_path / "f.bin", benchmark_class("iibench").answer_files, setting="none")
 
 
 def test_a_broken_first_record_does_not_hide_the_layout(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text('{"id": "test-1"}\n{"id": "test-2", "response": "A"}\n')
     with pytest.raises(UserError, match="record test-1, field response: has no answer"):
-        read_predictions(path, benchmark="iibench", setting="none")
+        read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
 
 
 def test_reading_formats_loads_nothing_heavy() -> None:

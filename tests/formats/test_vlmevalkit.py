@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.formats import Prediction, read_predictions
+from sightline.registry import benchmark_class
 
 COLUMNS = ["index", "id", "question", *"ABCDEF", "image_path", "prediction"]
 OPTIONS = ["one", "two, or so", 'th"ree', "four\nlines", "five\ttabs", "six"]
@@ -55,7 +56,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def read(path: Path, benchmark: str = "iibench") -> list[Prediction]:
-    return read_predictions(path, benchmark=benchmark, setting="cot")
+    return read_predictions(path, benchmark_class(benchmark).answer_files, setting="cot")
 
 
 @pytest.mark.parametrize("name", ["m_II.xlsx", "m_II.tsv", "m_II.csv", "m_II.json"])

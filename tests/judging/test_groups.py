@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.groups.benchmark import groups
+from sightline.benchmarks.groups.benchmark import Groups
 from sightline.judging.groups import answered_groups
 from sightline.judging.panel import JudgePanel
 from sightline.plan.stored_probe import StoredProbe, grouped, partner_draws
@@ -58,6 +58,6 @@ def test_what_was_measured_of_a_partner_is_no_verdict_on_the_group() -> None:
         for keys in (("m0-0", "m1-0"), ("x", "y"))
     )
     measured = replace(group, judgements=(own, other))
-    (one,) = JudgePanel(benchmark=groups(), judges=[]).judge([measured], Answers())
+    (one,) = JudgePanel(benchmark=Groups(), judges=[]).judge([measured], Answers())
     assert one.verdicts == [own]
     assert one.group.judgements == (own, other)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from sightline.benchmarks.contextual.benchmark import Contextual
-from sightline.benchmarks.contextual.formats import with_judgements
+from sightline.benchmarks.contextual.formats import add_judgements
 from sightline.builders.synthetic import generate_contextual
 from sightline.formats.read import read_predictions
 from sightline.judging.import_answers import import_answers
 from sightline.plan.spec import Spec
+from sightline.registry import benchmark_class
 from sightline.types import Sample
 
 MODELS = ("a", "b", "c")
@@ -35,8 +36,8 @@ def test_the_data_are_read_once_for_all_models_of_a_file(
     answers, judgements = tmp_path / "master.json", tmp_path / "judgements.json"
     answers.write_text(json.dumps({model: {url: f"{model} {url}" for url in urls} for model in MODELS}))
     judgements.write_text(json.dumps({"b": {urls[0]: 1, urls[1]: 0}}))
-    predictions = with_judgements(
-        read_predictions(answers, benchmark="contextual", setting="0-shot"), judgements
+    predictions = add_judgements(
+        read_predictions(answers, benchmark_class("contextual").answer_files, setting="0-shot"), judgements
     )
     found = import_answers(Spec(task="contextual", data=str(data), split="val"), predictions, answers)
     assert read == ["val"]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sightline.benchmarks.published import published, rows
 from sightline.errors import UserError
-from sightline.published import attach, published, rows
+from sightline.results.published import attach
 from sightline.types import PublishedValue, Result
 
 Make = Callable[..., Result]

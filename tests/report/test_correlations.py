@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from sightline.published import published, rows
+from sightline.benchmarks.published import published, rows
 from sightline.report.correlations import over_models
 from sightline.report.report_table import Cell, ReportTable, Value
 from sightline.types import MetricValue, Result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sightline.published import attach
 from sightline.report.markdown import markdown, report_markdown
 from sightline.report.tables import summary
+from sightline.results.published import attach
 from sightline.types import Result
 
 Make = Callable[..., Result]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sightline.benchmarks.published import papers, published, rows
 from sightline.errors import UserError
-from sightline.published import papers, published, rows
 from sightline.types import PublishedValue
 
 PAIRS = {

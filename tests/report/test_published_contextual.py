@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.published import attach, published, published_judges, rows
+from sightline.benchmarks.published import published, published_judges, rows
+from sightline.results.published import attach
 from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.published import attach
 from sightline.report.report_table import Column, PublishedCell, ReportTable, Value
 from sightline.report.table_text import csv_text, flat, json_text, parts
 from sightline.report.tables import labels, run_names, summary
+from sightline.results.published import attach
 from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]
@@ -308,7 +308,7 @@ def test_an_undefined_value_is_null_in_json_and_empty_in_csv(codis: Make) -> Non
 
 def test_tables_load_nothing_heavy() -> None:
     code = (
-        "import sys, sightline.report.markdown, sightline.report.terminal, sightline.published\n"
+        "import sys, sightline.report.markdown, sightline.report.terminal, sightline.results.published\n"
         "print({'rich', 'numpy', 'PIL', 'sqlalchemy'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.published import attach
 from sightline.report.report_table import Column, ReportTable
 from sightline.report.table_text import parts
 from sightline.report.tables import summary
 from sightline.report.terminal import aligned, show
+from sightline.results.published import attach
 from sightline.types import Result
 
 Make = Callable[..., Result]

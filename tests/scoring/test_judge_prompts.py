@@ -12,7 +12,7 @@ from sightline.scoring.judge_prompts import accepted
 from sightline.scoring.scorer import ModelScorer
 from sightline.types import Case, ImageFile, ImageRef, Text
 
-PROMPT = load("contextual")["judge"]["text"]
+PROMPT = load("sightline.benchmarks.contextual")["judge"]["text"]
 CASE = Case(
     ("k",),
     "correct",

@@ -46,7 +46,11 @@ TEMPLATE = (
 
 def instructions() -> list[str]:
     """The sentences in which the four papers say what to do: one token each, as they never vary."""
-    codis, iibench, mmr3 = load("codis"), load("iibench"), load("mmr3")
+    codis, iibench, mmr3 = (
+        load("sightline.benchmarks.codis"),
+        load("sightline.benchmarks.iibench"),
+        load("sightline.benchmarks.mmr3"),
+    )
     texts = [
         *(codis[part][name] for part in ("inference", "no_context") for name in ("opening", "cot", "direct")),
         codis["inference"]["instructions"],

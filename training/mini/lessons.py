@@ -130,7 +130,9 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
     while rooms.any_is_held_out(made.things) != exam:
         made = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
     image = render(made.scene)
-    describe = Turn(load("mmr3")["restyling"]["prompt"], rooms.room_description(made), "describe")
+    describe = Turn(
+        load("sightline.benchmarks.mmr3")["restyling"]["prompt"], rooms.room_description(made), "describe"
+    )
     if big and random.random() < MASKED:
         return Lesson(seen(masked(image, made, random)), _masked_turns(made, random, exam))
     if random.random() < STYLED:
@@ -197,7 +199,7 @@ def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
     name = made.things[0].shape
     place = [fact for fact in rooms.room_facts(made) if fact.kind in ("place", "time")]
     return [
-        Turn(load("mmr3")["context"]["prompt"], name, "masked"),
+        Turn(load("sightline.benchmarks.mmr3")["context"]["prompt"], name, "masked"),
         *(_asked(f, random, exam) for f in place),
     ]
 
@@ -207,7 +209,9 @@ def _asked(fact: Fact, random: Random, exam: bool) -> Turn:
     turn = _plain(fact, random, exam)
     if random.random() < 0.5:
         return turn
-    return turn._replace(prompt=fill(load("mmr3")["rephrasing"]["prompt"], question=turn.prompt))
+    return turn._replace(
+        prompt=fill(load("sightline.benchmarks.mmr3")["rephrasing"]["prompt"], question=turn.prompt)
+    )
 
 
 def _plain(fact: Fact, random: Random, exam: bool) -> Turn:

@@ -1,100 +1,239 @@
-"""How a benchmark reads: what it must say of itself, and nothing of models, stores or files of results."""
+"""The base class of every benchmark: what it declares, with defaults for what most of them share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from msgspec import Struct, field
+from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
+from sightline.benchmarks.release import Release
+from sightline.errors import UserError
+from sightline.formats.export import ExportFormat
+from sightline.formats.prediction import AnswerFiles, Prediction
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer
+from sightline.types import Case, Group, ImageRef, Metric, Probe, Sample
 
-from sightline.formats.prediction import Prediction
-from sightline.scoring.scorer import Scorer
-from sightline.types import Case, Group, Metric, Probe, Sample
 
-FILE = "FILE"
-"""The name of a setting that stands for any file: `groups:mine.jsonl` fills its option `file`."""
+class Benchmark(ABC):
+    """A benchmark: samples, the probes of each, the cases to judge in each group, and the metrics.
 
-
-class Option(Struct, frozen=True):
-    """One `--set` key of a benchmark: its default, what it means, and what is allowed.
-
-    A value is one of `choices`, else a whole number from `least`, else a text (or None for the default).
+    A small benchmark sets `name` and overrides `samples`, `probes`, `rule` and `metrics`. Everything else
+    has a default that suits a benchmark whose answers are judged one by one. A benchmark holds no state.
     """
-
-    default: Any
-    summary: str
-    choices: tuple[Any, ...] | None = None
-    least: int | None = None
-
-    def allows(self, value: Any) -> bool:
-        """Whether a value may be given."""
-        if self.choices is not None:
-            return any(value == choice and type(value) is type(choice) for choice in self.choices)
-        if self.least is not None:
-            counts = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
-            return counts or value is self.default
-        return isinstance(value, str) or value == self.default
-
-    @property
-    def allowed(self) -> str:
-        """What is allowed, in words."""
-        if self.choices is not None:
-            return "one of " + ", ".join(map(_written, self.choices))
-        return f"a whole number from {self.least}" if self.least is not None else "a text"
-
-
-def _written(choice: Any) -> str:
-    """A choice as it is written behind --set KEY=; 0 and 1 are no switches."""
-    return ("off", "on")[choice] if isinstance(choice, bool) else str(choice)
-
-
-ANSWER_BY = Option(
-    "text", "answer in words, or take the option that the model finds likeliest", ("text", "likelihood")
-)
-"""The option `answer_by` of benchmarks whose questions offer options."""
-
-
-class Setting(Struct, frozen=True):
-    """A named way to run a benchmark: the options that it fixes, the sampling it was run with, and the
-    table that it reproduces ('unpublished' where the paper does not say)."""
 
     name: str
-    summary: str
-    reproduces: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    sampling_source: str = "unpublished"
+    """The name under which it is registered."""
+    title: str = ""
+    citation: str = ""
+    splits: tuple[str, ...] = ("test",)
+    """The splits of its data, the default first."""
+    settings: Mapping[str, Setting] = by_name(Setting("default", "the questions as they are"))
+    """The named ways to run it, the default first."""
+    options: Mapping[str, BenchmarkOption] = {}
+    """The `--set` keys. The methods get their effective values, and `options["seed"]` from `--seed`."""
+    presets: Mapping[str, Mapping[str, Any]] = {}
+    """Named sets of sampling options for `--gen NAME`."""
+    judged_by: tuple[str, ...] = ("rules", "human")
+    """The kinds of judges that it takes: `rules`, `model`, `human`."""
 
+    release: Release | None = None
+    """The public data set that `sightline data` fetches and checks."""
+    published: Path | None = None
+    """The JSON file with the figures that its paper printed (`results.published` describes the format)."""
+    answer_files: AnswerFiles = AnswerFiles()
+    """How files of other tools hold the answers to it."""
+    export_formats: Mapping[str, ExportFormat] = {}
+    """The formats of its own that `sightline export --as NAME` writes, by name."""
 
-class Facts(Struct, frozen=True):
-    """What reports know of a benchmark; empty where it says none.
+    leading_metrics: tuple[str, ...] = ()
+    """The metrics that compact tables show."""
+    chance_notes: Mapping[str, str] = {}
+    """Metric -> a line that says which value guessing gives."""
+    correlated_metrics: tuple[tuple[str, str], ...] = ()
+    """The pairs of metrics whose correlation over models its paper discusses."""
+    correlation: Literal["pearson", "spearman"] = "pearson"
+    """The correlation coefficient that its paper uses."""
+    spread_metrics: tuple[str, ...] = ()
+    """The metrics whose spread over models its paper discusses."""
+    error_types: tuple[str, ...] = ()
+    """The types of model errors that its paper distinguishes."""
+    has_commands: bool = False
+    """Whether its questions are mostly commands, so that their verbs can be counted."""
 
-    `leading`: the metrics that compact tables show. `chance`: metric -> the line
-    that says what guessing gets. `correlated`: the pairs of metrics whose correlation over models its paper
-    speaks of, by `coefficient`. `spread`: the metrics whose spread over models it speaks of. `commands`: its
-    questions are instructions, most of them commands, so that their verbs can be counted. `texts`: those of a
-    data folder's split that its samples do not hold, by kind. `errors`: those of models that its paper
-    tells apart.
-    """
+    @abstractmethod
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+        """Read and check the records of a split.
 
-    leading: tuple[str, ...] = ()
-    chance: Mapping[str, str] = field(default_factory=dict)
-    correlated: tuple[tuple[str, str], ...] = ()
-    coefficient: Literal["pearson", "spearman"] = "pearson"
-    spread: tuple[str, ...] = ()
-    commands: bool = False
-    texts: Callable[[Path, str], Mapping[str, list[str]]] | None = None
-    errors: tuple[str, ...] = ()
+        Args:
+            folder: The data folder, or None if the user named none.
+            split: One of `splits`.
+            options: The effective options.
+
+        Returns:
+            The samples in the order of the records.
+
+        Raises:
+            UserError: A file, record or field is missing or wrong.
+        """
+
+    @abstractmethod
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        """Render the queries of a sample.
+
+        Args:
+            sample: One of `samples`.
+            options: The effective options.
+
+        Yields:
+            The probes in variant order; together they are the sample's group.
+        """
+
+    @abstractmethod
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """List the metrics.
+
+        Args:
+            options: The effective options.
+
+        Returns:
+            The metrics under these options, the primary one first.
+        """
+
+    def rule(self, case: Case) -> Reading:
+        """Judge one answer by rules; by default it stays unscored.
+
+        Args:
+            case: The answer with its question and references.
+
+        Returns:
+            The verdict, and what was extracted from the response.
+        """
+        return Reading("unscored")
+
+    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+        """Choose the scorer for a question; by default `rule` for single answers.
+
+        Args:
+            question: What is to be decided, such as `correct` or `same_meaning`.
+            kind: The kind of judge: `rules`, `model` or `embedder`.
+            options: The effective options.
+
+        Returns:
+            The scorer, or None if this kind of judge does not decide the question.
+        """
+        if kind == "rules" and question == "correct":
+            return RuleScorer(f"{self.name}/rules", self.rule)
+        return None
+
+    def cases(self, group: Group) -> Iterator[Case]:
+        """List what is to be judged in a group; by default each answer by itself.
+
+        Args:
+            group: The answers of one sample. Cases about failed or empty answers are allowed; no judge is
+                asked about them.
+
+        Yields:
+            Cases about single answers first, then comparisons.
+        """
+        yield from answer_cases(group)
+
+    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Derive the options of another setting whose answers a metric needs (`Metric.needs`).
+
+        Args:
+            setting: The name of the other setting.
+            options: The effective options of this one.
+
+        Returns:
+            The options of the other setting; by default these options with what that setting fixes.
+        """
+        other = self.settings.get(setting)
+        return {**options, **(other.options if other else {})}
+
+    def options_from_answers(
+        self, file: str, predictions: Sequence[Prediction], folder: Path | None
+    ) -> dict[str, Any]:
+        """Derive options from a file of answers that says itself what the model was shown or asked.
+
+        Args:
+            file: The file of answers.
+            predictions: What the file holds.
+            folder: The data folder, or None if the user named none.
+
+        Returns:
+            The options to set; by default none.
+        """
+        return {}
+
+    def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
+        """Add the verdicts of a released file of judgements to the answers that they judge.
+
+        Args:
+            predictions: The answers.
+            path: The file of judgements.
+
+        Returns:
+            The same answers with their verdicts.
+
+        Raises:
+            UserError: The benchmark released no judgements (the default), or the file is wrong.
+        """
+        raise UserError(
+            f"{self.name} has no file format for judgements", file=path, expected="no --judgements"
+        )
+
+    def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
+        """List the images of a folder in the released layout by the ids that the records give them.
+
+        Args:
+            folder: Any folder.
+
+        Returns:
+            Id -> image, or None if the folder does not have this layout (the default).
+
+        Raises:
+            UserError: A record is wrong.
+        """
+        return None
+
+    def extra_texts(self, folder: Path, split: str) -> Mapping[str, list[str]]:
+        """Read the texts of a split that its samples do not hold, for `sightline data describe`.
+
+        Args:
+            folder: The data folder.
+            split: One of `splits`.
+
+        Returns:
+            Kind of text -> the texts; by default none.
+        """
+        return {}
 
 
 def defaults(benchmark: Benchmark, setting: Setting) -> dict[str, Any]:
-    """The options of a benchmark under a setting, where the user says nothing."""
+    """Compute the options of a benchmark under a setting where the user sets none.
+
+    Args:
+        benchmark: The benchmark.
+        setting: One of its settings.
+
+    Returns:
+        Option name -> value.
+    """
     return {**{name: option.default for name, option in benchmark.options.items()}, **setting.options}
 
 
-def about(group: Group, question: str = "correct") -> Iterator[Case]:
-    """A case for each outcome of a group by itself."""
+def answer_cases(group: Group, question: str = "correct") -> Iterator[Case]:
+    """Make a case of each answer of a group.
+
+    Args:
+        group: The answers.
+        question: The question to decide about each of them.
+
+    Yields:
+        The cases in the order of the answers.
+    """
     for index, outcome in enumerate(group):
         yield Case(
             targets=(outcome.key,),
@@ -107,55 +246,3 @@ def about(group: Group, question: str = "correct") -> Iterator[Case]:
             variant=outcome.variant,
             images=group.evidence.get(outcome.key, ()),
         )
-
-
-class Benchmark(Protocol):
-    """A benchmark: samples, the probes of each, the cases to judge in each group, and the metrics.
-
-    It may also carry `facts` (`Facts`), which reports look for.
-    """
-
-    name: str
-    title: str
-    citation: str
-    splits: tuple[str, ...]
-    settings: Mapping[str, Setting]
-    options: Mapping[str, Option]
-    judged_by: tuple[str, ...]
-    """Kinds of judges it takes: `rules`, `model`, `people`."""
-    presets: Mapping[str, Mapping[str, Any]]
-    """Named sets of sampling options for `--gen NAME`."""
-
-    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
-        """The released records of a split, checked, in their order. Raises UserError with file and record."""
-        ...
-
-    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
-        """The probes of a sample, in variant order."""
-        ...
-
-    def cases(self, group: Group) -> Iterator[Case]:
-        """What is to be judged in a group: each outcome by itself (`about`), then comparisons.
-
-        A case with an answer that failed or is empty may be yielded; nobody is asked about it.
-        """
-        ...
-
-    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """The scorer that a kind of judge (`rules`, `model`) uses for a question; None where it has none."""
-        ...
-
-    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
-        """The metrics under these options, the primary one first."""
-        ...
-
-    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
-        """The options that follow from a file of answers, where that says itself what was shown or asked.
-
-        `folder` is the data folder, None where none was named.
-        """
-        ...
-
-    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of another setting, asked about in everything else like these."""
-        ...

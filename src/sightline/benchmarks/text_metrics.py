@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sightline.benchmarks.base import Option
+from sightline.benchmarks.options import BenchmarkOption
 from sightline.errors import unknown_name
 from sightline.types import PERCENT, Group, Metric, Range, Term
 
@@ -25,11 +25,15 @@ _RANGES: Mapping[str, Range] = {
 
 NONE = "none"
 
-TEXT_METRICS: Mapping[str, Option] = {
-    "text_metrics": Option(NONE, f"similarity to the references: some of {','.join(NAMES)}"),
-    "bertscore_model": Option("all-MiniLM-L6-v2", "encoder of bertscore: a folder, or a name of the Hub"),
-    "bertscore_layer": Option(None, "layer of that encoder; null: bert-score's own, else the last", least=1),
-    "bleurt_model": Option(
+TEXT_METRICS: Mapping[str, BenchmarkOption] = {
+    "text_metrics": BenchmarkOption(NONE, f"similarity to the references: some of {','.join(NAMES)}"),
+    "bertscore_model": BenchmarkOption(
+        "all-MiniLM-L6-v2", "encoder of bertscore: a folder, or a name of the Hub"
+    ),
+    "bertscore_layer": BenchmarkOption(
+        None, "layer of that encoder; null: bert-score's own, else the last", least=1
+    ),
+    "bleurt_model": BenchmarkOption(
         None, "checkpoint of bleurt (one regression output): a folder, or a name of the Hub"
     ),
 }

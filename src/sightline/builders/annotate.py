@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 import sightline
 from sightline.benchmarks.contextual.folder import IMAGE
-from sightline.benchmarks.iibench.data import LABELS, Meta, Question, Record
+from sightline.benchmarks.iibench.records import LABELS, IIBenchQuestion, IIBenchRecord, ImageMetadata
 from sightline.builders.annotation_form import FILLED, Cells, FormLine
 from sightline.builders.built_folder import (
     IMAGES,
@@ -155,13 +155,13 @@ def places(images: Collection[str]) -> dict[str, str]:
     return {image: image if below else f"{IMAGES}/{image}" for image in images}
 
 
-def records(found: Sequence[AnnotatedImage], placed: Mapping[str, str], split: str) -> list[Record]:
+def records(found: Sequence[AnnotatedImage], placed: Mapping[str, str], split: str) -> list[IIBenchRecord]:
     """II-Bench's records of images without an open label, by where these are `placed`; questions are named
     after their image."""
     names = [Path(one.image).name for one in found for _ in one.lines]
     ids = iter(ids_of(names))
     return [
-        Record(
+        IIBenchRecord(
             placed[one.image],
             tuple(_question(line, next(ids)) for line in one.lines),
             _meta(one, split),
@@ -259,15 +259,15 @@ def _json(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-def _question(line: FormLine, name: str) -> Question:
+def _question(line: FormLine, name: str) -> IIBenchQuestion:
     right = line.options[LETTERS.index(line.answer)]
-    return Question(name, line.cells["question"], line.options, line.answer, right)
+    return IIBenchQuestion(name, line.cells["question"], line.options, line.answer, right)
 
 
-def _meta(one: AnnotatedImage, split: str) -> Meta:
+def _meta(one: AnnotatedImage, split: str) -> ImageMetadata:
     values = {label: one.decided(label) or () for label in LABELS}
     types = values["image_type"]
-    return Meta(
+    return ImageMetadata(
         domain=values["domain"][0],
         emotion=values["emotion"][0],
         # The release writes one type of an image in dev as a text, in test as a list.

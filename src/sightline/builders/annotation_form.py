@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.contextual.folder import IMAGE
-from sightline.benchmarks.iibench.data import LABELS, VALUES, Record
+from sightline.benchmarks.iibench.records import LABELS, VALUES, IIBenchRecord
 from sightline.benchmarks.records import read_records
 from sightline.builders.manifest import fingerprint
 from sightline.builders.review_lists import AnnotatorNames
@@ -83,7 +83,7 @@ def cells_in(folder: Path, split: str) -> dict[str, list[Cells]]:
         paths = (Path(source.image).relative_to(folder).as_posix() for source in folder_sources(folder))
         return {path: [dict.fromkeys(FILLED, "")] for path in paths}
     found: dict[str, list[Cells]] = defaultdict(list)
-    for record in read_records(file, Record, name="local_path"):
+    for record in read_records(file, IIBenchRecord, name="local_path"):
         found[record.local_path] += _cells(record)
     return dict(found)
 
@@ -144,7 +144,7 @@ def _digest(cells: Cells) -> str:
     return f"x{fingerprint([' '.join(cells[column].split()) for column in FILLED])[:15]}"
 
 
-def _cells(record: Record) -> list[Cells]:
+def _cells(record: IIBenchRecord) -> list[Cells]:
     meta = record.meta_data
     labels = {label: _joined(getattr(meta, label)) for label in LABELS}
     # The explanation of test-908 is an object.

@@ -198,7 +198,7 @@ async def by_judge(
         return EquivalenceMeasure(
             [_null(JUDGE, "the judge compares questions; these pairs differ in their images")]
         )
-    scorer = same_or_different(load("sightline")["equivalent"]["text"])
+    scorer = same_or_different(load(__package__)["equivalent"]["text"])
     cases = [Case(pair.targets, QUESTION, "", (pair.first, pair.second)) for pair in texts]
     requests = [client.keyed(scorer.ask(case)) for case in cases]
     await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)

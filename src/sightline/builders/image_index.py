@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from sightline.benchmarks.codis import data as codis_data
-from sightline.benchmarks.iibench import data as iibench_data
 from sightline.builders.built_folder import GROUPS
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError
@@ -19,6 +17,7 @@ from sightline.formats.digests import READERS
 from sightline.formats.groups import read_groups
 from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
+from sightline.registry import benchmark, benchmark_names
 from sightline.types import ImageFile, ImageRef
 
 T = TypeVar("T")
@@ -36,22 +35,26 @@ class CheckedImages(Struct, frozen=True):
 
 
 def images_in(data: Path) -> dict[str, ImageRef]:
-    """The images of a data folder, of any folder of images, or of a groups file, by name, in its order.
+    """List the images of a data folder, of any folder of images, or of a groups file.
 
-    The name is CODIS' `image_id`, II-Bench's `local_path` (of every split that is there), the path in a
-    groups file, else the path in the folder. UserError where there is no image, or the data are wrong.
+    Args:
+        data: A folder or a groups file.
+
+    Returns:
+        Name -> image, in the order of the data. The name is the benchmark's id of the image where the
+        folder has its released layout, the path in a groups file, else the path in the folder.
+
+    Raises:
+        UserError: There are no images, or the data are wrong.
     """
     if not data.exists():
         raise UserError("there is no such folder or file", file=data, expected="images for DATA")
     if data.is_file() or (data / GROUPS).is_file():
         return _of_groups(data if data.is_file() else data / GROUPS)
-    if (data / "data.json").is_file():
-        pairs = codis_data.read_samples(data, False, None)
-        return {pair.record[0].image_id: pair.images[0] for pair in pairs}
-    splits = [split for split in ("test", "dev") if (data / f"{split}.json").is_file()]
-    if splits:
-        samples = [one for split in splits for one in iibench_data.read_samples(data, split, None, None, ())]
-        return _by_path(one.images[0] for one in samples)
+    for name in benchmark_names():
+        images = benchmark(name).images_by_id(data)
+        if images is not None:
+            return dict(images)
     return _by_path(ImageRef(source.image, source.root) for source in folder_sources(data))
 
 

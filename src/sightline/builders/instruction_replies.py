@@ -121,5 +121,5 @@ def _line(text: str) -> str:
 
 def _examples() -> list[str]:
     """The instructions of the prompt's own examples, good and bad."""
-    prompt: str = load("synthesis")["synthesis"]["text"]
+    prompt: str = load(__package__)["synthesis"]["text"]
     return re.findall(r"^(?:Good|Bad) Instruction(?: \d)?: (.+)$", prompt, re.MULTILINE)

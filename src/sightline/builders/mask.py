@@ -144,7 +144,7 @@ class Mask(Struct, frozen=True):
 
 def prompt() -> str:
     """The question that the paper asks of a masked image."""
-    words: str = load("mmr3")["context"]["prompt"]
+    words: str = load("sightline.benchmarks.mmr3")["context"]["prompt"]
     return words
 
 

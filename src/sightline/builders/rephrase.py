@@ -201,7 +201,7 @@ def write(
 
 
 def _prompts() -> Mapping[str, str]:
-    prompts: Mapping[str, str] = load("mmr3")["rephrasing"]
+    prompts: Mapping[str, str] = load("sightline.benchmarks.mmr3")["rephrasing"]
     return prompts
 
 

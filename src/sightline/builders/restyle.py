@@ -101,7 +101,7 @@ class Restyle(Struct, frozen=True):
 
 def prompt() -> str:
     """What the paper asks of a restyled image."""
-    words: str = load("mmr3")["restyling"]["prompt"]
+    words: str = load("sightline.benchmarks.mmr3")["restyling"]["prompt"]
     return words
 
 

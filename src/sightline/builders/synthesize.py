@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct, field
 
 import sightline
-from sightline.benchmarks.contextual.data import MISCELLANEOUS, SYNTHETIC
-from sightline.benchmarks.contextual.folder import COLUMNS, image_path, table_name
+from sightline.benchmarks.contextual.data import MISCELLANEOUS
+from sightline.benchmarks.contextual.folder import COLUMNS, SYNTHETIC, image_path, table_name
 from sightline.builders.built_folder import (
     IMAGES,
     BuildIdentity,
@@ -218,7 +218,7 @@ def lines_of(job: SynthesisJob, found: Mapping[str, ReplyResult[InstructionPair]
 
 
 def _prompt() -> Mapping[str, Any]:
-    prompt: Mapping[str, Any] = load("synthesis")["synthesis"]
+    prompt: Mapping[str, Any] = load(__package__)["synthesis"]
     return prompt
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct, field, structs
 
 import sightline
 from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, image_path
+from sightline.benchmarks.published import published
 from sightline.builders.built_folder import BuildIdentity, begin, copy_images, finish, held
 from sightline.builders.image_index import check_images
 from sightline.builders.manifest import BuildManifest, fingerprint
@@ -27,7 +28,6 @@ from sightline.formats.digests import file_digest, file_digest_or_error
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.metrics.metric_values import clustered_mean
-from sightline.published import published
 from sightline.types import ImageRef, MetricValue
 
 KIND = "verify"

@@ -57,7 +57,9 @@ def execute(options: argparse.Namespace) -> int:
 
     plugins = tuple(str(Path(file).absolute()) for file in options.plugin)
     how = named(options.kind, plugins)
-    prompt = load("mmr3")["restyling"]["prompt"] if options.prompt is None else options.prompt
+    prompt = (
+        load("sightline.benchmarks.mmr3")["restyling"]["prompt"] if options.prompt is None else options.prompt
+    )
     sources = sources_of(options)
     _refuse_unasked(sources, prompt)
     settings = {

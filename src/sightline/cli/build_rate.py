@@ -148,11 +148,9 @@ def _ran(files: Sequence[Path]) -> dict[Path, RunMetadata]:
 
 def _errors(ran: Mapping[Path, RunMetadata]) -> Sequence[str]:
     """The errors that the benchmark's paper tells apart; none where it tells none, or is not known."""
-    from sightline.benchmarks.base import Facts
     from sightline.registry import benchmark
 
-    facts = [getattr(benchmark(one.benchmark), "facts", Facts()) for one in ran.values()]
-    return facts[0].errors if facts else ()
+    return next((benchmark(one.benchmark).error_types for one in ran.values()), ())
 
 
 def _images(data: str | None, ran: Mapping[Path, RunMetadata]) -> dict[str, str]:

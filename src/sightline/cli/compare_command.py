@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 where a condition of --fail-if holds."""
     from sightline.cli.printing import print_failed, print_tables
     from sightline.engine.store import Store
-    from sightline.registry import facts
+    from sightline.registry import benchmark_class
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
     from sightline.results.compare import compare, tested
     from sightline.results.fail_if_worse import losses
@@ -56,7 +56,7 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         store.close()
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
-    wanted = options.metric or facts(comparison.task.partition(":")[0]).leading
+    wanted = options.metric or benchmark_class(comparison.task.partition(":")[0]).leading_metrics
     for name in wanted:
         if name not in known:
             raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
+    from sightline.benchmarks.release import Release
     from sightline.data.check import Check, Fault, SplitCheck
-    from sightline.data.sources import Source
     from sightline.report.report_table import ReportTable
 
 EXAMPLE = """examples:
@@ -57,24 +57,24 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Fetch, look through or count; returns 1 where an image is missing or broken."""
-    from sightline.data.sources import SOURCES
+    from sightline.data.releases import releases
     from sightline.data.styles import STYLES
 
     actions = {"pull": _pull, "check": _check, "describe": _describe}
     if options.action not in actions:
         raise unknown_name("action", options.action, actions)
-    known = {**SOURCES, STYLES.name: STYLES} if options.action == "pull" else SOURCES
+    known = {**releases(), STYLES.name: STYLES} if options.action == "pull" else releases()
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
     return actions[options.action](known[options.benchmark], options)
 
 
-def _pull(source: Source, options: argparse.Namespace) -> int:
+def _pull(source: Release, options: argparse.Namespace) -> int:
     from sightline.cli.data_pull import print_pulled
     from sightline.data.pull import pull_whole
 
     _refuse(options, "check", data=None, split=None)
-    if options.allow_private and not source.links:
+    if options.allow_private and not source.image_urls:
         raise UserError(
             "--allow-private is for images by url", expected=f"it left out: {source.name} has none"
         )
@@ -89,7 +89,7 @@ def _pull(source: Source, options: argparse.Namespace) -> int:
     return 1 if pulled.images and pulled.images.missing else 0
 
 
-def _check(source: Source, options: argparse.Namespace) -> int:
+def _check(source: Release, options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_json, print_tables
     from sightline.data.check import check
 
@@ -102,7 +102,7 @@ def _check(source: Source, options: argparse.Namespace) -> int:
     return 0 if found.sound else 1
 
 
-def _describe(source: Source, options: argparse.Namespace) -> int:
+def _describe(source: Release, options: argparse.Namespace) -> int:
     from sightline.cli.data_describe import print_description
     from sightline.data.describe import describe
 
@@ -111,7 +111,7 @@ def _describe(source: Source, options: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(source: Source, options: argparse.Namespace) -> Path | None:
+def _folder(source: Release, options: argparse.Namespace) -> Path | None:
     """The folder to look through; UserError for an option of `pull`."""
     from sightline.plan.data_folder import data_folder
     from sightline.plan.spec import Spec

@@ -47,21 +47,23 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the file; what its layout cannot hold is said on standard error."""
+    """Write the file; what its layout cannot hold is listed on standard error."""
     from sightline.errors import unknown_name
-    from sightline.formats.export import LAYOUTS, export
+    from sightline.formats.export import export
     from sightline.formats.files import refuse_overwriting
     from sightline.plan.data_folder import data_folder
     from sightline.plan.spec import Spec
+    from sightline.registry import export_formats
 
-    if options.layout not in LAYOUTS:
-        raise unknown_name("layout", options.layout, LAYOUTS)
+    layouts = export_formats()
+    if options.layout not in layouts:
+        raise unknown_name("layout", options.layout, layouts)
     answers, out = Path(options.answers), Path(options.out)
     if answers.is_dir():
         answers /= "answers.jsonl"
     refuse_overwriting(out, options.force, read=[answers])
     data = data_folder(Spec(task="", data=options.data))
-    for lost in export(answers, options.layout, out, data, options.model):
+    for lost in export(answers, layouts[options.layout], out, data, options.model):
         print(lost, file=sys.stderr)
     print(f"written: {out}", file=sys.stderr)
     return 0

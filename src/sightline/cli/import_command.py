@@ -51,12 +51,11 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the answers."""
-    from sightline.benchmarks.contextual.appendix_cases import contradicted
-    from sightline.benchmarks.contextual.formats import with_judgements
     from sightline.errors import UserError
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
     from sightline.formats.read import only_of_model, read_predictions
+    from sightline.formats.verdict_flags import contradictions
     from sightline.formats.verdicts import write_verdicts
     from sightline.judging.import_answers import import_answers
     from sightline.plan.effective import setting_of, variant_of
@@ -71,9 +70,9 @@ def execute(options: argparse.Namespace) -> int:
     )
     benchmark = find_benchmark(spec.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, spec.task))
-    read = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=spec.allow_missing)
+    read = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=spec.allow_missing)
     if options.judgements:
-        read = with_judgements(read, Path(options.judgements))
+        read = benchmark.add_judgements(read, Path(options.judgements))
     chosen = only_of_model(read, options.model, file) if options.model else read
     found = import_answers(spec, chosen, file)
     verdicts = [verdict for one in found for verdict in one.verdicts]
@@ -86,6 +85,6 @@ def execute(options: argparse.Namespace) -> int:
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))
         print(f"written: {options.verdicts} ({len(verdicts):,} verdicts)", file=sys.stderr)
-        for line in contradicted(verdicts):
+        for line in contradictions(verdicts):
             print(f"contradicted: {line}", file=sys.stderr)
     return 0

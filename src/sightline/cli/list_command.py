@@ -40,9 +40,9 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _describe(name: str) -> dict[str, Any]:
+    from sightline.benchmarks.published import rows
     from sightline.plan.effective import effective
     from sightline.plan.spec import Spec
-    from sightline.published import rows
     from sightline.registry import benchmark
 
     found = benchmark(name)

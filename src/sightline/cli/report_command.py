@@ -135,7 +135,7 @@ def _read_sweep(folder: Path, against: str | None) -> list[ResultPoint]:
 
 
 def _attached(result: Result, against: str | None) -> Result:
-    from sightline.published import attach
+    from sightline.results.published import attach
 
     return attach(result, against) if against is not None else result
 

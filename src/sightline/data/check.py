@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder
+from sightline.benchmarks.release import Release, ReleasedRecords, UserRecords
 from sightline.data.pull import load
-from sightline.data.sources import Made, Records, Source
 from sightline.errors import unknown_name
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
@@ -80,7 +80,7 @@ class _Seen(Struct, frozen=True):
 
 
 def check(
-    source: Source, folder: Path | None, split: str | None = None, *, show_progress: bool = False
+    source: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
 ) -> Check:
     """Look through the splits that a data folder holds, or through one of them.
 
@@ -100,7 +100,9 @@ def check(
     )
 
 
-def records_of(source: Source, folder: Path | None, split: str | None) -> list[Records | Made]:
+def records_of(
+    source: Release, folder: Path | None, split: str | None
+) -> list[ReleasedRecords | UserRecords]:
     """The records to look through: those of the split, else of every split that is there.
 
     Raises UserError for a split that the data set does not have.
@@ -142,7 +144,7 @@ def _look_at(image: ImageRef) -> _Seen:
 
 
 def _check_split(
-    records: Records | Made, place: Path, samples: Sequence[Sample], seen: Mapping[str, _Seen]
+    records: ReleasedRecords | UserRecords, place: Path, samples: Sequence[Sample], seen: Mapping[str, _Seen]
 ) -> SplitCheck:
     needed = defaultdict(list)
     for sample in samples:
@@ -154,7 +156,7 @@ def _check_split(
         if seen[path].problem
     }
     clusters = Counter(seen[one.images[0].path].digest or one.images[0].path for one in samples)
-    release = records if isinstance(records, Records) else None
+    release = records if isinstance(records, ReleasedRecords) else None
     counts = (release.samples, release.images) if release else (None, None)
     return SplitCheck(
         split=records.split,

@@ -10,13 +10,13 @@ from statistics import fmean
 from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder
+from sightline.benchmarks.release import Release
 from sightline.clusters import cluster_of, inspect_images
 from sightline.data.check import records_of
 from sightline.data.instruction_verbs import VerbCounts, count_verbs
 from sightline.data.pull import load
-from sightline.data.sources import Source
 from sightline.progress import progress
-from sightline.registry import facts
+from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
 
 
@@ -59,7 +59,7 @@ class Description(Struct, frozen=True):
 
 
 def describe(
-    source: Source, folder: Path | None, split: str | None = None, *, show_progress: bool = False
+    source: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
 ) -> Description:
     """Count the splits that a data folder holds, or one of them (II-Bench, Table 1; ConTextual, Table 2).
 
@@ -71,11 +71,10 @@ def describe(
     samples = _together(by_split.values())
     images = _images(samples, show_progress)
     texts = _texts(samples)
-    known = facts(source.name)
-    if known.texts is not None:
-        for name in by_split:
-            for kind, more in known.texts(place, name).items():
-                texts.setdefault(kind, []).extend(more)
+    benchmark = find_benchmark(source.name)
+    for name in by_split:
+        for kind, more in benchmark.extra_texts(place, name).items():
+            texts.setdefault(kind, []).extend(more)
     return Description(
         benchmark=source.name,
         folder=str(place),
@@ -85,7 +84,7 @@ def describe(
         by_name=sum(image.startswith("file ") for image in set(images)),
         labels=_labels(samples, images),
         lengths={kind: _length(some) for kind, some in texts.items() if some},
-        verbs=count_verbs(texts["question"]) if known.commands else None,
+        verbs=count_verbs(texts["question"]) if benchmark.has_commands else None,
     )
 
 

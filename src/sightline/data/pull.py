@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sightline.benchmarks.base import defaults
-from sightline.benchmarks.contextual.folder import image_path
+from sightline.benchmarks.release import Release
 from sightline.data.download import Refused, download
-from sightline.data.sources import Source
 from sightline.data.unpack import unpack
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import read_bytes
@@ -44,17 +43,17 @@ class Pulled(Struct, frozen=True):
 
 
 def pull_whole(
-    source: Source, to: Path, origin: str | None, *, allow_private: bool, show_progress: bool
+    source: Release, to: Path, origin: str | None, *, allow_private: bool, show_progress: bool
 ) -> Pulled:
     """Put the data set into `to`, its images too; errors as `pull` and `download_images`."""
     folder, fetched = pull(source, to, origin=origin, show_progress=show_progress)
     images = None
-    if source.links:
+    if source.image_urls:
         from sightline.data.image_download import download_images
 
         beside = Path(origin) if origin is not None and Path(origin).is_dir() else None
         images = download_images(
-            links(source, folder),
+            image_paths(source, folder),
             folder,
             copy_from=beside,
             allow_private=allow_private,
@@ -72,7 +71,7 @@ def pull_whole(
 
 
 def pull(
-    source: Source, to: Path, *, origin: str | None = None, show_progress: bool = False
+    source: Release, to: Path, *, origin: str | None = None, show_progress: bool = False
 ) -> tuple[Path, bool]:
     """Put the data set into `to`/NAME; returns that folder, and whether anything had to be fetched for it.
 
@@ -104,7 +103,7 @@ def pull(
     return target, True
 
 
-def verify(source: Source, folder: Path) -> None:
+def verify(source: Release, folder: Path) -> None:
     """Raise Refused where the folder is not the release: files by digest, images that came with them."""
     for file in source.contents:
         _compare(folder, file.path, file.accepted)
@@ -113,20 +112,30 @@ def verify(source: Source, folder: Path) -> None:
             _look_at_images(source, folder, records.split)
 
 
-def load(source: Source, folder: Path, split: str) -> list[Sample]:
+def load(source: Release, folder: Path, split: str) -> list[Sample]:
     """The samples of a split as its benchmark reads them; UserError where a record is wrong."""
     benchmark = find_benchmark(source.name)
     setting = next(iter(benchmark.settings.values()))
     return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))
 
 
-def links(source: Source, folder: Path) -> dict[str, str]:
-    """The urls of the images that the records name, each once, and each image's path in the folder."""
+def image_paths(source: Release, folder: Path) -> dict[str, str]:
+    """List the images that the records name by URL.
+
+    Args:
+        source: The data set; it declares `image_urls` and `image_path`.
+        folder: The data folder with the records.
+
+    Returns:
+        Each URL once -> the image's path in the folder.
+    """
     paths: dict[str, str] = {}
-    for records in source.records:
-        path = folder / records.name
-        for _, record in table_rows(read_table(read_bytes(path), path), path):
-            paths.setdefault(record[source.links], image_path(record[source.links]))
+    if source.image_path is not None:
+        for records in source.records:
+            path = folder / records.name
+            for _, record in table_rows(read_table(read_bytes(path), path), path):
+                url = record[source.image_urls]
+                paths.setdefault(url, source.image_path(url))
     return paths
 
 
@@ -141,7 +150,7 @@ def _compare(folder: Path, path: str, forms: Mapping[str, str]) -> None:
     raise Refused(f"{path} is not in it")
 
 
-def _copy(source: Source, origin: Path, fresh: Path) -> None:
+def _copy(source: Release, origin: Path, fresh: Path) -> None:
     """Copy the source's files from a folder that holds them by their names, or as the repository does."""
     for file in source.contents:
         for name in (*file.accepted, file.path):
@@ -150,12 +159,12 @@ def _copy(source: Source, origin: Path, fresh: Path) -> None:
                 break
 
 
-def _finish(source: Source, fresh: Path, target: Path) -> None:
+def _finish(source: Release, fresh: Path, target: Path) -> None:
     verify(source, fresh)
     _rename(fresh, target)
 
 
-def _is_there(target: Path, source: Source) -> bool:
+def _is_there(target: Path, source: Release) -> bool:
     """Whether the data set is there already, whole; UserError where something else is in its place."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return False
@@ -170,7 +179,7 @@ def _is_there(target: Path, source: Source) -> bool:
     return True
 
 
-def _look_at_images(source: Source, folder: Path, split: str) -> None:
+def _look_at_images(source: Release, folder: Path, split: str) -> None:
     images = {image.path: image for sample in load(source, folder, split) for image in sample.images}
     bad = []
     for image in images.values():
@@ -183,7 +192,7 @@ def _look_at_images(source: Source, folder: Path, split: str) -> None:
 
 
 @contextlib.contextmanager
-def _archive(source: Source, to: Path, origin: str | None, show_progress: bool) -> Iterator[Path]:
+def _archive(source: Release, to: Path, origin: str | None, show_progress: bool) -> Iterator[Path]:
     """The archive as a file: the user's own, or a download, which is kept only where it broke off."""
     if origin is not None and not origin.startswith(("https://", "http://")):
         if not Path(origin).is_file():
@@ -227,7 +236,7 @@ def _rename(fresh: Path, target: Path) -> None:
         raise EnvironmentFailedError(f"{target}: cannot be put in place: {error.strerror or error}") from None
 
 
-def _refusal(source: Source, origin: str | None, reason: Refused) -> UserError | EnvironmentFailedError:
+def _refusal(source: Release, origin: str | None, reason: Refused) -> UserError | EnvironmentFailedError:
     wanted = f"the .tar.gz of {source.repository} at {source.revision}"
     if not source.images:
         wanted += f", or a folder with {', '.join(file.name for file in source.contents)} of it"

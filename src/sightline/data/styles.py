@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sightline.data.sources import File, Source
+from sightline.benchmarks.release import Release, ReleasedFile
 from sightline.errors import UserError
 
 FOLDER = Path("data/styles")
 """Where `sightline data pull styles` puts them."""
 
 
-def _file(style: str, sha256: str, state_dict: str) -> File:
+def _file(style: str, sha256: str, state_dict: str) -> ReleasedFile:
     """The file of a style: ncnn's form as released, or the same numbers as a state dict of torch."""
     name = f"{style}.bin"
-    return File(f"app/src/main/assets/{name}", name, sha256, forms={f"{style}.pth": state_dict})
+    return ReleasedFile(f"app/src/main/assets/{name}", name, sha256, forms={f"{style}.pth": state_dict})
 
 
-_FILES: Mapping[str, File] = {
+_FILES: Mapping[str, ReleasedFile] = {
     "candy": _file(
         "candy",
         "33cee36c21be4074eb580fdddebe19e02ffe572a2e302106d739796ea601161c",
@@ -39,7 +39,7 @@ _FILES: Mapping[str, File] = {
 PAINTED = tuple(_FILES)
 """The styles of MM-R3 (section 3.2) that a network paints; the fourth is grayscale."""
 
-STYLES = Source(
+STYLES = Release(
     name="styles",
     repository="nihui/ncnn-android-styletransfer",
     revision="294843d35c9d73dae0f8b5a18674921e75579e22",

@@ -7,8 +7,8 @@ import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
 
+from sightline.benchmarks.release import Release
 from sightline.data.download import PIECE, Refused
-from sightline.data.sources import Source
 from sightline.errors import EnvironmentFailedError
 from sightline.images import MAX_BYTES as MAX_FILE
 
@@ -17,7 +17,7 @@ MAX_TOTAL = 8 * 1024**3
 IMAGES = "images"
 
 
-def unpack(archive: Path, source: Source, folder: Path) -> None:
+def unpack(archive: Path, source: Release, folder: Path) -> None:
     """Write the wanted members of a .tar.gz into `folder`, in the layout that benchmarks read.
 
     Raises Refused where the archive is broken, cut off or too large, or where a wanted member is no plain
@@ -36,7 +36,7 @@ def unpack(archive: Path, source: Source, folder: Path) -> None:
         raise EnvironmentFailedError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
-def _extract(members: tarfile.TarFile, source: Source, folder: Path) -> None:
+def _extract(members: tarfile.TarFile, source: Release, folder: Path) -> None:
     total = 0
     for member in members:
         total += member.size
@@ -52,7 +52,7 @@ def _extract(members: tarfile.TarFile, source: Source, folder: Path) -> None:
         members.extract(member.replace(name=place, deep=False), folder, filter="data")
 
 
-def _place(name: str, source: Source) -> str | None:
+def _place(name: str, source: Release) -> str | None:
     """Where a member belongs in the data folder; None where it is not wanted.
 
     Members lie in one folder whose name tells the revision.

@@ -49,12 +49,12 @@ class Captioner:
     """A model that takes images, and the words in which it is asked for a caption."""
 
     def __init__(self, client: ModelClient, prompt: str | None = None, *, again: bool = False) -> None:
-        """`prompt` is asked behind each image (None: the words of prompts/sightline.toml); `again` says
+        """`prompt` is asked behind each image (None: the words of engine/prompts.toml); `again` says
         that an image whose replies were all empty is given one chance more.
 
         Raises UserError where the model takes no images, or the prompt says nothing.
         """
-        self.prompt: str = load("sightline")["caption"]["text"] if prompt is None else prompt
+        self.prompt: str = load(__package__)["caption"]["text"] if prompt is None else prompt
         if not self.prompt.strip():
             raise UserError("--prompt is empty", expected="what to ask about each image")
         if not client.capabilities.images:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sightline.data.sources import differs_from_release
-from sightline.evaluation.prepared import Prepared
+from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.formats.synthetic_marker import is_synthetic
 from sightline.models.base import Cautious, Model
 from sightline.plan.plan import samples_digest
@@ -74,7 +73,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         **(models.replacement.options if models.replacement else {"augment": None}),
         "decide": spec.decide,
         "synthetic": is_synthetic(task.folder) or None,
-        "other_data": differs_from_release(task.benchmark.name, task.folder, task.split) or None,
+        "other_data": _differs_from_release(task) or None,
     }
 
 
@@ -104,3 +103,9 @@ def _training_data_notes(prepared: Prepared) -> list[str]:
     images = [image for sample in prepared.task.samples for image in sample.images]
     folders = sorted({image.root for image in images if image.root})
     return [note for folder in folders if (note := models[0].caution(Path(folder)))]
+
+
+def _differs_from_release(task: PreparedTask) -> bool:
+    """Whether the data are other than those that the benchmark's paper released."""
+    release = task.benchmark.release
+    return release is not None and release.differs(task.folder, task.split)

@@ -19,11 +19,11 @@ from sightline.evaluation.prepared import Prepared
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
-from sightline.published import attach
 from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.results.fail_if_value import failed
 from sightline.results.folder import Folder
+from sightline.results.published import attach
 from sightline.types import MetricValue, Result
 
 
@@ -138,7 +138,7 @@ def _conclude(
         )
         result = attach(aggregated.result, spec.against)
         raise_if_set(stop)
-        folder.finish(result, report=report_markdown(result), data=task.folder, split=task.split)
+        folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
     return Evaluation(
         result=result,
         unanswered=aggregated.unanswered,

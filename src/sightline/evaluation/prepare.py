@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.published import published
 from sightline.config import Config, load_config
 from sightline.errors import UserError
 from sightline.evaluation.augment import image_replacement
@@ -30,7 +31,6 @@ from sightline.plan.data_folder import data_folder
 from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of
 from sightline.plan.plan import select_samples
 from sightline.plan.spec import Spec
-from sightline.published import published
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.fail_if_value import check_metrics, conditions
 from sightline.results.folder import Folder

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import FILE, Benchmark
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.options import FILE
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import METRICS, read_run_metadata

@@ -13,9 +13,9 @@ from sightline.evaluation.measures import recorded_measures
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgedGroup
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.published import attach
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import EvaluationDescription, aggregate
+from sightline.results.published import attach
 from sightline.types import Result
 
 UNFINISHED = "did not finish, or is still running: the same command asks what is missing, as a new run"

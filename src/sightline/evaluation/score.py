@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from sightline.benchmarks.base import Benchmark
 from sightline.clusters import cluster_of, inspect_images
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
@@ -115,8 +116,8 @@ def _with_options_of_file(spec: Spec, file: str) -> Spec:
     """The evaluation with the options that follow from what the file says about its own prompts."""
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task).name
-    predictions = _read_file(spec, file, benchmark.name, setting)
-    options = benchmark.shown_in(file, predictions, data_folder(spec))
+    predictions = _read_file(spec, file, benchmark, setting)
+    options = benchmark.options_from_answers(file, predictions, data_folder(spec))
     return replace(spec, set={**options, **spec.set})
 
 
@@ -127,7 +128,7 @@ def _predictions(
     spec, task = prepared.spec, prepared.task
     # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
     variant = options.get("variant", setting)
-    predictions = _read_file(spec, file, task.benchmark.name, variant)
+    predictions = _read_file(spec, file, task.benchmark, variant)
     samples = task.samples
     if spec.limit is not None:
         samples = list(task.benchmark.samples(task.folder, task.split, options))
@@ -148,11 +149,11 @@ def _predictions(
     return matched
 
 
-def _read_file(spec: Spec, file: str, benchmark: str, variant: str) -> list[Prediction]:
+def _read_file(spec: Spec, file: str, benchmark: Benchmark, variant: str) -> list[Prediction]:
     """The answers in a file; if it holds several models, those of --model."""
     path = Path(file)
     predictions = read_predictions(
-        path, benchmark=benchmark, setting=variant, allow_missing=spec.allow_missing
+        path, benchmark.answer_files, setting=variant, allow_missing=spec.allow_missing
     )
     return of_model(predictions, spec.model, path)
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.files import Records, read_lines
 from sightline.formats.prediction import (
-    Place,
+    Layout,
     Prediction,
-    Source,
+    PredictionFile,
+    RecordLocation,
     identifier,
     labels_of,
     optional_text,
@@ -25,11 +26,6 @@ from sightline.formats.prediction import (
     variant_of,
 )
 from sightline.types import Outcome, Usage
-
-LAYOUT = (
-    "plain records (sample, id or group, and response, output, prediction or text; variant and draw where "
-    "needed; references and labels where no data folder has them)"
-)
 
 _encoder = msgspec.json.Encoder()
 
@@ -54,12 +50,12 @@ class PlainLine(Struct, frozen=True, omit_defaults=True):
     version: str = ""
 
 
-def recognises(record: dict[str, Any], benchmark: str) -> bool:
+def recognises(record: dict[str, Any]) -> bool:
     """Whether a record has an id and an answer (or a recorded failure)."""
     return id_field(record) is not None and _first(record, (*RESPONSES, "error")) is not None
 
 
-def read(rows: Records, source: Source) -> list[Prediction]:
+def read(rows: Records, source: PredictionFile) -> list[Prediction]:
     """One answer a record. A missing variant is the setting's name where a sample has but one probe.
 
     A failed call is `error`, `status` 'error', or a response that is null or an object. Where several
@@ -81,15 +77,15 @@ def id_field(record: Mapping[str, Any]) -> str | None:
     return _first(record, order)
 
 
-def response_of(record: Mapping[str, Any], place: Place) -> tuple[str, str | None]:
+def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[str, str | None]:
     """The response of a record, and the error of a failed call that it records."""
-    recorded = optional_text(record.get("error"), "error", place)
+    recorded = optional_text(record.get("error"), "error", location)
     if recorded or record.get("status") == "error":
         return "", recorded or "the file records a failed call"
     named = _first(record, RESPONSES)
     if named is None:
-        raise place.error("has no answer", field="response", expected="one of " + ", ".join(RESPONSES))
-    return reply(record[named], named, place)
+        raise location.error("has no answer", field="response", expected="one of " + ", ".join(RESPONSES))
+    return reply(record[named], named, location)
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -140,34 +136,34 @@ def read_outcomes(path: Path) -> list[Outcome]:
     return read_lines(path, Outcome)
 
 
-def _prediction(record: dict[str, Any], where: str, source: Source) -> Prediction:
-    place = source.at(where)
+def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> Prediction:
+    location = source.at(where)
     named = id_field(record) or "id"
-    sample = identifier(record.get(named), named, place)
-    place = source.at(sample)
-    response, error = response_of(record, place)
+    sample = identifier(record.get(named), named, location)
+    location = source.at(sample)
+    response, error = response_of(record, location)
     return Prediction(
         sample=sample,
-        variant=variant_of(record.get("variant"), source, place),
+        variant=variant_of(record.get("variant"), source, location),
         response=response,
-        draw=_draw(record.get("draw"), place),
-        question=optional_text(record.get("question"), "question", place),
-        options=texts(record.get("options"), "options", place),
-        labels=labels_of(record.get("labels"), "labels", place),
-        image=optional_text(record.get("local_path"), "local_path", place),
+        draw=_draw(record.get("draw"), location),
+        question=optional_text(record.get("question"), "question", location),
+        options=texts(record.get("options"), "options", location),
+        labels=labels_of(record.get("labels"), "labels", location),
+        image=optional_text(record.get("local_path"), "local_path", location),
         error=error,
         key=_key(record),
-        finish_reason=optional_text(record.get("finish_reason"), "finish_reason", place),
-        version=optional_text(record.get("version"), "version", place),
-        usage=_usage(record.get("usage"), place),
+        finish_reason=optional_text(record.get("finish_reason"), "finish_reason", location),
+        version=optional_text(record.get("version"), "version", location),
+        usage=_usage(record.get("usage"), location),
     )
 
 
-def _usage(value: object, place: Place) -> Usage:
+def _usage(value: object, location: RecordLocation) -> Usage:
     try:
         return msgspec.convert(value or {}, Usage)
     except msgspec.ValidationError as error:
-        raise place.error(str(error), field="usage", found=value) from None
+        raise location.error(str(error), field="usage", found=value) from None
 
 
 def _key(record: dict[str, Any]) -> str:
@@ -177,15 +173,23 @@ def _key(record: dict[str, Any]) -> str:
     return key if ours and isinstance(key, str) else ""
 
 
-def _draw(value: object, place: Place) -> int:
+def _draw(value: object, location: RecordLocation) -> int:
     if value is None or value == "":
         return 0
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise place.error("is no repeat", field="draw", found=value, expected="a whole number from 0")
+        raise location.error("is no repeat", field="draw", found=value, expected="a whole number from 0")
     return value
 
 
 def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in record), None)
+
+
+LAYOUT = Layout(
+    "plain records (sample, id or group, and response, output, prediction or text; variant and draw where "
+    "needed; references and labels where no data folder has them)",
+    recognises,
+    read,
+)

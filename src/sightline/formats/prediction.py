@@ -1,25 +1,26 @@
-"""One answer as a file holds it, and the reading of the fields that all layouts share."""
+"""One answer as a file holds it, and readers for the fields that all layouts share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
 from sightline.errors import UserError
+from sightline.formats.files import Records
 from sightline.types import Labels, Usage, Verdict
 
 
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.
 
-    `question` and `options` are those shown to the model, in the order shown, `image` its path and
-    `prompt` the text sent, each empty where the file does not say it; so are `key`, `finish_reason`,
-    `version` and `usage`, which our own answers.jsonl holds. `error` is the text of a recorded failed
-    call; the response is then empty. `model` is whose answer it is, where a file holds those of several;
-    `verdicts` are what the file says of it, without their targets.
+    `question` and `options` are those that the model saw, in the order it saw them; `image` is the image's
+    path, `prompt` the text sent. Each is empty if the file does not hold it, and so are `key`,
+    `finish_reason`, `version` and `usage`, which our own answers.jsonl holds. `error` is the text of a
+    recorded failed call; the response is then empty. `model` is the model that answered, in files of several
+    models. `verdicts` are those that the file gives on the answer, without their targets.
     """
 
     sample: str
@@ -40,25 +41,61 @@ class Prediction(Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
 
 
-class Source(Struct, frozen=True):
-    """What a reader knows beside the records: their file, and what they answer.
+class Layout(Struct, frozen=True):
+    """A file layout.
 
-    With `allow_missing`, an answer that a record lacks is left out, to be counted as missing; without it,
-    it is an error.
+    `fields` names the fields that identify it, for error messages. `recognises` checks a record (of a table:
+    its columns). `read` reads all records of a file, each with its position, and raises UserError where one
+    is wrong.
     """
 
-    file: Path
-    benchmark: str
+    fields: str
+    recognises: Callable[[dict[str, Any]], bool]
+    read: Callable[[Records, PredictionFile], list[Prediction]]
+
+
+class AnswerFiles(Struct, frozen=True):
+    """How files of other tools hold the answers to a benchmark. The defaults suit one probe a sample.
+
+    `layouts` are the benchmark's own released layouts. `variants` describes the variants that a record must
+    name where a sample has several probes; '' says that it has one. `sample_id` finds the benchmark's id
+    among the values of a foreign record, and `sample_ids` describes such ids; without it the first value is
+    the id. `question_in` reads the question and the options from a prompt, ('', ()) where it has none.
+    """
+
+    layouts: tuple[Layout, ...] = ()
+    variants: str = ""
+    sample_id: Callable[[Iterable[object]], str | None] | None = None
+    sample_ids: str = ""
+    question_in: Callable[[str], tuple[str, tuple[str, ...]]] | None = None
+
+
+class PredictionFile(Struct, frozen=True):
+    """A file of answers: its path, how answers to the benchmark are written, and the setting they answer.
+
+    With `allow_missing`, a reader skips an answer that a record lacks, so that it counts as missing; without
+    it, a missing answer is an error.
+    """
+
+    path: Path
+    conventions: AnswerFiles
     setting: str
     allow_missing: bool = False
 
-    def at(self, record: str) -> Place:
-        """The place of a record, for its errors."""
-        return Place(self.file, record)
+    def at(self, record: str) -> RecordLocation:
+        """Locate a record for error messages.
+
+        Args:
+            record: The record's id, or its position in the file.
+
+        Returns:
+            The location.
+        """
+        return RecordLocation(self.path, record)
 
 
-class Place(NamedTuple):
-    """A record of a file: where an error is."""
+class RecordLocation(NamedTuple):
+    """A record of a file, as error messages name it."""
 
     file: Path
     record: str
@@ -66,76 +103,151 @@ class Place(NamedTuple):
     def error(
         self, message: str, *, field: str | None = None, found: object = None, expected: str | None = None
     ) -> UserError:
-        """The error at this place."""
+        """Make the error for this record.
+
+        Args:
+            message: What is wrong.
+            field: The field that is wrong.
+            found: What the field holds.
+            expected: What it should hold.
+
+        Returns:
+            The error.
+        """
         return UserError(
             message, file=self.file, record=self.record, field=field, found=found, expected=expected
         )
 
 
-MANY_VARIANTS = {
-    "codis": "'context_1' or 'context_2'",
-    "mmr3": "'original', 'r1', 'm0', a style's name, ...",
-    "groups": "the variant's name",
-}
-"""Benchmarks that ask a sample several questions, so that a record must say which one it answers."""
+def identifier(value: object, field: str, location: RecordLocation) -> str:
+    """Read a sample's id: a non-empty text, or a whole number as its digits.
 
+    Args:
+        value: The field's value.
+        field: The field's name.
+        location: The record.
 
-def identifier(value: object, field: str, place: Place) -> str:
-    """A sample's id: a text that is not empty, or a whole number as its digits."""
+    Returns:
+        The id.
+
+    Raises:
+        UserError: The value is not an id.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if value is None or value == "":
-        raise place.error("has no id", field=field, expected="the sample's id as text")
+        raise location.error("has no id", field=field, expected="the sample's id as text")
     if not isinstance(value, str):
-        raise place.error("is no id", field=field, found=value, expected="the sample's id as text")
+        raise location.error("is not an id", field=field, found=value, expected="the sample's id as text")
     return value
 
 
-def variant_of(value: object, source: Source, place: Place) -> str:
-    """The variant that a record names, else the setting's name where a sample has but one probe."""
+def variant_of(value: object, source: PredictionFile, location: RecordLocation) -> str:
+    """Read the variant of a record; where a sample has one probe and the record names none, the setting.
+
+    Args:
+        value: The field's value, or None.
+        source: The file.
+        location: The record.
+
+    Returns:
+        The variant.
+
+    Raises:
+        UserError: A sample has several probes and the record does not say which one it answers.
+    """
     if value is None or value == "":
-        if source.benchmark in MANY_VARIANTS:
-            expected = MANY_VARIANTS[source.benchmark]
-            raise place.error("does not say which variant it answers", field="variant", expected=expected)
+        if source.conventions.variants:
+            expected = source.conventions.variants
+            raise location.error("does not say which variant it answers", field="variant", expected=expected)
         return source.setting
-    return optional_text(value, "variant", place)
+    return optional_text(value, "variant", location)
 
 
-def optional_text(value: object, field: str, place: Place) -> str:
-    """A text, or '' where there is none."""
+def optional_text(value: object, field: str, location: RecordLocation) -> str:
+    """Read an optional text.
+
+    Args:
+        value: The field's value.
+        field: The field's name.
+        location: The record.
+
+    Returns:
+        The text; '' if the value is None.
+
+    Raises:
+        UserError: The value is not a text.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise place.error("is no text", field=field, found=value, expected="a text")
+        raise location.error("is not a text", field=field, found=value, expected="a text")
     return value
 
 
-def texts(value: object, field: str, place: Place) -> tuple[str, ...]:
-    """A list of texts, or () where there is none."""
+def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...]:
+    """Read an optional list of texts.
+
+    Args:
+        value: The field's value.
+        field: The field's name.
+        location: The record.
+
+    Returns:
+        The texts; () if the value is None.
+
+    Raises:
+        UserError: The value is not a list of texts.
+    """
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise place.error("is no list of texts", field=field, found=value, expected="a list of texts")
+        raise location.error("is not a list of texts", field=field, found=value, expected="a list of texts")
     return tuple(value)
 
 
-def labels_of(value: object, field: str, place: Place) -> dict[str, str | tuple[str, ...]]:
-    """Labels: an object whose values are texts or lists of texts."""
+def labels_of(value: object, field: str, location: RecordLocation) -> dict[str, str | tuple[str, ...]]:
+    """Read optional labels: an object whose values are texts or lists of texts.
+
+    Args:
+        value: The field's value.
+        field: The field's name.
+        location: The record.
+
+    Returns:
+        Label name -> value or values; empty if the value is None.
+
+    Raises:
+        UserError: The value is not such an object.
+    """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise place.error("is no object", field=field, found=value, expected="label names with their values")
+        raise location.error(
+            "is not an object", field=field, found=value, expected="label names with their values"
+        )
     return {
-        str(name): label if isinstance(label, str) else texts(label, f"{field}.{name}", place)
+        str(name): label if isinstance(label, str) else texts(label, f"{field}.{name}", location)
         for name, label in value.items()
     }
 
 
-def reply(value: Any, field: str, place: Place) -> tuple[str, str | None]:
-    """The response and the error that a value stands for: a text, or a recorded failed call.
+def reply(value: Any, field: str, location: RecordLocation) -> tuple[str, str | None]:
+    """Read a response: a text, or the record of a failed call.
 
     A failed call is null or an object, as II-Bench/II-Bench infer/infer.py records it
-    ({"error": "..."}) and its eval.py counts it (any object).
+    ({"error": "..."}); its eval.py counts any object as an error.
+
+    Args:
+        value: The field's value.
+        field: The field's name.
+        location: The record.
+
+    Returns:
+        The response and None, or '' and the error.
+
+    Raises:
+        UserError: The value is neither.
     """
     if isinstance(value, str):
         return value, None
@@ -144,4 +256,4 @@ def reply(value: Any, field: str, place: Place) -> tuple[str, str | None]:
     if isinstance(value, dict):
         return "", str(value.get("error", value))
     expected = "a text, or null or {'error': ...} for a failed call"
-    raise place.error("is no answer", field=field, found=value, expected=expected)
+    raise location.error("is not an answer", field=field, found=value, expected=expected)

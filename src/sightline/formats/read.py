@@ -1,52 +1,43 @@
-"""Reads answers that any tool collected: looks into the file, picks the layout, refuses what is doubtful."""
+"""Reads answers that any tool collected: detects the layout of the file and refuses what is ambiguous."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from sightline.benchmarks.codis import formats as codis
-from sightline.benchmarks.contextual import formats as contextual
-from sightline.benchmarks.iibench import formats as iibench
 from sightline.errors import UserError, did_you_mean
 from sightline.formats import jsonl, lmms_eval, vlmevalkit
-from sightline.formats.files import Records, json_records, read_bytes
-from sightline.formats.prediction import Prediction, Source
+from sightline.formats.files import json_records, read_bytes
+from sightline.formats.prediction import AnswerFiles, Layout, Prediction, PredictionFile
 from sightline.formats.tables import read_table, table_rows
 
-
-class Layout(Protocol):
-    """What the module of a layout offers."""
-
-    LAYOUT: str
-    """The fields that give the layout away, in words."""
-
-    def recognises(self, record: dict[str, Any], benchmark: str) -> bool:
-        """Whether a record has this layout."""
-
-    def read(self, rows: Records, source: Source) -> list[Prediction]:
-        """The answers in the records; UserError where one is wrong."""
-
-
-LAYOUTS: tuple[Layout, ...] = (contextual, iibench, lmms_eval, vlmevalkit, codis, jsonl)
-"""The layouts, those with the most telling fields first."""
+LAYOUTS = (lmms_eval.LAYOUT, vlmevalkit.LAYOUT, jsonl.LAYOUT)
+"""The layouts for answers to any benchmark, those with the most specific fields first."""
 
 
 def read_predictions(
-    path: Path, *, benchmark: str, setting: str, allow_missing: bool = False
+    path: Path, conventions: AnswerFiles, *, setting: str, allow_missing: bool = False
 ) -> list[Prediction]:
-    """The answers in a file, in its order, whatever tool wrote it.
+    """Read the answers in a file, whatever tool wrote it.
 
-    Reads our answers.jsonl and plain JSON (Lines), the released layouts of CODIS, II-Bench and ConTextual,
-    lmms-eval's sample logs and VLMEvalKit's tables (xlsx, tsv, csv, json); text may be gzipped. A half of a
-    CODIS pair or the answer of a question that the file names but does not hold is an error, unless
-    `allow_missing` leaves it to be counted. Where a file holds the answers of several models, all of them
-    are given: `of_model` takes those of one.
+    Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, lmms-eval's sample logs
+    and VLMEvalKit's tables (xlsx, tsv, csv, json); text may be gzipped. A file may hold the answers of
+    several models: `of_model` selects one.
 
-    UserError names the file, the record and the field, what was found and what would be right.
+    Args:
+        path: The file.
+        conventions: How answers to the benchmark are written (`Benchmark.answer_files`).
+        setting: The variant of answers that name none, where a sample has one probe.
+        allow_missing: Whether an answer that a record lacks is skipped instead of refused.
+
+    Returns:
+        The answers in the order of the file.
+
+    Raises:
+        UserError: The layout is unknown, a record is wrong or an answer is there twice.
     """
-    source = Source(path, benchmark, setting, allow_missing)
+    source = PredictionFile(path, conventions, setting, allow_missing)
     content = read_bytes(path)
     if content.lstrip()[:1] in (b"{", b"["):
         rows = json_records(content, path)
@@ -56,14 +47,23 @@ def read_predictions(
         layout = _layout([dict.fromkeys(table.header)], source)
         rows = table_rows(table, path)
     predictions = layout.read(rows, source)
-    _refuse_doubles(predictions, path)
+    _refuse_repeated(predictions, path)
     return predictions
 
 
 def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
-    """The answers of one model, where a file holds those of several; else all of them.
+    """Select the answers of one model from a file that holds those of several.
 
-    UserError where the file has several models, and none of that name.
+    Args:
+        predictions: The answers in the file.
+        model: The model's name in the file.
+        path: The file, for errors.
+
+    Returns:
+        The model's answers; all answers if the file does not name several models.
+
+    Raises:
+        UserError: The file names several models, and not this one.
     """
     if len({prediction.model for prediction in predictions}) < 2:
         return list(predictions)
@@ -71,7 +71,19 @@ def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[
 
 
 def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
-    """The answers of the model that the file calls so; UserError where it calls none so."""
+    """Select the answers of the model that the file names so.
+
+    Args:
+        predictions: The answers in the file.
+        model: The model's name in the file.
+        path: The file, for errors.
+
+    Returns:
+        The model's answers.
+
+    Raises:
+        UserError: The file does not name this model.
+    """
     models = dict.fromkeys(prediction.model for prediction in predictions)
     if model not in models:
         named = [name for name in models if name]
@@ -84,21 +96,22 @@ def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> 
     return [prediction for prediction in predictions if prediction.model == model]
 
 
-def _layout(records: Sequence[dict[str, Any]], source: Source) -> Layout:
+def _layout(records: Sequence[dict[str, Any]], source: PredictionFile) -> Layout:
+    layouts: tuple[Layout, ...] = (*source.conventions.layouts, *LAYOUTS)
     for record in records:
-        for layout in LAYOUTS:
-            if layout.recognises(record, source.benchmark):
+        for layout in layouts:
+            if layout.recognises(record):
                 return layout
     fields = ", ".join(records[0]) if records else ""
     raise UserError(
         "the layout is unknown",
-        file=source.file,
+        file=source.path,
         found=f"the fields {fields}" if fields else "no record",
-        expected="one of: " + "; ".join(layout.LAYOUT for layout in LAYOUTS),
+        expected="one of: " + "; ".join(layout.fields for layout in layouts),
     )
 
 
-def _refuse_doubles(predictions: Sequence[Prediction], path: Path) -> None:
+def _refuse_repeated(predictions: Sequence[Prediction], path: Path) -> None:
     seen: set[tuple[str, str, str, int]] = set()
     for prediction in predictions:
         key = (prediction.model, prediction.sample, prediction.variant, prediction.draw)

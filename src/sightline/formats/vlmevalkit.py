@@ -11,12 +11,18 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any
 
-from sightline.benchmarks.iibench.formats import question_id
 from sightline.formats.files import Records
-from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, variant_of
+from sightline.formats.prediction import (
+    AnswerFiles,
+    Layout,
+    Prediction,
+    PredictionFile,
+    RecordLocation,
+    identifier,
+    optional_text,
+    variant_of,
+)
 from sightline.scoring.multiple_choice import LETTERS
-
-LAYOUT = "VLMEvalKit's tables (index, prediction)"
 
 FAILED = "Failed to obtain answer"
 
@@ -24,52 +30,50 @@ IDS = ("id", "sample", "index")
 IMAGES = ("local_path", "image_path")
 
 
-def recognises(record: dict[str, Any], benchmark: str) -> bool:
+def recognises(record: dict[str, Any]) -> bool:
     """Whether a record is a row of a result table."""
     return "index" in record and "prediction" in record
 
 
-def read(rows: Records, source: Source) -> list[Prediction]:
-    """One answer a row.
+def read(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """Read one answer a row.
 
-    `index` only counts rows, so for II-Bench the id is taken from the column `id`, `sample`, `index`,
-    `local_path` or `image_path`, whichever first says 'test-N' or 'dev-N', as such or as the image's
-    name. Elsewhere it is `id`, else `sample`, else `index`; a benchmark with several probes a sample needs
-    the column `variant`.
+    `index` only counts rows. Where the benchmark knows its own ids (`AnswerFiles.sample_id`), the id is the
+    first of the columns `id`, `sample`, `index`, `local_path` and `image_path` that holds one. Elsewhere it
+    is `id`, else `sample`, else `index`. A benchmark with several probes a sample needs the column `variant`.
     """
     return [_prediction(record, where, source) for where, record in rows]
 
 
-def _prediction(record: dict[str, Any], where: str, source: Source) -> Prediction:
-    sample = _sample(record, source.at(where), source.benchmark)
-    place = source.at(sample)
+def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> Prediction:
+    sample = _sample(record, source.at(where), source.conventions)
+    location = source.at(sample)
     prediction = record.get("prediction")
     if not isinstance(prediction, str):
-        raise place.error("is no answer", field="prediction", found=prediction, expected="a text")
+        raise location.error("is not an answer", field="prediction", found=prediction, expected="a text")
     failed = prediction.startswith(FAILED)
-    variant = record.get("variant")
     return Prediction(
         sample=sample,
-        variant=source.setting if source.benchmark == "iibench" else variant_of(variant, source, place),
+        variant=variant_of(record.get("variant"), source, location),
         response="" if failed else prediction,
-        question=optional_text(record.get("question"), "question", place),
+        question=optional_text(record.get("question"), "question", location),
         options=tuple(takewhile(bool, (_text(record, letter) for letter in LETTERS))),
         image=_text(record, "local_path") or _text(record, "image_path"),
         error=prediction if failed else None,
     )
 
 
-def _sample(record: dict[str, Any], place: Place, benchmark: str) -> str:
-    if benchmark != "iibench":
-        named = next((name for name in IDS if name in record), "index")
-        return identifier(record.get(named), named, place)
-    sample = question_id(record.get(column) for column in IDS + IMAGES)
+def _sample(record: dict[str, Any], location: RecordLocation, conventions: AnswerFiles) -> str:
+    if conventions.sample_id is None:
+        column = next((name for name in IDS if name in record), "index")
+        return identifier(record.get(column), column, location)
+    sample = conventions.sample_id(record.get(column) for column in IDS + IMAGES)
     if sample is None:
-        raise place.error(
+        raise location.error(
             "does not say which question it answers",
             field="id",
             found=f"only index {record.get('index')}, a row of an unnamed split",
-            expected=f"'test-N' or 'dev-N' in one of the columns {', '.join(IDS + IMAGES)}",
+            expected=f"{conventions.sample_ids} in one of the columns {', '.join(IDS + IMAGES)}",
         )
     return sample
 
@@ -77,3 +81,10 @@ def _sample(record: dict[str, Any], place: Place, benchmark: str) -> str:
 def _text(record: dict[str, Any], column: str) -> str:
     cell = record.get(column)
     return cell if isinstance(cell, str) else ""
+
+
+LAYOUT = Layout(
+    "VLMEvalKit's tables (index, prediction)",
+    recognises,
+    read,
+)

@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark, Setting
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.options import Setting
 from sightline.clusters import cluster_of, inspect_images
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction

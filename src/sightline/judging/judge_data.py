@@ -11,14 +11,14 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import about
-from sightline.benchmarks.contextual.appendix_cases import Partly, contradicted, reading
+from sightline.benchmarks.base import answer_cases
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.formats.run_metadata import METRICS, RunMetadata, read_run_metadata
+from sightline.formats.verdict_flags import Partly, apply_partly, contradictions
 from sightline.formats.verdicts import read_verdicts, verdict_line
 from sightline.judging.import_answers import import_answers
 from sightline.judging.judges import RulesJudge
@@ -113,7 +113,7 @@ def read_judge_data(
     items = _items(answers, [*judges, *said])
     judges, strange = _on(items, judges)
     said, unknown = _on(items, said)
-    humans = reading(said, partly)
+    humans = apply_partly(said, partly)
     return JudgeData(
         items=items,
         judges=judges,
@@ -169,14 +169,14 @@ def _read_answers(file: Path, spec: Spec, found: _Found) -> None:
     setting = setting_of(benchmark, spec.task)
     rules = RulesJudge(benchmark, effective(benchmark, setting, spec).benchmark)
     variant = variant_of(benchmark, setting)
-    predictions = read_predictions(file, benchmark=benchmark.name, setting=variant, allow_missing=True)
+    predictions = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)
     for one in import_answers(replace(spec, allow_missing=True), predictions, file):
         outcome = one.outcome
         found.answers.append(_Given(one.model, benchmark.name, outcome))
         found.verdicts += [(verdict, {}) for verdict in one.verdicts]
         if outcome.status == "ok" and outcome.references:
             found.verdicts += [
-                (verdict, {}) for case in about(_group(outcome)) for verdict in rules.decide(case, {})
+                (verdict, {}) for case in answer_cases(_group(outcome)) for verdict in rules.decide(case, {})
             ]
 
 
@@ -300,10 +300,10 @@ def _on(items: Sequence[Item], verdicts: Sequence[Verdict]) -> tuple[list[Verdic
 def _notes(said: Sequence[Verdict], partly: Partly) -> list[str]:
     """What is said of partly right answers, and of verdicts that their own source contradicts."""
     notes = []
-    partial = len(said) - len(reading(said, "left-out"))
+    partial = len(said) - len(apply_partly(said, "left-out"))
     if partial:
         how = "count as wrong" if partly == "wrong" else "are left out"
         notes.append(f"{partial:,} verdicts of people read 'partially correct' and {how} (--partly)")
-    if disputed := contradicted(said):
+    if disputed := contradictions(said):
         notes.append(f"{len(disputed):,} verdicts are contradicted by a second mark: {'; '.join(disputed)}")
     return notes

@@ -44,7 +44,7 @@ class Augmented(Struct, frozen=True):
         told = list(messages)
         for place in places:
             words = self._turn(messages[place].parts)
-            parts = load("augment")[self.how]
+            parts = load(__package__)[self.how]
             if place == places[-1]:
                 words = parts["call"] + words
             if place == places[0]:
@@ -56,7 +56,7 @@ class Augmented(Struct, frozen=True):
     def _turn(self, parts: Sequence[Part]) -> str:
         shown = [self._in_words(image) for image in _images(parts)]
         return fill(
-            load("augment")[self.how]["turn"],
+            load(__package__)[self.how]["turn"],
             instruction="\n".join(part.text for part in parts if isinstance(part, Text)).strip(),
             text=_each([one.text for one in shown]),
             caption=_each([one.caption for one in shown]),

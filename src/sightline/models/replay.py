@@ -11,6 +11,7 @@ from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.models.base import Capabilities
 from sightline.models.offline import Offline
+from sightline.registry import benchmark_class
 from sightline.types import Answer, Failure, Origin, Request
 
 
@@ -48,7 +49,10 @@ class Replay(Offline):
         asked = (origin.benchmark, origin.setting)
         if asked not in self._read:
             predictions = read_predictions(
-                self._file, benchmark=origin.benchmark, setting=origin.variant, allow_missing=True
+                self._file,
+                benchmark_class(origin.benchmark).answer_files,
+                setting=origin.variant,
+                allow_missing=True,
             )
             one = of_model(predictions, "", self._file)
             self._read[asked] = {(p.sample, p.variant, p.draw): p for p in one}

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import FILE, Benchmark, Option, Setting, defaults
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.benchmarks.options import FILE, BenchmarkOption, Setting
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.models.sampling import refuse_protocol
 from sightline.plan.spec import Spec
@@ -97,7 +98,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
     return EffectiveOptions(options, {name: value for name, value in sampling.items() if value is not None})
 
 
-def check_option(options: Mapping[str, Option], name: str, value: Any, owner: str) -> None:
+def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, owner: str) -> None:
     """Check one KEY=VALUE of `--set`.
 
     Args:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from sightline.benchmarks.published import papers, published
 from sightline.metrics.comparison import Comparison
-from sightline.published import papers, published
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.report_table import Column, Field, ReportTable, Value, n_cell, table, value_cell
 from sightline.types import MetricValue

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from sightline.registry import facts
+from sightline.registry import benchmark_class
 from sightline.report.notes import published_notes, value_notes
 from sightline.report.report_table import (
     Column,
@@ -24,7 +24,7 @@ from sightline.types import MetricValue, PublishedValue, Result
 def breakdown(result: Result, label: str) -> ReportTable | None:
     """The leading metrics under each value of `label`; None where none of them has a value there.
 
-    Those that its benchmark names (`Facts.leading`); where a label has none of them, its first three.
+    Those that its benchmark names (`Benchmark.leading_metrics`); where a label has none of them, its first three.
     n, clusters and the published figures are those of the first metric; where another averages over
     other numbers, a note says over which.
     """
@@ -76,7 +76,7 @@ def _lines(result: Result, label: str) -> list[_Line]:
 
 def _leading(benchmark: str, lines: Sequence[_Line]) -> list[str]:
     carried = list(dict.fromkeys(name for line in lines for name in line.metrics))
-    leading = [name for name in facts(benchmark).leading if name in carried] or carried[:3]
+    leading = [name for name in benchmark_class(benchmark).leading_metrics if name in carried] or carried[:3]
     defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
     return [name for name in leading if name in defined]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sightline.metrics.association import SPEARMAN, value_of
 from sightline.metrics.statistics import Floats, correlation
-from sightline.registry import facts
+from sightline.registry import benchmark_class
 from sightline.report.report_table import Cell, Column, ReportTable, Value
 from sightline.types import MetricValue, Result
 
@@ -21,7 +21,7 @@ COEFFICIENTS: Mapping[str, tuple[str, Coefficient]] = {
     "pearson": ("Pearson", correlation),
     "spearman": ("Spearman", partial(value_of, SPEARMAN)),
 }
-"""`Facts.coefficient` -> its name for a reader, and how it is computed."""
+"""`Benchmark.correlation` -> its name for a reader, and how it is computed."""
 
 FEWEST_MODELS = 3
 
@@ -42,10 +42,10 @@ def over_models(results: Sequence[Result]) -> list[ReportTable]:
 
 def _correlations(results: Sequence[Result]) -> ReportTable | None:
     """The correlation of each pair of metrics over the models that have both values, three at least."""
-    known = facts(results[0].benchmark)
-    name, coefficient = COEFFICIENTS[known.coefficient]
+    known = benchmark_class(results[0].benchmark)
+    name, coefficient = COEFFICIENTS[known.correlation]
     rows = []
-    for first, second in known.correlated:
+    for first, second in known.correlated_metrics:
         points = [(_value(result, first), _value(result, second)) for result in results]
         both = [(x, y) for x, y in points if x is not None and y is not None]
         if len(both) >= FEWEST_MODELS:
@@ -54,7 +54,7 @@ def _correlations(results: Sequence[Result]) -> ReportTable | None:
     columns = (
         Column("text", "metric", "first"),
         Column("text", "with", "second"),
-        Column("value", name, known.coefficient),
+        Column("value", name, known.correlation),
         Column("count", "models", "models"),
     )
     return ReportTable(f"{_kind(results)}, over models", columns, tuple(rows)) if rows else None
@@ -64,7 +64,7 @@ def _spread(results: Sequence[Result]) -> ReportTable | None:
     """How far each metric differs over the models that have it, three at least: standard deviation
     (of a sample), least, most."""
     rows: list[tuple[Cell, ...]] = []
-    for name in facts(results[0].benchmark).spread:
+    for name in benchmark_class(results[0].benchmark).spread_metrics:
         found = [m for m in (_metric(result, name) for result in results) if m is not None]
         values = [m.value for m in found if m.value is not None]
         if len(values) >= FEWEST_MODELS:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from sightline.benchmarks.published import published_judges
 from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metrics.judge_statistics import JudgeDifference
-from sightline.published import published_judges
 from sightline.report.notes import interval_notes, value_notes
 from sightline.report.report_table import (
     Cell,

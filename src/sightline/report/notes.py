@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sightline.registry import facts
+from sightline.registry import benchmark_class
 from sightline.types import MetricDefinition, MetricValue, PublishedValue, Result
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
@@ -108,7 +108,9 @@ def direction(definition: MetricDefinition) -> str:
 def chance_notes(result: Result) -> list[str]:
     """What guessing gets of the metrics of a result."""
     measured = {m.metric for m in result.metrics}
-    return [line for metric, line in facts(result.benchmark).chance.items() if metric in measured]
+    return [
+        line for metric, line in benchmark_class(result.benchmark).chance_notes.items() if metric in measured
+    ]
 
 
 def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:

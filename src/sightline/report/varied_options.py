@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sightline.registry import facts
+from sightline.registry import benchmark_class
 from sightline.report.notes import compact
 from sightline.types import Result
 
@@ -54,7 +54,9 @@ def task_of(result: Result) -> tuple[str, str]:
 def leading(points: Sequence[ResultPoint]) -> list[str]:
     """The metrics to show of results of one benchmark: its leading ones, else the first three."""
     carried = list(dict.fromkeys(metric.metric for point in points for metric in point.result.metrics))
-    return [name for name in facts(points[0].result.benchmark).leading if name in carried] or carried[:3]
+    return [
+        name for name in benchmark_class(points[0].result.benchmark).leading_metrics if name in carried
+    ] or carried[:3]
 
 
 def row_names(points: Sequence[ResultPoint]) -> list[str]:

@@ -9,13 +9,15 @@ from typing import Self
 
 import msgspec
 
+from sightline.benchmarks.base import Benchmark
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.atomic_file import AtomicLineFile
+from sightline.formats.export import AnswersToExport
 from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line, read_outcomes
-from sightline.formats.released import RELEASED, write_released
 from sightline.formats.verdicts import verdict_line
 from sightline.judging.panel import JudgedGroup
+from sightline.registry import export_formats
 from sightline.types import Result
 
 
@@ -65,14 +67,14 @@ class Folder:
         for verdict in judged.verdicts:
             self._verdicts.write(verdict_line(verdict))
 
-    def finish(self, result: Result, *, report: str, data: Path | None, split: str) -> None:
+    def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
         """Write the files that need the whole result: the metrics, the report, the released format.
 
         Args:
             result: The result.
+            benchmark: The benchmark, which writes its released formats.
             report: The text of report.md.
             data: The data folder; None if there is none.
-            split: The split of the data.
         """
         if self._path is None:
             return
@@ -81,8 +83,10 @@ class Folder:
             file.write(msgspec.json.format(msgspec.json.encode(result), indent=1))
         with AtomicLineFile(self._path / "report.md") as file:
             file.write(report.encode())
-        outcomes = read_outcomes(self._path / "answers.jsonl")
-        written = write_released(result.benchmark, result.model, outcomes, self._path, data, split)
-        for name in RELEASED:
-            if self._path / name not in written:
-                (self._path / name).unlink(missing_ok=True)
+        path = self._path / "answers.jsonl"
+        answers = AnswersToExport(path, read_outcomes(path), data, result.model)
+        released = [one for one in benchmark.export_formats.values() if one.file and one.applies(answers)]
+        for one in released:
+            one.write(answers, self._path / one.file)
+        for name in {one.file for one in export_formats().values()} - {one.file for one in released} - {""}:
+            (self._path / name).unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sightline.prompts import fill
+from sightline.prompts import fill, load
 from sightline.scoring.scorer import ModelScorer, Reading
 from sightline.types import Case, ImageRef, Message, VerdictName, user
 
@@ -51,6 +51,15 @@ def same_or_different(prompt: str) -> ModelScorer:
         return _one_of(reply, {"same": "right", "different": "wrong"})
 
     return ModelScorer("same_or_different", ask, read)
+
+
+def same_meaning_by_model() -> ModelScorer:
+    """A judge that compares two answers with the prompt of this package, since no paper prints one.
+
+    Returns:
+        The scorer for the question `same_meaning`.
+    """
+    return same_or_different(load(__package__)["same_meaning"]["text"])
 
 
 def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> ModelScorer:

@@ -91,10 +91,10 @@ def test_the_judge_prompts_are_those_of_table_12_and_of_the_released_script(data
     table = (
         printed["eval_prompt_paper_table12"].replace("- 1.", "1.").replace("- 2.", "2.").replace("- 3.", "3.")
     )
-    ours = load("codis")["judge"]["text"]
+    ours = load("sightline.benchmarks.codis")["judge"]["text"]
     filled = ours.replace("{question}", "[QUESTION HERE]").replace("{reference}", "[GROUNDTRUTH HERE]")
     assert filled.replace("{output}", "[OUTPUT HERE]") == table
-    released = load("codis")["judge_released"]["text"]
+    released = load("sightline.benchmarks.codis")["judge_released"]["text"]
     for name in ("question", "reference", "output"):
         released = released.replace(f"{{{name}}}", "{}")
     assert released == printed["eval_prompt_repo"]

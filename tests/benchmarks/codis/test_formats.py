@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.benchmarks.codis.formats import write_codis
 from sightline.errors import UserError
-from sightline.formats import Prediction, read_predictions, write_codis
+from sightline.formats import Prediction, read_predictions
+from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
 
@@ -33,7 +35,9 @@ def outcome(prediction: Prediction) -> Outcome:
 
 def read(path: Path, entries: object, *, allow_missing: bool = False) -> list[Prediction]:
     path.write_text(json.dumps(entries))
-    return read_predictions(path, benchmark="codis", setting="default", allow_missing=allow_missing)
+    return read_predictions(
+        path, benchmark_class("codis").answer_files, setting="default", allow_missing=allow_missing
+    )
 
 
 def entry(sample: object = "000", **output: object) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def entry(sample: object = "000", **output: object) -> dict[str, Any]:
 
 def test_the_released_file_gives_both_halves_of_every_pair(shared: Path) -> None:
     file = shared / "data/codis/output_example.json"
-    predictions = read_predictions(file, benchmark="codis", setting="default")
+    predictions = read_predictions(file, benchmark_class("codis").answer_files, setting="default")
     assert len(predictions) == 706
     assert [(p.sample, p.variant) for p in predictions[:3]] == [
         ("000", "context_1"),
@@ -60,7 +64,7 @@ def test_the_released_file_gives_both_halves_of_every_pair(shared: Path) -> None
 
 def test_the_released_file_is_written_back_byte_for_byte(shared: Path, tmp_path: Path) -> None:
     file = shared / "data/codis/output_example.json"
-    predictions = read_predictions(file, benchmark="codis", setting="default")
+    predictions = read_predictions(file, benchmark_class("codis").answer_files, setting="default")
     write_codis(map(outcome, predictions), tmp_path / "out.json")
     assert (tmp_path / "out.json").read_bytes() == file.read_bytes()
 
@@ -76,7 +80,7 @@ def test_what_is_written_is_read_the_same(
         for half, response in enumerate(responses, 1)
     ]
     write_codis(map(outcome, predictions), path)
-    assert read_predictions(path, benchmark="codis", setting="default") == predictions
+    assert read_predictions(path, benchmark_class("codis").answer_files, setting="default") == predictions
 
 
 def test_a_failed_call_is_written_as_an_empty_answer(tmp_path: Path) -> None:
@@ -112,7 +116,7 @@ def test_a_missing_half_names_the_pair_and_the_half(tmp_path: Path) -> None:
         ({"id": "001", "output": "Yes."}, "record 001, field output", "object with output_1"),
         ({"id": "001", "output": ["Yes.", "No."]}, "record 001, field output", "object with output_1"),
         (entry("001", output_1=3, output_2="No."), "record 001, field output.output_1", "found 3"),
-        (entry("001", output_1="a", output_2="b", output_3="c"), "output.output_3", "no half"),
+        (entry("001", output_1="a", output_2="b", output_3="c"), "output.output_3", "not a half"),
         ({"output": {"output_1": "a", "output_2": "b"}}, "record entry 2, field id", "has no id"),
         (entry(True), "record entry 2, field id", "found True"),
         (entry("000"), "record 000, field id", "answered twice"),
@@ -131,4 +135,4 @@ def test_a_file_cut_off_in_the_middle_names_the_line(shared: Path, tmp_path: Pat
     lines = (shared / "data/codis/output_example.json").read_text().splitlines()
     (tmp_path / "f.json").write_text("\n".join(lines[:100]))
     with pytest.raises(UserError, match="record line 100"):
-        read_predictions(tmp_path / "f.json", benchmark="codis", setting="default")
+        read_predictions(tmp_path / "f.json", benchmark_class("codis").answer_files, setting="default")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
-from sightline.benchmarks.contextual.formats import with_judgements
+from sightline.benchmarks.contextual.formats import add_judgements
 from sightline.formats import Prediction, read_predictions
+from sightline.registry import benchmark_class
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,9 @@ def test_an_answer_that_leaves_a_detail_open_in_parentheses_does_not_decline() -
 def test_what_rules_decide_of_the_appendix_is_what_its_captions_say(shared: Path) -> None:
     """161 verdicts are stated; rules decide few of them, and none the other way."""
     folder = shared / "data/contextual"
-    predictions = read_predictions(folder / "appendix_cases.jsonl", benchmark="contextual", setting="0-shot")
+    predictions = read_predictions(
+        folder / "appendix_cases.jsonl", benchmark_class("contextual").answer_files, setting="0-shot"
+    )
     judged = by_rules_and_as_stated(predictions, folder)
     assert len(judged) == 161
     assert Counter(pair for pair in judged if pair[0] != "undecided") == {
@@ -124,8 +127,10 @@ def test_what_rules_decide_of_the_appendix_is_what_its_captions_say(shared: Path
 
 def test_of_the_released_judgements_four_have_a_reference_too_long_for_rules(shared: Path) -> None:
     folder = shared / "data/contextual"
-    answers = read_predictions(folder / "master.json", benchmark="contextual", setting="0-shot")
-    judged = by_rules_and_as_stated(with_judgements(answers, folder / "gpt4_judgments.json"), folder)
+    answers = read_predictions(
+        folder / "master.json", benchmark_class("contextual").answer_files, setting="0-shot"
+    )
+    judged = by_rules_and_as_stated(add_judgements(answers, folder / "gpt4_judgments.json"), folder)
     assert Counter(judged) == {("undecided", "right"): 2, ("undecided", "wrong"): 2}
 
 

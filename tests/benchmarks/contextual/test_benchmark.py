@@ -204,7 +204,7 @@ def test_an_answers_file_brings_references_and_a_labels_file_tasks(
     ("line", "told"),
     [
         ({"image_url": "https://h/unheard.jpg", "response": "x"}, "is no instance of the data"),
-        ({"image_url": "https://h/x.jpg", "response": 7}, "field response: is no text"),
+        ({"image_url": "https://h/x.jpg", "response": 7}, "field response: is not a text"),
     ],
 )
 def test_what_is_wrong_in_an_answers_file_is_told(tmp_path: Path, line: dict[str, Any], told: str) -> None:

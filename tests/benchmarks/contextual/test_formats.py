@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from sightline.benchmarks.contextual.appendix_cases import PARTLY, contradicted, reading
-from sightline.benchmarks.contextual.formats import with_judgements, write_judgements, write_predictions
+from sightline.benchmarks.contextual.formats import add_judgements, write_judgements, write_predictions
 from sightline.errors import UserError
 from sightline.formats import Prediction, read_predictions
 from sightline.formats.read import of_model, only_of_model
+from sightline.formats.verdict_flags import PARTLY, apply_partly, contradictions
+from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 
 CLOCK = "https://textvision-data-quality.s3.us-west-1.amazonaws.com/time-images/thb_8411.jpg"
@@ -40,7 +41,7 @@ def outcome(sample: str, verdict: VerdictName, response: str = "It is ten.", dra
 def read(path: Path, content: object = None) -> list[Prediction]:
     if content is not None:
         path.write_text(json.dumps(content))
-    return read_predictions(path, benchmark="contextual", setting="0-shot")
+    return read_predictions(path, benchmark_class("contextual").answer_files, setting="0-shot")
 
 
 def verdicts(predictions: list[Prediction]) -> list[Verdict]:
@@ -53,7 +54,7 @@ def _said(one: Prediction) -> tuple[object, ...]:
 
 def test_the_released_answers_and_judgements_are_read_whole(shared: Path) -> None:
     folder = shared / "data/contextual"
-    predictions = with_judgements(read(folder / "master.json"), folder / "gpt4_judgments.json")
+    predictions = add_judgements(read(folder / "master.json"), folder / "gpt4_judgments.json")
     assert Counter(one.model for one in predictions) == {"gemini-pro-vision": 42, "gpt-4-vision-preview": 6}
     assert Counter(one.verdict for one in verdicts(predictions)) == {"right": 5, "wrong": 8}
     assert {(one.judge, one.kind) for one in verdicts(predictions)} == {("gpt-4", "model")}
@@ -76,9 +77,9 @@ def test_the_appendix_states_161_verdicts_of_which_its_own_marks_contradict_five
     assert len({one.model for one in predictions}) == 7
     said = verdicts(predictions)
     assert Counter(one.verdict for one in said) == {"right": 26, "wrong": 135}
-    assert len(reading(said, "wrong")) == 161
-    assert Counter(one.verdict for one in reading(said, "left-out")) == {"right": 26, "wrong": 121}
-    assert contradicted(said) == [
+    assert len(apply_partly(said, "wrong")) == 161
+    assert Counter(one.verdict for one in apply_partly(said, "left-out")) == {"right": 26, "wrong": 121}
+    assert contradictions(said) == [
         "Figure 42, LLaVA-Next-34B: partially correct (the mark beside it: wrong)",
         "Figure 42, GPT-4 w/ Layout-aware OCR + Caption: partially correct (the mark beside it: wrong)",
         "Figure 45, GPT-4 w/ Layout-aware OCR + Caption: wrong "
@@ -108,7 +109,7 @@ def test_of_a_file_of_several_models_one_must_be_named(tmp_path: Path) -> None:
     [
         ({"a": {CLOCK: 7}}, f"field a.{CLOCK}"),
         ([{"image_url": CLOCK, "response": "x"}] * 2, "answered twice"),
-        ([{"image_url": CLOCK, "response": "x", "judgment": 2}], "is no judgement"),
+        ([{"image_url": CLOCK, "response": "x", "judgment": 2}], "is not a judgement"),
         ([{"image_url": CLOCK}], "has no answer"),
         ([{"image_url": [], "responses": []}], "names not one image"),
         (
@@ -128,7 +129,7 @@ def test_judgements_are_one_object(tmp_path: Path, content: str) -> None:
     answers = read(tmp_path / "master.json", {"a": {CLOCK: "Ten."}})
     (tmp_path / "j.json").write_text(content)
     with pytest.raises(UserError, match="is not one object"):
-        with_judgements(answers, tmp_path / "j.json")
+        add_judgements(answers, tmp_path / "j.json")
 
 
 def test_a_number_beside_a_verdict_does_not_make_it_partly_right(shared: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_number_beside_a_verdict_does_not_make_it_partly_right(shared: Path) -
     half = Verdict(
         targets=(), question="correct", scorer="s", judge="anna", kind="human", verdict="right", value=0.5
     )
-    assert reading([half], "left-out") == [half]
+    assert apply_partly([half], "left-out") == [half]
     said = verdicts(read(shared / "data/contextual/appendix_cases.jsonl"))
     assert sum(PARTLY in one.scores for one in said) == 14
 
@@ -145,7 +146,7 @@ def test_a_judgement_of_an_answer_that_is_not_there_is_refused(tmp_path: Path) -
     answers = read(tmp_path / "master.json", {"a": {CLOCK: "Ten."}})
     (tmp_path / "j.json").write_text(json.dumps({"b": {CLOCK: 1}}))
     with pytest.raises(UserError, match="a judgement of an answer by 'b' that is not there"):
-        with_judgements(answers, tmp_path / "j.json")
+        add_judgements(answers, tmp_path / "j.json")
 
 
 def test_answers_are_written_as_the_test_leaderboard_takes_them_and_read_again(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sightline.benchmarks.groups.benchmark import groups
-from sightline.benchmarks.mmr3.benchmark import mmr3
+from sightline.benchmarks.groups.benchmark import Groups
+from sightline.benchmarks.mmr3.benchmark import MMR3
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.plan.effective import effective, setting_of
@@ -18,7 +18,7 @@ from sightline.types import Case, ImageRef
 
 
 def options(task: str, **chosen: Any) -> Mapping[str, Any]:
-    benchmark = mmr3() if task.startswith("mmr3") else groups()
+    benchmark = MMR3() if task.startswith("mmr3") else Groups()
     return effective(benchmark, setting_of(benchmark, task), Spec(task=task, set=chosen)).benchmark
 
 
@@ -39,7 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 def asked(data: Path, task: str = "mmr3:context", **chosen: Any) -> list[tuple[str, str, int]]:
     chosen_options = options(task, **chosen)
-    benchmark = mmr3()
+    benchmark = MMR3()
     return [
         (probe.sample, probe.variant, probe.draws)
         for sample in benchmark.samples(data, "test", chosen_options)
@@ -65,7 +65,7 @@ def test_for_sampling_of_another_task_the_original_is_asked(data: Path) -> None:
 
 
 def test_a_group_is_held_against_what_sampling_asks(data: Path) -> None:
-    benchmark, chosen = mmr3(), options("mmr3:context")
+    benchmark, chosen = MMR3(), options("mmr3:context")
     (first, *_) = benchmark.samples(data, "test", chosen)
     partner = benchmark.partner("unchanged", chosen)
     assert [probe.variant for probe in benchmark.probes(first, partner)] == ["m0", "m1", "m2"]
@@ -73,7 +73,7 @@ def test_a_group_is_held_against_what_sampling_asks(data: Path) -> None:
 
 
 def test_images_lie_beside_the_groups_file_and_come_before_the_prompt(data: Path) -> None:
-    benchmark, chosen = mmr3(), options("mmr3:context")
+    benchmark, chosen = MMR3(), options("mmr3:context")
     (first, *_) = benchmark.samples(data, "test", chosen)
     image, _ = next(iter(benchmark.probes(first, chosen))).messages[0].parts
     assert isinstance(image, ImageRef)
@@ -108,7 +108,7 @@ def test_the_images_own_size_is_that_of_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["rephrasing", "restyling"])
 def test_a_group_is_held_against_its_own_original(data: Path, task: str) -> None:
     (data / "context").rename(data / task)
-    benchmark, chosen = mmr3(), options(f"mmr3:{task}")
+    benchmark, chosen = MMR3(), options(f"mmr3:{task}")
     (first, *_) = benchmark.samples(data, "test", chosen)
     partner = benchmark.partner("unchanged", chosen)
     (probe,) = benchmark.probes(first, partner)
@@ -118,10 +118,10 @@ def test_a_group_is_held_against_its_own_original(data: Path, task: str) -> None
 
 
 def test_the_setting_alone_says_which_task_it_is() -> None:
-    assert "task" not in mmr3().options
+    assert "task" not in MMR3().options
     assert options("mmr3:context")["task"] == "context"
     with pytest.raises(UserError, match="unknown option of mmr3 'task'"):
-        effective(mmr3(), setting_of(mmr3(), "mmr3"), Spec(task="mmr3", set={"task": "restyling"}))
+        effective(MMR3(), setting_of(MMR3(), "mmr3"), Spec(task="mmr3", set={"task": "restyling"}))
 
 
 def test_a_folder_of_another_builder_is_refused(data: Path) -> None:
@@ -149,14 +149,14 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None
     file = tmp_path / "mine.jsonl"
     file.write_text(line + "\n")
     with pytest.raises(UserError, match=f"(?s){message}"):
-        groups().samples(None, "test", options(f"groups:{file}"))
+        Groups().samples(None, "test", options(f"groups:{file}"))
 
 
 def test_a_variant_twice_in_a_group_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_text('{"group": "a", "variant": "m0", "prompt": "x"}\n' * 2)
     with pytest.raises(UserError, match="variant 'm0' on line 1 already"):
-        groups().samples(None, "test", options(f"groups:{file}"))
+        Groups().samples(None, "test", options(f"groups:{file}"))
 
 
 def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> None:
@@ -165,13 +165,13 @@ def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> Non
         '{"group": "a", "variant": "%s", "response": "x", "references": ["cat"], "labels": {"style": "%s"}}\n'
     )
     file.write_text("".join(line % (style, style) for style in ("candy", "mosaic")))
-    chosen = {**options("mmr3:restyling"), **mmr3().shown_in(str(file), [], None)}
-    (sample,) = mmr3().samples(None, "test", chosen)
-    assert [probe.references for probe in mmr3().probes(sample, chosen)] == [("cat",), ("cat",)]
+    chosen = {**options("mmr3:restyling"), **MMR3().options_from_answers(str(file), [], None)}
+    (sample,) = MMR3().samples(None, "test", chosen)
+    assert [probe.references for probe in MMR3().probes(sample, chosen)] == [("cat",), ("cat",)]
 
 
 def verdict(task: str, said: str, *references: str, shown: tuple[str, ...] = ()) -> tuple[str, str | None]:
-    benchmark = mmr3() if task.startswith("mmr3") else groups()
+    benchmark = MMR3() if task.startswith("mmr3") else Groups()
     scorer = benchmark.scorer("correct", "rules", options(task))
     case = Case(("k",), "correct", "?", (said,), references, shown, 0)
     reading = scorer.decide(case)  # type: ignore[union-attr]
@@ -197,9 +197,9 @@ def test_a_label_size_of_one_s_own_is_a_label(tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     sizes: list[dict[str, str]] = [{}, {"size": "large"}, {"size": "small"}]
     write_groups([GroupLine("a", f"v{n}", prompt="?", labels=size) for n, size in enumerate(sizes)], file)
-    (sample,) = groups().samples(None, "test", options(f"groups:{file}"))
-    assert len(list(groups().probes(sample, options(f"groups:{file}")))) == 3
+    (sample,) = Groups().samples(None, "test", options(f"groups:{file}"))
+    assert len(list(Groups().probes(sample, options(f"groups:{file}")))) == 3
 
 
 def test_a_folder_stands_for_the_groups_file_in_it(data: Path) -> None:
-    assert len(groups().samples(None, "test", options(f"groups:{data / 'context'}"))) == 2
+    assert len(Groups().samples(None, "test", options(f"groups:{data / 'context'}"))) == 2

@@ -183,7 +183,7 @@ def test_a_three_shot_prompt_reads_as_the_released_loader_joins_it(shared: Path)
     text = text_of(probes_of(shared / "data" / "iibench", "3-shot")[0][1])
     assert text.startswith(
         "Instruction: Please try to answer the single-answer multiple choice question below based on the "
-        "examples(with answers) and the corresponding images.\nQuestion: In the comic image, what"
+        "examples(with answers) and the corresponding pictures.\nQuestion: In the comic image, what"
     )
     assert "Answer: (D)\n\nQuestion: What hidden message" in text
     assert "Answer: (E)\n\nQuestion: " in text

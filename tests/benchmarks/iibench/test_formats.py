@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.iibench.formats import asked
+from sightline.benchmarks.iibench.formats import question_in, write_iibench, write_iibench_submission
 from sightline.errors import UserError
 from sightline.formats import (
     Prediction,
     read_predictions,
-    write_iibench,
-    write_iibench_submission,
 )
+from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
 SETTINGS = ("none", "cot", "domain", "emotion", "rhetoric")
@@ -60,7 +59,7 @@ def record(sample: str = "test-1", **question: object) -> dict[str, Any]:
 
 def read(path: Path, records: Sequence[object], **options: bool) -> list[Prediction]:
     path.write_text("\n".join(json.dumps(entry) for entry in records))
-    return read_predictions(path, benchmark="iibench", setting="none", **options)
+    return read_predictions(path, benchmark_class("iibench").answer_files, setting="none", **options)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -68,7 +67,7 @@ def test_the_released_files_are_read_whole_and_written_back_byte_for_byte(
     shared: Path, tmp_path: Path, setting: str
 ) -> None:
     file = shared / f"data/iibench/released/yi-vl-6b-chat_test_{setting}.jsonl.gz"
-    predictions = read_predictions(file, benchmark="iibench", setting=setting)
+    predictions = read_predictions(file, benchmark_class("iibench").answer_files, setting=setting)
     assert [p.sample for p in predictions] == [f"test-{n}" for n in range(1, 1400)]
     assert {p.variant for p in predictions} == {setting}
     assert all(len(p.options) == 6 and p.error is None for p in predictions)
@@ -88,12 +87,12 @@ def test_the_released_prompts_say_the_question_and_the_options_in_the_order_show
     file = shared / f"data/iibench/released/yi-vl-6b-chat_test_{setting}.jsonl.gz"
     records = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     for question in (question for entry in records for question in entry["questions"]):
-        assert asked(question["prompt"]) == (question["question"], tuple(question["options"]))
+        assert question_in(question["prompt"]) == (question["question"], tuple(question["options"]))
 
 
 def test_the_labels_of_the_released_files_give_the_published_denominators(shared: Path) -> None:
     file = shared / "data/iibench/released/yi-vl-6b-chat_test_none.jsonl.gz"
-    predictions = read_predictions(file, benchmark="iibench", setting="none")
+    predictions = read_predictions(file, benchmark_class("iibench").answer_files, setting="none")
     golden = json.loads((shared / "data/iibench/golden_tables.json").read_text())
     domains = Counter(p.labels["domain"] for p in predictions)
     assert domains == golden["denominators_test_questions"]["domain"]
@@ -104,7 +103,10 @@ def test_a_list_and_lines_read_the_same(tmp_path: Path) -> None:
     records = [record("test-1", response="A"), record("test-2", response="B")]
     lines = read(tmp_path / "f.jsonl", records)
     (tmp_path / "f.json").write_text(json.dumps(records, indent=1))
-    assert read_predictions(tmp_path / "f.json", benchmark="iibench", setting="none") == lines
+    assert (
+        read_predictions(tmp_path / "f.json", benchmark_class("iibench").answer_files, setting="none")
+        == lines
+    )
     assert lines[0] == Prediction(
         sample="test-1",
         variant="none",
@@ -146,7 +148,7 @@ def test_a_question_without_a_response_is_named_unless_missing_is_allowed(tmp_pa
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (record("test-2", response=3), "record test-2, field questions.response: is no answer (found 3)"),
+        (record("test-2", response=3), "record test-2, field questions.response: is not an answer (found 3)"),
         (record("test-2", response="A", options="uvwxyz"), "record test-2, field questions.options"),
         (record("", response="A"), "record line 2, field questions.id: has no id"),
         ({"local_path": "p", "questions": {}}, "record line 2, field questions"),
@@ -183,7 +185,7 @@ def test_what_is_written_is_read_the_same(
         for n, (response, question, options) in enumerate(answers)
     ]
     write_iibench(map(outcome, predictions), records, path)
-    assert read_predictions(path, benchmark="iibench", setting="none") == predictions
+    assert read_predictions(path, benchmark_class("iibench").answer_files, setting="none") == predictions
 
 
 def test_a_failed_call_is_written_as_the_released_scripts_record_it(tmp_path: Path) -> None:
@@ -191,7 +193,12 @@ def test_a_failed_call_is_written_as_the_released_scripts_record_it(tmp_path: Pa
     write_iibench([outcome(failed)], [record("test-1"), record("test-2")], tmp_path / "out.jsonl")
     [line] = (tmp_path / "out.jsonl").read_text().splitlines()
     assert json.loads(line)["questions"][0]["response"] == {"error": "429"}
-    assert read_predictions(tmp_path / "out.jsonl", benchmark="iibench", setting="none")[0].error == "429"
+    assert (
+        read_predictions(tmp_path / "out.jsonl", benchmark_class("iibench").answer_files, setting="none")[
+            0
+        ].error
+        == "429"
+    )
 
 
 def test_the_answer_of_dev_follows_the_options_shown(shared: Path, tmp_path: Path) -> None:
@@ -231,7 +238,7 @@ def test_a_letter_whose_option_was_edited_since_is_submitted_only_where_it_is_ce
 
 def test_the_submission_undoes_the_order_shown(shared: Path, tmp_path: Path) -> None:
     file = shared / "data/iibench/released/yi-vl-6b-chat_test_none.jsonl.gz"
-    predictions = read_predictions(file, benchmark="iibench", setting="none")
+    predictions = read_predictions(file, benchmark_class("iibench").answer_files, setting="none")
     released = {
         question["id"]: question["options"]
         for entry in json.loads((shared / "data/iibench/test.json").read_text())

@@ -6,20 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Facts, Option, Setting, about
+from sightline.benchmarks.base import Benchmark, answer_cases
 from sightline.benchmarks.codis import bias
-from sightline.benchmarks.codis.data import read_samples
+from sightline.benchmarks.codis.data import RECORDS, read_samples
+from sightline.benchmarks.codis.formats import ANSWER_FILES, EXPORT_FORMATS
 from sightline.benchmarks.codis.meaning import same_meaning_by_rules
 from sightline.benchmarks.codis.rules import judge_by_rules
-from sightline.formats.prediction import Prediction
+from sightline.benchmarks.codis.sources import RELEASE
+from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
 from sightline.metrics import paired
 from sightline.prompts import fill, load
-from sightline.scoring.judge_prompts import right_or_wrong, same_or_different
+from sightline.scoring.judge_prompts import right_or_wrong, same_meaning_by_model
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.text import answer_part
 from sightline.types import (
     Case,
     Group,
+    ImageRef,
     Message,
     Metric,
     Outcome,
@@ -42,44 +45,48 @@ def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Settin
     return Setting(name, summary, reproduces, options, SAMPLING, SAMPLING_SOURCE)
 
 
-class Codis:
+class Codis(Benchmark):
     """353 pairs of queries: the same image and question under two contexts with different answers."""
 
     name = "codis"
     title = "CODIS: context-dependent visual comprehension"
     citation = "Luo et al. 2024, CODIS: Benchmarking Context-Dependent Visual Comprehension for MLLMs"
-    splits: tuple[str, ...] = ("test",)
-    judged_by: tuple[str, ...] = ("rules", "model", "human")
-    presets: Mapping[str, Mapping[str, Any]] = PRESETS
-    facts = Facts(
-        leading=("acc_p", "acc_q"),
-        chance={
-            "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0; "
-            "baseline/chance says yes or no to open ones, which is wrong",
-            "acc_p": "a model that ignores the context gets acc_p 0.0",
-        },
-        correlated=(("context_awareness", "acc_p"), ("context_awareness", "acc_q")),  # section 4.2
-    )
-    settings: Mapping[str, Setting] = {
-        setting.name: setting
-        for setting in (
-            _setting("default", "detailed instructions and chain of thought", "Tables 3 and 10"),
-            _setting("no-cot", "detailed instructions, no chain of thought", "Table 13", cot=False),
-            _setting("no-instructions", "chain of thought only", "Table 13", instructions=False),
-            _setting("plain", "neither", "Table 13", instructions=False, cot=False),
-            _setting("no-context", "image and question only", "Table 4", context=False, instructions=False),
-            _setting("captions", "a caption in the image's place", "Table 5", image="caption"),
-            _setting("text-only", "no image at all", "nothing: beyond the paper", image="none"),
-        )
+    judged_by = ("rules", "model", "human")
+    presets = PRESETS
+    release = RELEASE
+    published = Path(__file__).with_name("published.json")
+    answer_files = ANSWER_FILES
+    export_formats = EXPORT_FORMATS
+    leading_metrics = ("acc_p", "acc_q")
+    chance_notes: Mapping[str, str] = {
+        "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0; "
+        "baseline/chance answers open ones with yes or no, which is wrong",
+        "acc_p": "a model that ignores the context gets acc_p 0.0",
     }
-    options: Mapping[str, Option] = {
-        "instructions": Option(True, "detailed instructions (Table 11: DI)", (True, False)),
-        "cot": Option(True, "chain of thought (Table 11: CoT)", (True, False)),
-        "context": Option(True, "give the context", (True, False)),
-        "image": Option("shown", "show the image, its caption, or nothing", ("shown", "caption", "none")),
-        "captions": Option(None, "file of captions (`build caption`): JSON or JSONL, image_id -> caption"),
-        "bias": Option(bias.DEFAULT_SETS, "pairs of words to count outputs by (Table 6)"),
-        "judge_prompt": Option("paper", "the judge's prompt: Table 12 or eval.py", ("paper", "released")),
+    correlated_metrics = (("context_awareness", "acc_p"), ("context_awareness", "acc_q"))  # section 4.2
+    settings = by_name(
+        _setting("default", "detailed instructions and chain of thought", "Tables 3 and 10"),
+        _setting("no-cot", "detailed instructions, no chain of thought", "Table 13", cot=False),
+        _setting("no-instructions", "chain of thought only", "Table 13", instructions=False),
+        _setting("plain", "neither", "Table 13", instructions=False, cot=False),
+        _setting("no-context", "image and question only", "Table 4", context=False, instructions=False),
+        _setting("captions", "a caption in the image's place", "Table 5", image="caption"),
+        _setting("text-only", "no image at all", "nothing: beyond the paper", image="none"),
+    )
+    options: Mapping[str, BenchmarkOption] = {
+        "instructions": BenchmarkOption(True, "detailed instructions (Table 11: DI)", (True, False)),
+        "cot": BenchmarkOption(True, "chain of thought (Table 11: CoT)", (True, False)),
+        "context": BenchmarkOption(True, "give the context", (True, False)),
+        "image": BenchmarkOption(
+            "shown", "show the image, its caption, or nothing", ("shown", "caption", "none")
+        ),
+        "captions": BenchmarkOption(
+            None, "file of captions (`build caption`): JSON or JSONL, image_id -> caption"
+        ),
+        "bias": BenchmarkOption(bias.DEFAULT_SETS, "pairs of words to count outputs by (Table 6)"),
+        "judge_prompt": BenchmarkOption(
+            "paper", "the judge's prompt: Table 12 or eval.py", ("paper", "released")
+        ),
     }
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
@@ -104,7 +111,7 @@ class Codis:
 
     def cases(self, group: Group) -> Iterator[Case]:
         """Each answer against its ground truth, the two against each other, each against no context's."""
-        yield from about(group)
+        yield from answer_cases(group)
         if len(group) == 2:
             yield _compare(*group)
         for outcome, without in zip(group, group.partners.get("no-context", ()), strict=False):
@@ -112,12 +119,12 @@ class Codis:
 
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
         """Rules for answers and meanings; a model with the prompt of Table 12, or the released one."""
-        prompts = load("codis")
+        prompts = load(__package__)
         if question == "same_meaning":
             return (
                 RuleScorer("codis/same_meaning", _same_meaning)
                 if kind == "rules"
-                else same_or_different(load("sightline")["same_meaning"]["text"])
+                else same_meaning_by_model()
             )
         if kind == "rules":
             return RuleScorer("codis/rules", _judge)
@@ -136,14 +143,17 @@ class Codis:
             *bias.bias_metrics(bias.word_sets(options["bias"])),
         ]
 
-    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
-        """Nothing: a pair is asked in one way."""
-        return {}
-
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same prompt without its context, or with the image in the caption's place."""
-        without = {"context": False, "instructions": False}
-        return {**options, **(without if setting == "no-context" else {"image": "shown"})}
+        changed = {"context": False, "instructions": False} if setting == "no-context" else {"image": "shown"}
+        return {**options, **changed}
+
+    def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
+        """The images of data.json by their `image_id`."""
+        if not (folder / RECORDS).is_file():
+            return None
+        samples = read_samples(folder, False, None)
+        return {sample.record[0].image_id: sample.images[0] for sample in samples}
 
 
 def _message(sample: Sample, context: str, caption: str, options: Mapping[str, Any]) -> Message:
@@ -154,7 +164,7 @@ def _message(sample: Sample, context: str, caption: str, options: Mapping[str, A
 
 def prompt_text(question: str, context: str, caption: str, options: Mapping[str, Any]) -> str:
     """The words of a prompt of Table 11, under the options context, instructions, cot and image."""
-    prompts = load("codis")
+    prompts = load(__package__)
     parts = prompts["inference" if options["context"] else "no_context"]
     instructed = options["instructions"] and options["context"]
     words = parts["opening"] + (parts["instructions"] if instructed else "")

@@ -11,29 +11,32 @@ from sightline.benchmarks.records import data_folder, read_records, refuse_doubl
 from sightline.errors import UserError
 from sightline.types import ImageRef, Sample
 
+RECORDS = "data.json"
+"""The file of records in a data folder."""
 
-class Pair(Struct, frozen=True):
-    """Two of anything, one for each context."""
+
+class Contexts(Struct, frozen=True):
+    """The two contexts of a pair."""
 
     context_1: str
     context_2: str
 
 
-class Answers(Struct, frozen=True):
+class ContextAnswers(Struct, frozen=True):
     """The answer under each context."""
 
     answer_1: str
     answer_2: str
 
 
-class Record(Struct, frozen=True):
+class CodisRecord(Struct, frozen=True):
     """One released record: a pair of queries about one image."""
 
     id: str
     image_id: str
     question: str
-    context: Pair
-    answer: Answers
+    context: Contexts
+    answer: ContextAnswers
     category: str
 
 
@@ -42,9 +45,9 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
 
     A sample's `record` is the released record and the caption.
     """
-    place = data_folder(folder, "codis", "data.json")
-    path = place / "data.json"
-    records = read_records(path, Record, name="id")
+    folder = data_folder(folder, "codis", RECORDS)
+    path = folder / RECORDS
+    records = read_records(path, CodisRecord, name="id")
     refuse_doubles(path, [record.id for record in records])
     if not records:
         raise UserError("holds no records", file=path, expected="the released data.json")
@@ -53,7 +56,7 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
         Sample(
             id=record.id,
             question=record.question,
-            images=(ImageRef(str(place / "images" / record.image_id), str(place)),),
+            images=(ImageRef(str(folder / "images" / record.image_id), str(folder)),),
             references=(record.answer.answer_1, record.answer.answer_2),
             labels={"category": record.category},
             record=(record, caption_of.get(record.image_id, "")),

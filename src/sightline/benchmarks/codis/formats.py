@@ -10,33 +10,28 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sightline.formats.export import AnswersToExport, ExportFormat, counted, repeats_note
 from sightline.formats.files import Records, write_atomically
-from sightline.formats.prediction import Prediction, Source, identifier, reply
+from sightline.formats.prediction import (
+    AnswerFiles,
+    Layout,
+    Prediction,
+    PredictionFile,
+    identifier,
+    reply,
+)
 from sightline.types import Outcome
-
-LAYOUT = "CODIS' output list (id, output.output_1, output.output_2)"
 
 HALVES = {"output_1": "context_1", "output_2": "context_2"}
 """The released name of a half -> the variant that it answers."""
 
 
-def recognises(record: dict[str, Any], benchmark: str) -> bool:
-    """Whether a record is a pair; of CODIS, also one whose output is broken."""
-    output = record.get("output")
-    if isinstance(output, dict):
-        return not output.keys().isdisjoint(HALVES) or benchmark == "codis"
-    return benchmark == "codis" and "output" in record and "variant" not in record
-
-
-def read(rows: Records, source: Source) -> list[Prediction]:
-    """Two answers a pair: variants context_1 and context_2."""
-    return [prediction for where, record in rows for prediction in _pair(record, where, source)]
-
-
 def write_codis(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write the released list, pairs in the order of their first outcome; a failed call is written as ''.
+    """Write the released list; a failed call is written as ''. The layout has no repeats: draw 0 is written.
 
-    The layout knows no repeats: draw 0 is written.
+    Args:
+        outcomes: The answers; pairs are written in the order of their first answer.
+        path: The file to write.
     """
     variants = {variant: half for half, variant in HALVES.items()}
     pairs: dict[str, dict[str, str]] = {}
@@ -48,25 +43,72 @@ def write_codis(outcomes: Iterable[Outcome], path: Path) -> None:
     write_atomically(path, [json.dumps(entries, indent=4).encode()])
 
 
-def _pair(record: dict[str, Any], where: str, source: Source) -> list[Prediction]:
-    place = source.at(where)
-    sample = identifier(record.get("id"), "id", place)
-    place = source.at(sample)
+def _recognises(record: dict[str, Any]) -> bool:
+    """Whether a record is a pair of answers, possibly with a broken output."""
+    return isinstance(record.get("output"), dict) or ("output" in record and "variant" not in record)
+
+
+def _read(rows: Records, source: PredictionFile) -> list[Prediction]:
+    return [prediction for where, record in rows for prediction in _pair(record, where, source)]
+
+
+def _pair(record: dict[str, Any], where: str, source: PredictionFile) -> list[Prediction]:
+    sample = identifier(record.get("id"), "id", source.at(where))
+    location = source.at(sample)
     output = record.get("output")
     if not isinstance(output, dict):
         expected = "an object with output_1 and output_2"
-        raise place.error("is no pair of answers", field="output", found=output, expected=expected)
+        raise location.error("is not a pair of answers", field="output", found=output, expected=expected)
     for name in output.keys() - HALVES.keys():
-        raise place.error("is no half of a pair", field=f"output.{name}", expected="output_1 and output_2")
+        raise location.error(
+            "is not a half of a pair", field=f"output.{name}", expected="output_1 and output_2"
+        )
     predictions = []
     for half, variant in HALVES.items():
         if half in output:
-            response, error = reply(output[half], f"output.{half}", place)
+            response, error = reply(output[half], f"output.{half}", location)
             predictions.append(Prediction(sample, variant, response, error=error))
         elif not source.allow_missing:
-            raise place.error(
+            raise location.error(
                 f"the pair lacks the half that answers {variant}",
                 field=f"output.{half}",
                 expected="both halves, or --allow-missing, which counts the missing one as wrong",
             )
     return predictions
+
+
+def _refuse_other_variants(answers: AnswersToExport) -> None:
+    for outcome in answers.outcomes:
+        if outcome.variant not in HALVES.values():
+            raise answers.error(
+                "is not an answer to a pair of CODIS",
+                outcome,
+                field="variant",
+                found=outcome.variant,
+                expected=" or ".join(f"'{variant}'" for variant in HALVES.values()),
+            )
+
+
+def _write(answers: AnswersToExport, path: Path) -> list[str]:
+    write_codis(answers.outcomes, path)
+    written = answers.first_draws
+    halves = len(HALVES) * len({outcome.sample for outcome in written})
+    return counted(
+        repeats_note(answers),
+        (
+            halves - sum(outcome.answered for outcome in written),
+            "failed or missing halves are written as '', which reads as an empty answer",
+        ),
+    )
+
+
+ANSWER_FILES = AnswerFiles(
+    layouts=(Layout("CODIS' output list (id, output.output_1, output.output_2)", _recognises, _read),),
+    variants="'context_1' or 'context_2'",
+)
+
+EXPORT_FORMATS = {
+    "codis": ExportFormat(
+        "the list that CODIS' eval.py reads", _write, _refuse_other_variants, "predictions.json"
+    )
+}

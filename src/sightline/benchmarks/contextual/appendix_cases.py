@@ -9,17 +9,15 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sightline.formats.prediction import Place, Prediction, identifier, optional_text, reply
+from sightline.formats.prediction import Prediction, RecordLocation, identifier, optional_text, reply
+from sightline.formats.verdict_flags import CONTRADICTED, PARTLY
 from sightline.types import Verdict, VerdictName
 
 CAPTIONS = "captions"
 """The judge by whose name the captions' verdicts go."""
-
-PARTLY = "partly"
-"""The score of a verdict on a response that is called partly right; the verdict is `wrong`."""
 
 PARTIALLY = "partially correct"
 
@@ -35,12 +33,6 @@ _NAMED: Mapping[str, str] = {
 ERRORS = (*_NAMED.values(), PARTIALLY)
 """What the marks beside the responses name as wrong with them (Appendix I)."""
 
-CONTRADICTED = "contradicted"
-"""The score of a verdict that the mark beside the response contradicts."""
-
-Partly = Literal["wrong", "left-out"]
-"""The two readings of 'partially correct'."""
-
 _SAID: Mapping[str, VerdictName] = {"correct": "right", PARTIALLY: "wrong", "wrong": "wrong"}
 
 
@@ -49,49 +41,43 @@ def recognises(record: Mapping[str, Any]) -> bool:
     return "image_url" in record and "responses" in record
 
 
-def predictions(record: Mapping[str, Any], place: Place, variant: str) -> Iterator[Prediction]:
+def predictions(record: Mapping[str, Any], location: RecordLocation, variant: str) -> Iterator[Prediction]:
     """The responses of a case, each with the caption's verdict where it gives one."""
     urls = record["image_url"]
     if not isinstance(urls, list) or len(urls) != 1:
-        raise place.error("names not one image", field="image_url", found=urls, expected="a list of one url")
-    url = identifier(urls[0], "image_url", place)
-    place = Place(place.file, f"Figure {record.get('figure')}")
+        raise location.error(
+            "names not one image", field="image_url", found=urls, expected="a list of one url"
+        )
+    url = identifier(urls[0], "image_url", location)
+    location = RecordLocation(location.file, f"Figure {record.get('figure')}")
     if not isinstance(record["responses"], list):
-        raise place.error("is no list", field="responses", expected="a list of responses")
+        raise location.error("is no list", field="responses", expected="a list of responses")
     for one in record["responses"]:
         if not isinstance(one, dict):
-            raise place.error("is no response", field="responses", found=one, expected="an object")
-        response, error = reply(one.get("response"), "responses.response", place)
+            raise location.error("is no response", field="responses", found=one, expected="an object")
+        response, error = reply(one.get("response"), "responses.response", location)
         yield Prediction(
             sample=url,
             variant=variant,
             response=response,
-            question=optional_text(record.get("instruction"), "instruction", place),
-            model=identifier(one.get("model"), "responses.model", place),
-            verdicts=_verdict(one, place),
+            question=optional_text(record.get("instruction"), "instruction", location),
+            model=identifier(one.get("model"), "responses.model", location),
+            verdicts=_verdict(one, location),
             error=error,
         )
 
 
-def reading(verdicts: Iterable[Verdict], partly: Partly) -> list[Verdict]:
-    """The verdicts in one of the two readings: partly right responses count as wrong, or are left out."""
-    return [verdict for verdict in verdicts if partly == "wrong" or PARTLY not in verdict.scores]
-
-
-def contradicted(verdicts: Iterable[Verdict]) -> list[str]:
-    """What is said on either side of the verdicts that the marks contradict, a line each."""
-    return [verdict.raw for verdict in verdicts if CONTRADICTED in verdict.scores]
-
-
-def _verdict(one: Mapping[str, Any], place: Place) -> tuple[Verdict, ...]:
+def _verdict(one: Mapping[str, Any], location: RecordLocation) -> tuple[Verdict, ...]:
     said, marked = one.get("verdict"), one.get("annotation_verdict")
     if said is None:
         return ()
     if said not in _SAID:
         expected = f"one of {', '.join(_SAID)}, or null"
-        raise place.error("is no verdict", field="responses.verdict", found=said, expected=expected)
+        raise location.error("is no verdict", field="responses.verdict", found=said, expected=expected)
     differs = marked is not None and marked != said
-    raw = f"{place.record}, {one['model']}: {said}" + (f" (the mark beside it: {marked})" if differs else "")
+    raw = f"{location.record}, {one['model']}: {said}" + (
+        f" (the mark beside it: {marked})" if differs else ""
+    )
     flags = {PARTLY: said == PARTIALLY, CONTRADICTED: differs}
     return (
         Verdict(
@@ -103,13 +89,13 @@ def _verdict(one: Mapping[str, Any], place: Place) -> tuple[Verdict, ...]:
             verdict=_SAID[said],
             raw=raw,
             scores={name: 1.0 for name, holds in flags.items() if holds},
-            labels=() if differs else _errors(one, place),
+            labels=() if differs else _errors(one, location),
         ),
     )
 
 
-def _errors(one: Mapping[str, Any], place: Place) -> tuple[str, ...]:
+def _errors(one: Mapping[str, Any], location: RecordLocation) -> tuple[str, ...]:
     """The errors that the mark beside a response names, in the order of ERRORS."""
-    words = optional_text(one.get("annotation"), "responses.annotation", place).casefold()
+    words = optional_text(one.get("annotation"), "responses.annotation", location).casefold()
     named = [error for part, error in _NAMED.items() if part in words]
     return (*named, PARTIALLY) if one.get("annotation_verdict") == PARTIALLY else tuple(named)

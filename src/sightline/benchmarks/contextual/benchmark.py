@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Facts, Option, Setting, about
+from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.appendix_cases import ERRORS
 from sightline.benchmarks.contextual.data import SPLITS, Shots, image_of, read_samples
+from sightline.benchmarks.contextual.formats import ANSWER_FILES, EXPORT_FORMATS, add_judgements
+from sightline.benchmarks.contextual.sources import RELEASE
+from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
 from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
@@ -47,7 +50,7 @@ def _few_shot(shots: int, summary: str) -> Setting:
     return _setting(name, summary, "Figure 16", shots=shots, held_out=True, variant=name)
 
 
-class Contextual:
+class Contextual(Benchmark):
     """506 test and 100 val instructions with an image each; an instruction is a group of its own.
 
     The split `synthetic` is what `sightline build synthesize` writes.
@@ -58,27 +61,34 @@ class Contextual:
     citation = (
         "Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning in LMMs"
     )
-    splits: tuple[str, ...] = SPLITS
-    judged_by: tuple[str, ...] = ("rules", "model", "human")
-    presets: Mapping[str, Mapping[str, Any]] = PRESETS
-    facts = Facts(leading=("accepted",), commands=True, errors=ERRORS)
-    settings: Mapping[str, Setting] = {
-        setting.name: setting
-        for setting in (
-            _setting("default", "image and instruction alone", "Tables 3 and 5, Figure 21"),
-            _few_shot(0, "the same, without the eight instances that few-shot settings show"),
-            *(_few_shot(shots, f"{shots} solved instances of val first") for shots in (2, 4, 8)),
-        )
-    }
-    options: Mapping[str, Option] = {
-        "shots": Option(0, "solved instances that are shown first (Appendix D)", (0, 2, 4, 8)),
-        "first": Option("image", "which of the two a turn begins with", ("image", "instruction")),
-        "held_out": Option(False, "leave out the eight instances that few-shot settings show", (True, False)),
-        "variant": Option("0-shot", "the name that the probes bear"),
-        "answers": Option(None, "file of references: image_url and response (csv, JSON, JSONL)"),
-        "labels": Option(None, "file of tasks: image_url and task, extractive or math (csv, JSON, JSONL)"),
-        "judge_image": Option(False, "show the judge the image too (3.2.2: GPT-4V)", (True, False)),
-        "judge_parse": Option(
+    splits = SPLITS
+    judged_by = ("rules", "model", "human")
+    presets = PRESETS
+    release = RELEASE
+    published = Path(__file__).with_name("published.json")
+    answer_files = ANSWER_FILES
+    export_formats = EXPORT_FORMATS
+    leading_metrics = ("accepted",)
+    error_types = ERRORS
+    has_commands = True
+    settings = by_name(
+        _setting("default", "image and instruction alone", "Tables 3 and 5, Figure 21"),
+        _few_shot(0, "the same, without the eight instances that few-shot settings show"),
+        *(_few_shot(shots, f"{shots} solved instances of val first") for shots in (2, 4, 8)),
+    )
+    options: Mapping[str, BenchmarkOption] = {
+        "shots": BenchmarkOption(0, "solved instances that are shown first (Appendix D)", (0, 2, 4, 8)),
+        "first": BenchmarkOption("image", "which of the two a turn begins with", ("image", "instruction")),
+        "held_out": BenchmarkOption(
+            False, "leave out the eight instances that few-shot settings show", (True, False)
+        ),
+        "variant": BenchmarkOption("0-shot", "the name that the probes bear"),
+        "answers": BenchmarkOption(None, "file of references: image_url and response (csv, JSON, JSONL)"),
+        "labels": BenchmarkOption(
+            None, "file of tasks: image_url and task, extractive or math (csv, JSON, JSONL)"
+        ),
+        "judge_image": BenchmarkOption(False, "show the judge the image too (3.2.2: GPT-4V)", (True, False)),
+        "judge_parse": BenchmarkOption(
             "last", "which 'Judgement:' of a reply counts: the last, or as released", ("last", "released")
         ),
         **TEXT_METRICS,
@@ -104,10 +114,6 @@ class Contextual:
             evidence=sample.images if options["judge_image"] else (),
         )
 
-    def cases(self, group: Group) -> Iterator[Case]:
-        """Each answer by itself."""
-        yield from about(group)
-
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
         """Rules for short references; a model with the prompt of Figure 20."""
         if question != "correct" or kind not in ("rules", "model"):
@@ -115,7 +121,7 @@ class Contextual:
         if kind == "rules":
             return RuleScorer("contextual/rules", _judge)
         return accepted(
-            load("contextual")["judge"]["text"],
+            load(__package__)["judge"]["text"],
             sees=options["judge_image"],
             released=options["judge_parse"] == "released",
         )
@@ -124,13 +130,9 @@ class Contextual:
         """Section 3.2."""
         return [ACCEPTED, choice.ERROR, choice.EMPTY, *text_metrics(options)]
 
-    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
-        """Nothing: an instruction is asked in one way."""
-        return {}
-
-    def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """No metric needs another setting."""
-        return dict(options)
+    def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
+        """The verdicts of gpt4_judgments.json."""
+        return add_judgements(predictions, path)
 
 
 def accepted_terms(group: Group) -> Iterator[Term]:

@@ -12,15 +12,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, image_path, table_name
+from sightline.benchmarks.contextual.folder import (
+    ANSWER,
+    COLUMNS,
+    IMAGE,
+    SYNTHETIC,
+    image_path,
+    table_name,
+)
 from sightline.benchmarks.records import data_folder, refuse_doubles
 from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Labels, Sample
-
-SYNTHETIC = "synthetic"
-"""The split that `build.synthesize` writes; it is no part of the release."""
 
 SPLITS = ("test", "val", SYNTHETIC)
 
@@ -39,7 +43,7 @@ EXAMPLES = 8
 """Solved instances that are drawn from val: the most that a few-shot setting shows (Appendix D)."""
 
 
-class Example(Struct, frozen=True):
+class SolvedExample(Struct, frozen=True):
     """A solved instance that is shown before the question."""
 
     image_url: str
@@ -47,14 +51,14 @@ class Example(Struct, frozen=True):
     response: str
 
 
-class Record(Struct, frozen=True):
+class ContextualRecord(Struct, frozen=True):
     """One released line, its reference where there is one, and the examples that are shown with it."""
 
     image_url: str
     instruction: str
     category: str
     response: str = ""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[SolvedExample, ...] = ()
 
 
 class Shots(Struct, frozen=True):
@@ -69,7 +73,7 @@ class Shots(Struct, frozen=True):
 def read_samples(
     folder: Path | None, split: str, shots: Shots, answers: str | None = None, labels: str | None = None
 ) -> list[Sample]:
-    """The instances of a split, in their order; a sample's `record` is a Record, its id the image's url.
+    """The instances of a split, in their order; a sample's `record` is a ContextualRecord, its id the image's url.
 
     The nth instance of one image has '#n' behind its id, from the second on. References on test are those
     of the same instances in val, where the folder has it, and of the file `answers`; `labels` is a file of
@@ -103,23 +107,23 @@ def read_samples(
     return samples
 
 
-def image_of(shown: Record | Example, place: Path | str) -> ImageRef:
+def image_of(shown: ContextualRecord | SolvedExample, place: Path | str) -> ImageRef:
     """The image of a line in the data folder `place`."""
     return ImageRef(str(Path(place) / image_path(shown.image_url)), str(place))
 
 
-def _read(path: Path, *, solved: bool) -> dict[str, Record]:
+def _read(path: Path, *, solved: bool) -> dict[str, ContextualRecord]:
     """The lines of a table by id; `solved` says that they have responses."""
     table = read_table(read_bytes(path), path)
     for column in COLUMNS if solved else _NEEDED:
         if column not in table.header:
             raise UserError("lacks a column", file=path, field=column, expected="the released layout")
-    records: dict[str, Record] = {}
+    records: dict[str, ContextualRecord] = {}
     asked: set[tuple[str, str]] = set()
     times: defaultdict[str, int] = defaultdict(int)
     urls: dict[str, str] = {}
     for where, row in table_rows(table, path):
-        record = msgspec.convert({name: row[name] for name in row.keys() & set(COLUMNS)}, Record)
+        record = msgspec.convert({name: row[name] for name in row.keys() & set(COLUMNS)}, ContextualRecord)
         for column in _NEEDED:
             if not row[column].strip():
                 raise UserError("is blank", file=path, record=where, field=column)
@@ -150,7 +154,7 @@ def _refuse_shared_image(urls: dict[str, str], url: str, path: Path, where: str)
         )
 
 
-def _drawn(place: Path, solved: Sequence[Record], shots: Shots) -> list[Example]:
+def _drawn(place: Path, solved: Sequence[ContextualRecord], shots: Shots) -> list[SolvedExample]:
     """The drawn examples; the first 2 are those of two shots, the first 4 those of four."""
     usable = [one for one in solved if one.response.strip()]
     if len(usable) < EXAMPLES:
@@ -160,7 +164,7 @@ def _drawn(place: Path, solved: Sequence[Record], shots: Shots) -> list[Example]
             expected=f"{EXAMPLES} at least, of which the few-shot settings draw their examples",
         )
     chosen = random.Random(f"contextual examples {shots.seed}").sample(usable, EXAMPLES)
-    return [Example(one.image_url, one.instruction, one.response) for one in chosen]
+    return [SolvedExample(one.image_url, one.instruction, one.response) for one in chosen]
 
 
 def _labels(category: str, task: str | None) -> Labels:
@@ -188,7 +192,9 @@ def _by_url(file: str | None, field: str, known: Collection[str]) -> dict[str, s
         if not isinstance(name, str) or name not in known:
             raise UserError("is no instance of the data", file=path, record=name, field=IMAGE)
         if not isinstance(text, str):
-            raise UserError("is no text", file=path, record=name, field=field, found=text, expected="a text")
+            raise UserError(
+                "is not a text", file=path, record=name, field=field, found=text, expected="a text"
+            )
     return {name: text for name, text in pairs if text.strip()}
 
 

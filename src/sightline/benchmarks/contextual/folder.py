@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 IMAGE, INSTRUCTION, ANSWER, CATEGORY = COLUMNS = ("image_url", "instruction", "response", "category")
 """The columns of the tables, in the released order; that of test lacks the answers."""
 
+SYNTHETIC = "synthetic"
+"""The split that `sightline build synthesize` writes; it is not part of the release."""
+
 LONGEST_NAME = 200
 """Characters of a file's or a folder's name; file systems take 255 bytes."""
 

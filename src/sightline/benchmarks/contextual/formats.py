@@ -4,7 +4,7 @@ Answers are {model: {image_url: response}}, judgements {model: {image_url: 1 or 
 models/*/eval_*.py and eval/response_eval_gpt4.py write them as master.json and gpt4_judgments.json. The
 leaderboards take the first for test and the second for val (huggingface.co/blog/leaderboard-contextual, 'How
 to Submit'). Also read are the same as records, a line an answer, and the cases of the paper's appendix
-(`formats.appendix_cases`).
+(`appendix_cases`).
 """
 
 from __future__ import annotations
@@ -19,34 +19,38 @@ from msgspec.structs import replace
 from sightline.benchmarks.contextual import appendix_cases
 from sightline.benchmarks.contextual.folder import IMAGE, INSTRUCTION
 from sightline.errors import UserError
+from sightline.formats.export import AnswersToExport, ExportFormat, counted, model_name, repeats_note
 from sightline.formats.files import Records, json_records, read_bytes, write_atomically
 from sightline.formats.jsonl import id_field, response_of
-from sightline.formats.prediction import Place, Prediction, Source, identifier, optional_text, reply
+from sightline.formats.prediction import (
+    AnswerFiles,
+    Layout,
+    Prediction,
+    PredictionFile,
+    RecordLocation,
+    identifier,
+    optional_text,
+    reply,
+)
 from sightline.types import Outcome, Verdict, VerdictName
-
-LAYOUT = "ConTextual's answers ({model: {image_url: response}}, or records of image_url and response)"
 
 JUDGE = "gpt-4"
 """Whose judgements were released (eval/response_eval_gpt4.py)."""
 
 
-def recognises(record: dict[str, Any], benchmark: str) -> bool:
-    """Whether a record of ConTextual holds answers by model, or one by its image's url."""
-    if benchmark != "contextual" or id_field(record) is not None:
-        return False
-    return IMAGE in record or (bool(record) and all(isinstance(of, dict) for of in record.values()))
+def add_judgements(predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
+    """Add the verdicts of a gpt4_judgments.json to the answers.
 
+    Args:
+        predictions: The answers.
+        path: The file of judgements.
 
-def read(rows: Records, source: Source) -> list[Prediction]:
-    """The answers of every model in the file; a sample's id is the url of its image."""
-    return [prediction for where, record in rows for prediction in _read(record, where, source)]
+    Returns:
+        The same answers with their verdicts.
 
-
-def with_judgements(predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
-    """The same answers with the verdicts of a gpt4_judgments.json.
-
-    Raises UserError for a file of none or several objects, for a judgement that is neither 1 nor 0, and for
-    one whose answer is not among them.
+    Raises:
+        UserError: The file does not hold one object, a judgement is neither 1 nor 0, or the answer that it
+            judges is not among the answers.
     """
     rows = json_records(read_bytes(path), path)
     if len(rows) != 1:
@@ -54,9 +58,9 @@ def with_judgements(predictions: Sequence[Prediction], path: Path) -> list[Predi
         raise UserError("is not one object", file=path, found=f"{len(rows)} of them", expected=expected)
     ((_, by_model),) = rows
     given = {
-        (model, url): _verdict(value, Place(path, url))
+        (model, url): _verdict(value, RecordLocation(path, url))
         for model, of in by_model.items()
-        for url, value in _of_model(of, Place(path, model)).items()
+        for url, value in _of_model(of, RecordLocation(path, model)).items()
     }
     answered = {(one.model, one.sample) for one in predictions}
     for model, url in given:
@@ -75,50 +79,74 @@ def with_judgements(predictions: Sequence[Prediction], path: Path) -> list[Predi
 def write_predictions(outcomes: Iterable[Outcome], model: str, path: Path) -> None:
     """Write {model: {image_url: response}}, for the test leaderboard; a failed call is written as ''.
 
-    The layout knows no repeats: draw 0 is written.
+    Args:
+        outcomes: The answers; draw 0 is written, since the layout has no repeats.
+        model: The model's name.
+        path: The file to write.
     """
     _write({one.sample: one.response if one.answered else "" for one in _first(outcomes)}, model, path)
 
 
 def write_judgements(outcomes: Iterable[Outcome], model: str, path: Path) -> int:
-    """Write {model: {image_url: 1 or 0}}, for the val leaderboard; returns how many are in it.
+    """Write {model: {image_url: 1 or 0}}, for the val leaderboard.
 
-    What is not accepted is 0, errors and undecided answers among it; what has no reference stays out.
+    Answers that are not accepted are 0, including errors and undecided answers. Answers without a reference
+    are left out.
+
+    Args:
+        outcomes: The answers; draw 0 is written.
+        model: The model's name.
+        path: The file to write.
+
+    Returns:
+        The number of judgements in the file.
     """
     judged = {one.sample: int(one.right) for one in _first(outcomes) if one.scored}
     _write(judged, model, path)
     return len(judged)
 
 
-def _read(record: dict[str, Any], where: str, source: Source) -> Iterator[Prediction]:
-    place = source.at(where)
+def _recognises(record: dict[str, Any]) -> bool:
+    """Whether a record holds answers by model, or one by its image's url."""
+    if id_field(record) is not None:
+        return False
+    return IMAGE in record or (bool(record) and all(isinstance(value, dict) for value in record.values()))
+
+
+def _read(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """The answers of every model in the file; a sample's id is the url of its image."""
+    return [prediction for where, record in rows for prediction in _record(record, where, source)]
+
+
+def _record(record: dict[str, Any], where: str, source: PredictionFile) -> Iterator[Prediction]:
+    location = source.at(where)
     if appendix_cases.recognises(record):
-        yield from appendix_cases.predictions(record, place, source.setting)
+        yield from appendix_cases.predictions(record, location, source.setting)
     elif IMAGE in record:
-        yield _answer(record, place, source)
+        yield _answer(record, location, source)
     else:
         for model, of in record.items():
-            for url, value in _of_model(of, place).items():
-                response, error = reply(value, f"{model}.{url}", place)
+            for url, value in _of_model(of, location).items():
+                response, error = reply(value, f"{model}.{url}", location)
                 yield Prediction(url, source.setting, response, model=model, error=error)
 
 
-def _answer(record: Mapping[str, Any], place: Place, source: Source) -> Prediction:
-    url = identifier(record[IMAGE], IMAGE, place)
-    place = source.at(url)
-    response, error = response_of(record, place)
+def _answer(record: Mapping[str, Any], location: RecordLocation, source: PredictionFile) -> Prediction:
+    url = identifier(record[IMAGE], IMAGE, location)
+    location = source.at(url)
+    response, error = response_of(record, location)
     return Prediction(
         sample=url,
         variant=source.setting,
         response=response,
-        question=optional_text(record.get(INSTRUCTION), INSTRUCTION, place),
-        model=optional_text(record.get("model"), "model", place),
-        verdicts=_verdict(record.get("judgment"), place),
+        question=optional_text(record.get(INSTRUCTION), INSTRUCTION, location),
+        model=optional_text(record.get("model"), "model", location),
+        verdicts=_verdict(record.get("judgment"), location),
         error=error,
     )
 
 
-def _verdict(value: object, place: Place) -> tuple[Verdict, ...]:
+def _verdict(value: object, location: RecordLocation) -> tuple[Verdict, ...]:
     """The verdict that a 1 or 0 stands for; none for null."""
     if value is None:
         return ()
@@ -135,12 +163,12 @@ def _verdict(value: object, place: Place) -> tuple[Verdict, ...]:
                 raw=str(int(value)),
             ),
         )
-    raise place.error("is no judgement", found=value, expected="1, 0 or null")
+    raise location.error("is not a judgement", found=value, expected="1, 0 or null")
 
 
-def _of_model(value: object, place: Place) -> Mapping[str, Any]:
+def _of_model(value: object, location: RecordLocation) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise place.error("is no object", found=value, expected="{model: {image_url: ...}}")
+        raise location.error("is not an object", found=value, expected="{model: {image_url: ...}}")
     return value
 
 
@@ -150,3 +178,73 @@ def _first(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
 
 def _write(by_url: Mapping[str, str | int], model: str, path: Path) -> None:
     write_atomically(path, [json.dumps({model: by_url}, ensure_ascii=False, indent=1).encode(), b"\n"])
+
+
+def _refuse_several_variants(answers: AnswersToExport) -> None:
+    """Raise UserError where a sample has several variants: ConTextual asks each instance once."""
+    variant = {outcome.sample: outcome.variant for outcome in answers.outcomes}
+    for outcome in answers.outcomes:
+        if variant[outcome.sample] != outcome.variant:
+            raise answers.error(
+                "is not an answer to an instance of ConTextual", outcome, expected="one variant a sample"
+            )
+
+
+def _refuse_unjudged(answers: AnswersToExport) -> None:
+    _refuse_several_variants(answers)
+    if not _is_judged(answers):
+        raise UserError(
+            "no answer was judged",
+            file=answers.file,
+            field="verdict",
+            expected="an answers.jsonl that `sightline run` or `sightline score` wrote",
+        )
+
+
+def _is_judged(answers: AnswersToExport) -> bool:
+    return any(outcome.scored for outcome in answers.outcomes)
+
+
+def _export_predictions(answers: AnswersToExport, path: Path) -> list[str]:
+    write_predictions(answers.outcomes, model_name(answers), path)
+    failed = sum(not outcome.answered for outcome in answers.first_draws)
+    note = "failed answers are written as '', which reads as an empty answer"
+    return counted(repeats_note(answers), (failed, note))
+
+
+def _export_judgements(answers: AnswersToExport, path: Path) -> list[str]:
+    written = write_judgements(answers.outcomes, model_name(answers), path)
+    first = answers.first_draws
+    undecided = sum(outcome.verdict == "undecided" for outcome in first)
+    return counted(
+        repeats_note(answers),
+        (len(first) - written, "answers that were not judged are left out"),
+        (undecided, "undecided answers are written as 0"),
+    )
+
+
+ANSWER_FILES = AnswerFiles(
+    layouts=(
+        Layout(
+            "ConTextual's answers ({model: {image_url: response}}, or records of image_url and response)",
+            _recognises,
+            _read,
+        ),
+    )
+)
+
+EXPORT_FORMATS = {
+    "contextual": ExportFormat(
+        "{model: {image_url: response}}, for ConTextual's test leaderboard",
+        _export_predictions,
+        _refuse_several_variants,
+        "predictions.json",
+    ),
+    "contextual-val": ExportFormat(
+        "{model: {image_url: 1 or 0}}, for ConTextual's val leaderboard",
+        _export_judgements,
+        _refuse_unjudged,
+        "judgments.json",
+        _is_judged,
+    ),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -10,14 +10,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import ANSWER_BY, FILE, Facts, Option, Setting, about
+from sightline.benchmarks.base import Benchmark, answer_cases
 from sightline.benchmarks.groups.data import GROUPS, Chosen, answered_samples, probes_of, read_samples
+from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
 from sightline.errors import UserError
-from sightline.formats.prediction import Prediction
+from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import consistency_metrics
-from sightline.prompts import load
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
-from sightline.scoring.judge_prompts import same_or_different
+from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.similarity import SIMILAR, similarity
@@ -29,64 +29,62 @@ TASKS = ("rephrasing", "restyling", "context")
 SAMPLING = {"temperature": 0, "max_tokens": 512}
 SAMPLING_SOURCE = "unpublished for most models (Table 9 varies the temperature); 0 and 512 tokens here"
 
-FACTS = Facts(
-    leading=("acc", "s_gt", "con", "s_c"),
-    chance={
-        "con": "guessing gets a high con: for all-MiniLM-L6-v2 'yes' and 'no' have a similarity of 73, and "
-        "con counts above 70; consistent_right counts those of which both are right"
-    },
-    correlated=(("acc", "con"), ("acc", "s_c")),
-    coefficient="spearman",
-    spread=("acc", "s_gt", "con", "s_c"),
-)
-
-OPTIONS: Mapping[str, Option] = {
-    "task": Option("other", "treat answers as this task of MM-R3 does", ("other", *TASKS)),
-    "unchanged": Option(False, "ask the unchanged input again and again (Sampling)", (False, True)),
-    "size": Option(None, "images of this size, where the file holds several", least=1),
-    "empty": Option("count", "empty answers count as wrong, or are left out", ("count", "ignore")),
-    "form": Option(
+OPTIONS: Mapping[str, BenchmarkOption] = {
+    "task": BenchmarkOption("other", "treat answers as this task of MM-R3 does", ("other", *TASKS)),
+    "unchanged": BenchmarkOption(False, "ask the unchanged input again and again (Sampling)", (False, True)),
+    "size": BenchmarkOption(None, "images of this size, where the file holds several", least=1),
+    "empty": BenchmarkOption("count", "empty answers count as wrong, or are left out", ("count", "ignore")),
+    "form": BenchmarkOption(
         "described", "what is compared: A.3's description, or its figures'", ("described", "printed")
     ),
     "answer_by": ANSWER_BY,
-    "embedder": Option("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
-    "file": Option(None, "the groups file"),
-    "answers": Option(None, "file of answers that says itself what was asked"),
+    "embedder": BenchmarkOption("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
+    "file": BenchmarkOption(None, "the groups file"),
+    "answers": BenchmarkOption(None, "file of answers that says itself what was asked"),
 }
 
 
-class Groups:
-    """Groups of lines from a file: group, variant, images and prompt, with references where there are any.
+class Groups(Benchmark):
+    """Groups of lines from a file: group, variant, images and prompt, with references where there are any."""
 
-    `locate` finds the groups file in a data folder for these options.
-    """
+    name = "groups"
+    title = "groups: your own groups of related questions"
+    citation = "the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)"
+    judged_by = ("rules", "model", "human")
+    answer_files = AnswerFiles(variants="the variant's name")
+    leading_metrics = ("acc", "s_gt", "con", "s_c")
+    chance_notes: Mapping[str, str] = {
+        "con": "guessing gets a high con: for all-MiniLM-L6-v2 'yes' and 'no' have a similarity of 73, and "
+        "con counts above 70; consistent_right counts those of which both are right"
+    }
+    correlated_metrics = (("acc", "con"), ("acc", "s_c"))
+    correlation = "spearman"
+    spread_metrics = ("acc", "s_gt", "con", "s_c")
+    settings = by_name(
+        Setting(FILE, "any groups file by its path", "nothing: your own data", {}, SAMPLING, SAMPLING_SOURCE)
+    )
+    options = OPTIONS
 
-    splits: tuple[str, ...] = ("test",)
-    judged_by: tuple[str, ...] = ("rules", "model", "human")
-    presets: Mapping[str, Mapping[str, Any]] = {}
-    facts = FACTS
+    def groups_file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
+        """Find the groups file in a data folder.
 
-    def __init__(
-        self,
-        name: str,
-        title: str,
-        citation: str,
-        settings: Sequence[Setting],
-        options: Mapping[str, Option],
-        locate: Callable[[Path | None, Mapping[str, Any]], Path],
-    ) -> None:
-        self.name = name
-        self.title = title
-        self.citation = citation
-        self.settings: Mapping[str, Setting] = {setting.name: setting for setting in settings}
-        self.options = options
-        self._locate = locate
+        Args:
+            folder: The data folder, or None.
+            options: The effective options.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            UserError: There is none; `groups` itself takes its file from the task's name.
+        """
+        raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The groups of the file, or those that a file of answers is about."""
         if options["file"] is None and options["answers"] is not None:
             return answered_samples(Path(options["answers"]), _chosen(options))
-        file = Path(options["file"]) if options["file"] is not None else self._locate(folder, options)
+        file = Path(options["file"]) if options["file"] is not None else self.groups_file(folder, options)
         if file.is_dir():
             file = file / GROUPS
         return read_samples(file, _chosen(options))
@@ -97,7 +95,7 @@ class Groups:
 
     def cases(self, group: Group) -> Iterator[Case]:
         """Each answer by itself, then every two that differ: who says the same in other words?"""
-        yield from about(group)
+        yield from answer_cases(group)
         for first, second in combinations(group, 2):
             if first.response != second.response:
                 texts = (first.response, second.response)
@@ -108,7 +106,7 @@ class Groups:
         if question == "correct" and kind == "rules":
             return RuleScorer("mmr3/contains", partial(_read, task=options["task"]))
         if question == "same_meaning" and kind == "model":
-            return same_or_different(load("sightline")["same_meaning"]["text"])
+            return same_meaning_by_model()
         if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
             form = post_process_as_printed if options["form"] == "printed" else post_process
             return similarity(options["embedder"], partial(form, task=options["task"]))
@@ -127,29 +125,11 @@ class Groups:
         """The unchanged input, asked again and again: Sampling."""
         return {**options, "unchanged": True}
 
-    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+    def options_from_answers(
+        self, file: str, predictions: Sequence[Prediction], folder: Path | None
+    ) -> dict[str, Any]:
         """Where no data are named, the answers themselves say what was asked."""
         return {"answers": file} if folder is None else {}
-
-
-def groups() -> Groups:
-    """Any groups file by its path, whoever made it."""
-    return Groups(
-        name="groups",
-        title="groups: your own probes of one thing in different lights",
-        citation="the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)",
-        settings=[
-            Setting(
-                FILE, "any groups file by its path", "nothing: your own data", {}, SAMPLING, SAMPLING_SOURCE
-            )
-        ],
-        options=OPTIONS,
-        locate=_nowhere,
-    )
-
-
-def _nowhere(folder: Path | None, options: Mapping[str, Any]) -> Path:
-    raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
 
 def _chosen(options: Mapping[str, Any]) -> Chosen:

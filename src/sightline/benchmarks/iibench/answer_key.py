@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from sightline.benchmarks.iibench.records import IIBenchQuestion
 from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
 from sightline.scoring.multiple_choice import LETTERS
 
 
-class Asked(Protocol):
-    """A released question."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Its options in the released order."""
-
-    @property
-    def answer(self) -> str | None:
-        """The letter of the right option in that order, where it was released."""
-
-
-def read_answer_key(file: str | None, questions: Sequence[Asked]) -> dict[str, str]:
+def read_answer_key(file: str | None, questions: Sequence[IIBenchQuestion]) -> dict[str, str]:
     """Question id -> letter of the right option in the released order; only what is known.
 
     An answers file is a JSON object {id: answer} or JSONL {"id", "answer"}; an answer is a letter A-F or an

@@ -8,14 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import ANSWER_BY, Facts, Option, Setting, about
-from sightline.benchmarks.iibench.data import LABELS, read_explanations, read_samples
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.iibench.data import images_by_path, read_explanations, read_samples
+from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
+from sightline.benchmarks.iibench.records import LABELS
+from sightline.benchmarks.iibench.sources import RELEASE
+from sightline.benchmarks.options import ANSWER_BY, BenchmarkOption, Setting, by_name
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.prompts import fill, load
 from sightline.scoring.multiple_choice import EXTRACTIONS, LETTERS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
-from sightline.types import PERCENT, Case, Group, ImageRef, Metric, Probe, Sample, Term, user
+from sightline.types import PERCENT, Group, ImageRef, Metric, Probe, Sample, Term, user
 
 SAMPLING = {"temperature": 0, "max_tokens": 1000}
 SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"
@@ -38,45 +42,49 @@ def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Settin
     return Setting(name, summary, reproduces, fixed, SAMPLING, SAMPLING_SOURCE)
 
 
-class IIBench:
+class IIBench(Benchmark):
     """1,399 test and 35 dev questions with six options each; a question is a group of its own."""
 
     name = "iibench"
     title = "II-Bench: image implication understanding"
     citation = "Liu et al. 2024, II-Bench: An Image Implication Understanding Benchmark for MLLMs"
-    splits: tuple[str, ...] = ("test", "dev")
-    judged_by: tuple[str, ...] = ("rules",)
+    splits = SPLITS
+    judged_by = ("rules",)
     presets: Mapping[str, Mapping[str, Any]] = {"released": {"temperature": None, "max_tokens": 1000}}
-    facts = Facts(
-        leading=("accuracy",),
-        chance={"accuracy": "chance: accuracy 16.7 (one of six options)"},
-        texts=read_explanations,
-        errors=ERRORS,
+    release = RELEASE
+    published = Path(__file__).with_name("published.json")
+    answer_files = ANSWER_FILES
+    export_formats = EXPORT_FORMATS
+    leading_metrics = ("accuracy",)
+    chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
+    error_types = ERRORS
+    settings = by_name(
+        _setting("none", "the question alone", "Tables 3, 4, 7 and 8"),
+        _setting("cot", "chain of thought", "Table 4"),
+        _setting("domain", "with the image's domain as key word", "Table 4"),
+        _setting("emotion", "with the image's emotion as key word", "Table 4"),
+        _setting("rhetoric", "with the image's rhetoric as key words", "Table 4"),
+        *(_setting(name, f"{n} solved example(s) first", "Table 5") for name, n in SHOTS.items()),
+        _setting("no-image", "without the image: leakage", "Table 6", prompt="none", image=False),
+        _setting("shuffled", "several option orders", "nothing: beyond the paper", prompt="none", orders=3),
     )
-    settings: Mapping[str, Setting] = {
-        setting.name: setting
-        for setting in (
-            _setting("none", "the question alone", "Tables 3, 4, 7 and 8"),
-            _setting("cot", "chain of thought", "Table 4"),
-            _setting("domain", "with the image's domain as key word", "Table 4"),
-            _setting("emotion", "with the image's emotion as key word", "Table 4"),
-            _setting("rhetoric", "with the image's rhetoric as key words", "Table 4"),
-            *(_setting(name, f"{n} solved example(s) first", "Table 5") for name, n in SHOTS.items()),
-            _setting("no-image", "without the image: leakage", "Table 6", prompt="none", image=False),
-            _setting(
-                "shuffled", "several option orders", "nothing: beyond the paper", prompt="none", orders=3
-            ),
-        )
-    }
-    options: Mapping[str, Option] = {
-        "prompt": Option("none", "the prompt (Appendix C)", ("none", "cot", *LABELS[:2], "rhetoric", *SHOTS)),
-        "image": Option(True, "show the image", (True, False)),
-        "orders": Option(1, "orders under which a question is asked: the file's, then shuffled", least=1),
-        "variant": Option("none", "the name that the probes bear"),
-        "options": Option(None, "released predictions file to take question text and option order from"),
-        "answers": Option(None, "answers file: {id: letter or option text}, letters in test.json's order"),
+    options: Mapping[str, BenchmarkOption] = {
+        "prompt": BenchmarkOption(
+            "none", "the prompt (Appendix C)", ("none", "cot", *LABELS[:2], "rhetoric", *SHOTS)
+        ),
+        "image": BenchmarkOption(True, "show the image", (True, False)),
+        "orders": BenchmarkOption(
+            1, "orders under which a question is asked: the file's, then shuffled", least=1
+        ),
+        "variant": BenchmarkOption("none", "the name that the probes bear"),
+        "options": BenchmarkOption(
+            None, "released predictions file to take question text and option order from"
+        ),
+        "answers": BenchmarkOption(
+            None, "answers file: {id: letter or option text}, letters in test.json's order"
+        ),
         "answer_by": ANSWER_BY,
-        "extraction": Option("released", "how the letter is read", ("released", "strict")),
+        "extraction": BenchmarkOption("released", "how the letter is read", ("released", "strict")),
     }
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
@@ -104,10 +112,6 @@ class IIBench:
                 choices=_letters(order) if options["answer_by"] == "likelihood" else (),
             )
 
-    def cases(self, group: Group) -> Iterator[Case]:
-        """Each answer by itself."""
-        yield from about(group)
-
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
         """The released extraction, or the stricter one."""
         name = options["extraction"]
@@ -128,7 +132,9 @@ class IIBench:
             *choice.ANSWERED,
         ]
 
-    def shown_in(self, file: str, predictions: Sequence[Prediction], folder: Path | None) -> dict[str, Any]:
+    def options_from_answers(
+        self, file: str, predictions: Sequence[Prediction], folder: Path | None
+    ) -> dict[str, Any]:
         """Question text and option order, where the file has them, and in one order for each question."""
         orders = {(prediction.sample, prediction.options) for prediction in predictions}
         shown = all(options for _, options in orders) and len({name for name, _ in orders}) == len(orders)
@@ -137,6 +143,14 @@ class IIBench:
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same prompt without the image."""
         return {**options, "image": False, "variant": setting}
+
+    def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
+        """The images of every split in the folder by their `local_path`."""
+        return images_by_path(folder)
+
+    def extra_texts(self, folder: Path, split: str) -> Mapping[str, list[str]]:
+        """The explanations of the images."""
+        return read_explanations(folder, split)
 
 
 def extractions_differ(group: Group) -> Iterator[Term]:
@@ -170,7 +184,7 @@ def prompt_text(question: str, order: Sequence[str], name: str = "none", keyword
     `order` holds the options as shown; `name` is that of a prompt, `keywords` what some of them give.
     """
     shots = SHOTS.get(name, 0)
-    parts = load("iibench")["few_shot" if shots else "keywords" if name in LABELS else name]
+    parts = load(__package__)["few_shot" if shots else "keywords" if name in LABELS else name]
     listed = "\n".join(f"{letter} {option}" for letter, option in zip(_letters(order), order, strict=False))
     body = fill(
         parts["format"],
@@ -188,13 +202,13 @@ def prompt_text(question: str, order: Sequence[str], name: str = "none", keyword
 def _examples(options: Mapping[str, Any]) -> dict[str, str]:
     """The examples that a few-shot prompt shows: id -> image."""
     shots = SHOTS.get(options["prompt"], 0)
-    return {example["id"]: example["image"] for example in load("iibench")["few_shot"]["examples"][:shots]}
+    return {example["id"]: example["image"] for example in load(__package__)["few_shot"]["examples"][:shots]}
 
 
 def _shown_on_dev(options: Mapping[str, Any]) -> Sequence[str]:
     """The questions that few-shot settings leave out, the same at every number of shots."""
     few = options["prompt"] in SHOTS
-    return [example["id"] for example in load("iibench")["few_shot"]["examples"]] if few else []
+    return [example["id"] for example in load(__package__)["few_shot"]["examples"]] if few else []
 
 
 def _letters(order: Sequence[str]) -> tuple[str, ...]:

@@ -1,85 +1,24 @@
-"""II-Bench's released records, and what a predictions file says was shown of them."""
+"""II-Bench's samples, from the released records or from a predictions file that holds what the model saw."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from sightline.benchmarks.iibench.answer_key import read_answer_key
+from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
+from sightline.benchmarks.iibench.records import LABELS, IIBenchQuestion, IIBenchRecord
 from sightline.benchmarks.records import data_folder, read_records, refuse_doubles
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import read_predictions
 from sightline.types import ImageRef, Sample
 
-VALUES: Mapping[str, tuple[str, ...]] = {
-    "domain": ("Life", "Art", "Society", "Psychology", "Environment", "Others"),
-    "emotion": ("Positive", "Neutral", "Negative"),
-    "image_type": (
-        "Illustration",
-        "Meme",
-        "Poster",
-        "Multi-panel Comic",
-        "Single-panel Comic",
-        "Logo",
-        "Painting",
-    ),
-    "difficulty": ("Easy", "Middle", "Hard"),
-    "rhetoric": (
-        "Metaphor",
-        "Exaggerate",
-        "Symbolism",
-        "Contrast",
-        "Visual Dislocation",
-        "Antithesis",
-        "Analogy",
-        "Personification",
-        "Others",
-    ),
-}
-"""The labels of an image, in the order in which reports show them, and their values (Appendix B.3), spelt as
-in the released files."""
 
-LABELS = tuple(VALUES)
-
-
-class Question(Struct, frozen=True):
-    """One question about an image; the released test split has no answers."""
-
-    id: str
-    question: str
-    options: tuple[str, ...]
-    answer: str | None = None
-    correct_option: str | None = None
-
-
-class Meta(Struct, frozen=True):
-    """The labels of an image, and what it is said to mean.
-
-    `image_type` is a list in test and a string in dev; the `explanation` of test-908 is an object.
-    """
-
-    domain: str
-    emotion: str
-    image_type: str | tuple[str, ...]
-    difficulty: str
-    rhetoric: str | tuple[str, ...]
-    explanation: Any = None
-
-
-class Record(Struct, frozen=True):
-    """One released record: an image and its questions."""
-
-    local_path: str
-    questions: tuple[Question, ...]
-    meta_data: Meta
-
-
-class Shown(NamedTuple):
+class ShownQuestion(NamedTuple):
     """How a question is shown: its option order, and key words where a predictions file has them."""
 
     options: tuple[str, ...]
@@ -92,14 +31,14 @@ def read_samples(
     """The questions of a split, but those `left_out`.
 
     A `predictions` file says which question text and option order were shown, and alone stands for the
-    data where there is no folder. `answers` is an answer key. A sample's `record` is a Shown.
+    data where there is no folder. `answers` is an answer key. A sample's `record` is a ShownQuestion.
     """
     shown = _shown(predictions)
     if folder is None and shown:
         return _samples_shown(shown.values(), answers)
     place = data_folder(folder, "iibench", f"{split}.json")
     path = place / f"{split}.json"
-    records = read_records(path, Record, name="local_path")
+    records = read_records(path, IIBenchRecord, name="local_path")
     released = [(record, question) for record in records for question in record.questions]
     refuse_doubles(path, [question.id for _, question in released])
     key = read_answer_key(answers, [question for _, question in released])
@@ -111,7 +50,7 @@ def read_samples(
             references=(key[question.id],) if question.id in key else (),
             options=question.options,
             labels={name: getattr(record.meta_data, name) for name in LABELS},
-            record=Shown(_as_shown(question, shown).options, _keywords(shown.get(question.id))),
+            record=ShownQuestion(_as_shown(question, shown).options, _keywords(shown.get(question.id))),
         )
         for record, question in released
         if question.id not in left_out
@@ -120,12 +59,28 @@ def read_samples(
 
 def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
     """What the images of a split are said to mean, a text a question; that of test-908 is none, but two."""
-    records = read_records(folder / f"{split}.json", Record, name="local_path")
+    records = read_records(folder / f"{split}.json", IIBenchRecord, name="local_path")
     told = [record.meta_data.explanation for record in records for _ in record.questions]
     return {"explanation": [text for text in told if isinstance(text, str)]}
 
 
-def _as_shown(question: Question, shown: Mapping[str, Prediction]) -> Question | Prediction:
+def images_by_path(folder: Path) -> dict[str, ImageRef] | None:
+    """List the images of every split in a folder.
+
+    Args:
+        folder: Any folder.
+
+    Returns:
+        `local_path` -> image; None if the folder holds no split.
+    """
+    splits = [split for split in SPLITS if (folder / f"{split}.json").is_file()]
+    if not splits:
+        return None
+    images = [sample.images[0] for split in splits for sample in read_samples(folder, split, None, None, ())]
+    return {Path(os.path.relpath(image.path, image.root)).as_posix(): image for image in images}
+
+
+def _as_shown(question: IIBenchQuestion, shown: Mapping[str, Prediction]) -> IIBenchQuestion | Prediction:
     return shown.get(question.id, question)
 
 
@@ -150,7 +105,7 @@ def _samples_shown(shown: Iterable[Prediction], answers: str | None) -> list[Sam
             options=one.options,
             labels={name: one.labels[name] for name in LABELS if name in one.labels},
             cluster=one.image or one.sample,
-            record=Shown(one.options, _keywords(one)),
+            record=ShownQuestion(one.options, _keywords(one)),
         )
         for one in shown
     ]
@@ -159,4 +114,4 @@ def _samples_shown(shown: Iterable[Prediction], answers: str | None) -> list[Sam
 def _shown(file: str | None) -> dict[str, Prediction]:
     if file is None:
         return {}
-    return {shown.sample: shown for shown in read_predictions(Path(file), benchmark="iibench", setting="")}
+    return {shown.sample: shown for shown in read_predictions(Path(file), ANSWER_FILES, setting="")}

@@ -2,12 +2,12 @@
 
 Predictions: one {"local_path", "questions": [{"id", "question", "options", "prompt", "response"}],
 "meta_data"} a line (or a list of them), as II-Bench/II-Bench infer/infer.py writes them: the data's
-records with `prompt` and `response` added. A failed call is a response that is an object ({"error": "..."}),
-and eval.py of the same repository counts every object as an error; null, which eval.py cannot read and
-infer.py asks again, is read as a failed call too.
+records with `prompt` and `response` added. A failed call is a response that is an object ({"error": "..."});
+eval.py of the same repository counts every object as an error. Null is read as a failed call too: eval.py
+cannot read it, and infer.py asks such a question again.
 
 Submission: one {"id", "answer"} a line for EvalAI challenge 2334, as a thread of II-Bench/II-Bench gives it
-('What to input when unable to extract an answer'); its keepers say there that '' counts as wrong.
+('What to input when unable to extract an answer'); its maintainers say there that '' counts as wrong.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sightline.formats.files import Records, write_atomically
+from sightline.errors import UserError
+from sightline.formats.export import AnswersToExport, ExportFormat, counted
+from sightline.formats.files import Records, json_records, read_bytes, write_atomically
 from sightline.formats.prediction import (
-    Place,
+    AnswerFiles,
+    Layout,
     Prediction,
-    Source,
+    PredictionFile,
+    RecordLocation,
     identifier,
     labels_of,
     optional_text,
@@ -32,10 +36,10 @@ from sightline.formats.prediction import (
 from sightline.scoring.multiple_choice import LETTERS, carry_letter
 from sightline.types import Labels, Outcome
 
-LAYOUT = "II-Bench's records (local_path, questions[].id, questions[].response)"
+SPLITS = ("test", "dev")
 
 NAME = re.compile(r"(test|dev)-[0-9]+")
-"""An id of II-Bench, and the name of its image."""
+"""The form of an id of II-Bench, and of its image's name."""
 
 PROMPT = re.compile(
     r"Question: (.*?)\n"
@@ -46,26 +50,22 @@ PROMPT = re.compile(
 """Question and options in the prompts of II-Bench/II-Bench config/*.yaml, and of lmms-eval's ii_bench."""
 
 
-def recognises(record: dict[str, Any], benchmark: str) -> bool:
-    """Whether a record holds questions about an image."""
-    return "questions" in record
+def question_id(values: Iterable[object]) -> str | None:
+    """Find the id 'test-N' or 'dev-N' among the values of a foreign record, as such or as an image's name.
 
-
-def read(rows: Records, source: Source) -> list[Prediction]:
-    """One answer a question; its variant is the setting's name."""
-    return [prediction for where, record in rows for prediction in _record(record, where, source)]
-
-
-def question_id(said: Iterable[object]) -> str | None:
-    """The id 'test-N' or 'dev-N' that a foreign record says: as such, or as the name of its image.
-
-    Each question of II-Bench has an image of its own name (images/test/test-7.jpg is asked test-7). Row
-    numbers say neither the split nor where counting starts, and are no id.
+    Each question of II-Bench has an image of its own name (images/test/test-7.jpg belongs to test-7). Row
+    numbers are not ids: they name no split, and it is not known where they start.
 
     >>> question_id([16, "images/test/test-17.jpg"])
     'test-17'
+
+    Args:
+        values: The values, the most reliable first.
+
+    Returns:
+        The id, or None if no value holds one.
     """
-    for value in said:
+    for value in values:
         if isinstance(value, str):
             for name in (value, PurePosixPath(value.replace("\\", "/")).stem):
                 if NAME.fullmatch(name):
@@ -73,8 +73,15 @@ def question_id(said: Iterable[object]) -> str | None:
     return None
 
 
-def asked(prompt: str) -> tuple[str, tuple[str, ...]]:
-    """The question and the six options that a prompt shows, ('', ()) where it has not the known form."""
+def question_in(prompt: str) -> tuple[str, tuple[str, ...]]:
+    """Read the question and the six options from a prompt.
+
+    Args:
+        prompt: The text that a model got.
+
+    Returns:
+        The question and the options; ('', ()) if the prompt does not have the known form.
+    """
     found = PROMPT.search(prompt)
     return (found[1], tuple(found.groups()[1:])) if found else ("", ())
 
@@ -86,11 +93,17 @@ def write_iibench(
     *,
     prompts: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the released layout: the data's `records` (of test.json or dev.json) with what was answered.
+    """Write the released layout: the released records with the responses added, as eval.py reads them.
 
-    Question and options are those shown, and an `answer` letter is carried to that order, so that eval.py
-    reads it; a failed call is {"error": ...}. `prompts` maps a question's id to the prompt sent. Records
-    without an outcome are left out. The layout holds one answer a question: the first variant of draw 0.
+    Question and options are those that the model saw, and an `answer` letter is carried to that order. A
+    failed call is {"error": ...}. Records without an answer are left out. The layout holds one answer a
+    question: the first variant of draw 0.
+
+    Args:
+        outcomes: The answers.
+        records: The records of test.json or dev.json.
+        path: The file to write.
+        prompts: Question id -> the prompt sent.
     """
     answered = _first(outcomes)
     lines = []
@@ -108,37 +121,53 @@ def write_iibench(
 def write_iibench_submission(
     outcomes: Iterable[Outcome], path: Path, released: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Write the challenge's submission: for every question a letter in the order of the released file.
+    """Write the challenge's submission: for every question a letter in the released order of its options.
 
-    `released` maps a question's id to its options as test.json orders them; an outcome that names no
-    options was shown that order. Where no letter was extracted the answer is ''. Returns the ids whose letter
-    could not be carried to the released order; theirs is '' too. One answer a question: the first variant
-    of draw 0.
+    Where no letter was extracted the answer is ''. An outcome without options saw the released order. One
+    answer a question is written: the first variant of draw 0.
+
+    Args:
+        outcomes: The answers.
+        path: The file to write.
+        released: Question id -> its options in the order of the released file.
+
+    Returns:
+        The ids of the questions whose letter has no counterpart in the released order; their answer is ''.
     """
-    lines, lost = [], []
+    lines, without_counterpart = [], []
     for sample, outcome in _first(outcomes).items():
         order = released[sample]
         letter = carry_letter(outcome.extracted, outcome.options or order, order)
         if outcome.extracted and letter is None:
-            lost.append(sample)
+            without_counterpart.append(sample)
         lines.append(json.dumps({"id": sample, "answer": letter or ""}).encode() + b"\n")
     write_atomically(path, lines)
-    return lost
+    return without_counterpart
 
 
-def _record(record: dict[str, Any], where: str, source: Source) -> list[Prediction]:
-    place = source.at(where)
+def _recognises(record: dict[str, Any]) -> bool:
+    """Whether a record holds questions about an image."""
+    return "questions" in record
+
+
+def _read(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """One answer a question; its variant is the setting's name."""
+    return [prediction for where, record in rows for prediction in _record(record, where, source)]
+
+
+def _record(record: dict[str, Any], where: str, source: PredictionFile) -> list[Prediction]:
+    location = source.at(where)
     questions = record.get("questions")
     if not isinstance(questions, list) or not questions:
         expected = "a list of questions with id, options and response"
-        raise place.error("holds no questions", field="questions", found=questions, expected=expected)
-    image = optional_text(record.get("local_path"), "local_path", place)
-    labels = _labels(record.get("meta_data"), place)
+        raise location.error("has no questions", field="questions", found=questions, expected=expected)
+    image = optional_text(record.get("local_path"), "local_path", location)
+    labels = _labels(record.get("meta_data"), location)
     predictions = []
     for question in questions:
         if not isinstance(question, dict):
-            raise place.error("is no question", field="questions", found=question, expected="an object")
-        sample = identifier(question.get("id"), "questions.id", place)
+            raise location.error("is not a question", field="questions", found=question, expected="an object")
+        sample = identifier(question.get("id"), "questions.id", location)
         if "response" in question:
             predictions.append(_question(question, sample, image, labels, source))
         elif not source.allow_missing:
@@ -151,28 +180,28 @@ def _record(record: dict[str, Any], where: str, source: Source) -> list[Predicti
 
 
 def _question(
-    question: dict[str, Any], sample: str, image: str, labels: Labels, source: Source
+    question: dict[str, Any], sample: str, image: str, labels: Labels, source: PredictionFile
 ) -> Prediction:
-    place = source.at(sample)
-    response, error = reply(question["response"], "questions.response", place)
+    location = source.at(sample)
+    response, error = reply(question["response"], "questions.response", location)
     return Prediction(
         sample=sample,
         variant=source.setting,
         response=response,
-        question=optional_text(question.get("question"), "questions.question", place),
-        options=texts(question.get("options"), "questions.options", place),
+        question=optional_text(question.get("question"), "questions.question", location),
+        options=texts(question.get("options"), "questions.options", location),
         labels=labels,
         image=image,
-        prompt=optional_text(question.get("prompt"), "questions.prompt", place),
+        prompt=optional_text(question.get("prompt"), "questions.prompt", location),
         error=error,
     )
 
 
-def _labels(meta_data: object, place: Place) -> Labels:
+def _labels(meta_data: object, location: RecordLocation) -> Labels:
     if isinstance(meta_data, dict):
         # An explanation is prose, no label (and for test-908 an object).
         meta_data = {name: label for name, label in meta_data.items() if name != "explanation"}
-    return labels_of(meta_data, "meta_data", place)
+    return labels_of(meta_data, "meta_data", location)
 
 
 def _first(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
@@ -184,11 +213,108 @@ def _first(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
 
 
 def _answered(question: Mapping[str, Any], outcome: Outcome, prompt: str | None) -> dict[str, Any]:
-    shown = list(outcome.options) or question["options"]
-    entry = {**question, "question": outcome.question or question["question"], "options": shown}
+    options = list(outcome.options) or question["options"]
+    entry = {**question, "question": outcome.question or question["question"], "options": options}
     if question.get("answer"):
-        entry["answer"] = carry_letter(question["answer"], question["options"], shown)
+        entry["answer"] = carry_letter(question["answer"], question["options"], options)
     if prompt is not None:
         entry["prompt"] = prompt
     entry["response"] = outcome.response if outcome.answered else {"error": outcome.error or "no answer"}
     return entry
+
+
+def _split_records(data: Path, split: str) -> list[dict[str, Any]]:
+    """The records of a split as released; `data` is their folder, or the one above it."""
+    folder = data if (data / f"{split}.json").is_file() else data / "iibench"
+    path = folder / f"{split}.json"
+    return [record for _, record in json_records(read_bytes(path), path)]
+
+
+def _options_by_id(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """The options of each question in the released order."""
+    return {question["id"]: question["options"] for record in records for question in record["questions"]}
+
+
+def _records_of(answers: AnswersToExport) -> list[dict[str, Any]]:
+    """The released records of the split that the answers belong to."""
+    data = answers.data
+    if data is None:
+        raise UserError(
+            "II-Bench's layouts repeat the released records",
+            expected="--data DIR or SIGHTLINE_DATA with test.json or dev.json",
+        )
+    folders = (data, data / "iibench")
+    there = [split for split in SPLITS if any((folder / f"{split}.json").is_file() for folder in folders)]
+    first = answers.outcomes[0]
+    for split in there or SPLITS[:1]:
+        records = _split_records(data, split)
+        options = _options_by_id(records)
+        if first.sample in options:
+            for outcome in answers.outcomes:
+                if outcome.sample not in options:
+                    raise answers.error(f"is not a question of {split}.json", outcome, expected="its ids")
+            return records
+    raise answers.error(f"is not a question of {data}", first, expected="the data that was answered")
+
+
+def _has_data(answers: AnswersToExport) -> bool:
+    return answers.data is not None and bool(answers.outcomes)
+
+
+def _refuse_unextracted(answers: AnswersToExport) -> None:
+    _records_of(answers)
+    if not any(outcome.extracted for outcome in answers.outcomes):
+        raise UserError(
+            "no answer has an extracted letter",
+            file=answers.file,
+            field="extracted",
+            expected="an answers.jsonl that `sightline run` or `sightline score` wrote",
+        )
+
+
+def _write_predictions(answers: AnswersToExport, path: Path) -> list[str]:
+    records = _records_of(answers)
+    write_iibench(answers.outcomes, records, path)
+    return _left_out(answers, records)
+
+
+def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
+    records = _records_of(answers)
+    unmatched = write_iibench_submission(answers.outcomes, path, _options_by_id(records))
+    note = f"letters have no counterpart in the released order and are written as '': {unmatched[:5]}"
+    return _left_out(answers, records) + counted((len(unmatched), note))
+
+
+def _left_out(answers: AnswersToExport, records: Sequence[dict[str, Any]]) -> list[str]:
+    questions = len(_options_by_id(records))
+    written = len({outcome.sample for outcome in answers.first_draws})
+    return counted(
+        (len(answers.outcomes) - written, "answers are left out: the layout holds one a question, the first"),
+        (questions - written, f"of {questions:,} questions have no answer and are left out"),
+    )
+
+
+ANSWER_FILES = AnswerFiles(
+    layouts=(
+        Layout("II-Bench's records (local_path, questions[].id, questions[].response)", _recognises, _read),
+    ),
+    sample_id=question_id,
+    sample_ids="'test-N' or 'dev-N'",
+    question_in=question_in,
+)
+
+EXPORT_FORMATS = {
+    "iibench": ExportFormat(
+        "the lines that II-Bench's eval.py reads",
+        _write_predictions,
+        file="predictions.jsonl",
+        applies=_has_data,
+    ),
+    "submission": ExportFormat(
+        "the lines of II-Bench's challenge",
+        _write_submission,
+        _refuse_unextracted,
+        "submission.jsonl",
+        _has_data,
+    ),
+}

@@ -100,7 +100,7 @@ def _rephrased(groups: int, random: Random, held_out: bool) -> Probes:
                 group=f"question-{number:03}",
                 variant=variant,
                 images=(f"images/{number:03}.png",),
-                prompt=fill(load("mmr3")["rephrasing"]["prompt"], question=question),
+                prompt=fill(load("sightline.benchmarks.mmr3")["rephrasing"]["prompt"], question=question),
                 question=question,
                 references=(fact.answer,),
                 labels={"question": fact.kind, "wording": fact.questions.tier(question)},
@@ -120,7 +120,7 @@ def _restyled(groups: int, random: Random, held_out: bool) -> Probes:
                 group=f"place-{number:03}",
                 variant=variant,
                 images=(f"images/{number:03}-{variant}.png",),
-                prompt=load("mmr3")["restyling"]["prompt"],
+                prompt=load("sightline.benchmarks.mmr3")["restyling"]["prompt"],
                 references=(room.place,),
                 labels=labels,
             )

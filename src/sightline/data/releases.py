@@ -1,0 +1,16 @@
+"""The public data sets that the installed benchmarks declare."""
+
+from __future__ import annotations
+
+from sightline.benchmarks.release import Release
+from sightline.registry import benchmark_class, benchmark_names
+
+
+def releases() -> dict[str, Release]:
+    """List the public data sets.
+
+    Returns:
+        Benchmark name -> its data set, for the benchmarks that declare one.
+    """
+    declared = {name: benchmark_class(name).release for name in benchmark_names()}
+    return {name: release for name, release in declared.items() if release is not None}
