@@ -311,7 +311,7 @@ def test_samples_of_two_benchmarks_with_one_id_are_two_clusters(tmp_path: Path) 
     assert row(report(one, same), "gpt").agreement.clusters == 2
 
 
-def test_a_judge_without_spread_is_neither_told_apart_nor_not(tmp_path: Path) -> None:
+def test_a_judge_without_spread_is_neither_distinguishable_nor_not(tmp_path: Path) -> None:
     given = [
         *verdicts("ann", "human", "rw" * 20),
         *verdicts("good", "model", "rw" * 20),
@@ -319,7 +319,7 @@ def test_a_judge_without_spread_is_neither_told_apart_nor_not(tmp_path: Path) ->
         *verdicts("fair", "model", "rw" * 19 + "wr"),
     ]
     against_best = judge_tables(report(folder(tmp_path / "a", given)))[1]
-    said = [column.key for column in against_best.columns].index("told_apart")
+    said = [column.key for column in against_best.columns].index("distinguishable")
     assert [(line[0], line[said]) for line in against_best.rows] == [
         ("fair", "no"),
         ("yes", "cannot be said"),
@@ -387,7 +387,7 @@ def test_the_best_judge_is_named_and_the_others_held_against_it(tmp_path: Path) 
     found = report(folder(tmp_path / "a", given))
     assert found.best == "good"
     ((name, contrast),) = found.contrasts
-    assert (name, contrast.told_apart) == ("bad", True)
+    assert (name, contrast.distinguishable) == ("bad", True)
     assert contrast.difference.value == pytest.approx(-45)
     assert contrast.needed is not None
     assert contrast.needed < 40

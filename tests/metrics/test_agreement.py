@@ -68,7 +68,7 @@ def test_a_different_question_on_the_same_answer_is_not_common() -> None:
         verdict="right",
     )
     found = agreement([verdict(1, "right")], [other])
-    assert (found.value, found.n, found.reason) == (None, 0, "nothing was decided by both")
+    assert (found.value, found.n, found.reason) == (None, 0, "no answer was decided by both")
 
 
 def test_of_repeated_verdicts_the_first_counts() -> None:
@@ -135,7 +135,7 @@ def test_no_verdicts_are_no_consistency() -> None:
     assert (found.value.value, found.value.n, found.value.reason) == (
         None,
         0,
-        "nothing was decided by all raters",
+        "no item was decided by all raters",
     )
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
-from sightline.scoring.similarity import SIMILAR, THRESHOLD
-from sightline.types import Group, MetricValue, Outcome, Usage, Verdict, VerdictName
+from sightline.scoring.similarity import pair_verdict
+from sightline.types import Group, MetricValue, Outcome, Usage
 
 STYLES = ("candy", "mosaic", "udnie", "grayscale")
 
@@ -40,24 +40,11 @@ def outcome(
     )
 
 
-def pair(first: Outcome, second: Outcome, value: float) -> Verdict:
-    verdict: VerdictName = "right" if value > THRESHOLD else "wrong"
-    return Verdict(
-        targets=(first.key, second.key),
-        question=SIMILAR,
-        scorer="similarity",
-        judge="e",
-        kind="model",
-        verdict=verdict,
-        value=value,
-    )
-
-
 def group_of(
     name: str, similar: Similarities, outcomes: Sequence[Outcome] | None = None, size: int = 4
 ) -> Group:
     outcomes = outcomes or [outcome(name, nth) for nth in range(size)]
-    judgements = [pair(outcomes[i], outcomes[j], value) for (i, j), value in similar.items()]
+    judgements = [pair_verdict(outcomes[i], outcomes[j], value, "e") for (i, j), value in similar.items()]
     return Group(name, 0, name, tuple(outcomes), tuple(judgements))
 
 
@@ -132,7 +119,7 @@ def test_failure_cases_are_the_groups_in_which_not_every_answer_is_right() -> No
 def test_all_minus_sampling_is_paired_by_group() -> None:
     group = group_of("a", {(0, 1): 0.9, (0, 2): 0.1, (1, 2): 0.1}, [outcome("a", n) for n in range(3)])
     draws = tuple(outcome("a", 9, draw=number) for number in range(4))
-    judgements = [pair(i, j, 1.0) for i, j in combinations(draws, 2)]
+    judgements = [pair_verdict(i, j, 1.0, "e") for i, j in combinations(draws, 2)]
     held = Group("a", 0, "a", group.outcomes, (*group.judgements, *judgements), {"unchanged": draws})
     found = values([held], sampling=True)
     assert found["con_minus_sampling", "all"].value == pytest.approx(100 / 3 - 100)
@@ -209,7 +196,7 @@ def test_answers_left_out_take_no_other_answer_out_of_its_label() -> None:
 def test_a_group_that_lacks_a_value_of_its_unchanged_inputs_has_no_difference() -> None:
     group = group_of("a", {(0, 1): 0.9}, [outcome("a", n) for n in range(2)])
     draws = tuple(outcome("a", 8 + nth, draw=number) for nth in range(2) for number in range(2))
-    known = pair(draws[0], draws[1], 1.0)  # of the second input nothing is known
+    known = pair_verdict(draws[0], draws[1], 1.0, "e")  # of the second input nothing is known
     held = Group("a", 0, "a", group.outcomes, (*group.judgements, known), {"unchanged": draws})
     found = values([held], sampling=True)
     assert found["con_minus_sampling", "all"].value is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sightline.metrics.association import AGREEMENT, KAPPA, ROC_AUC, SPEARMAN, Statistic
-from sightline.metrics.judge_statistics import NOTHING, judge_difference, statistic_value
+from sightline.metrics.judge_statistics import NOTHING_JUDGED, judge_difference, statistic_value
 from sightline.metrics.statistics import Floats, wilson
 from sightline.types import MetricValue
 
@@ -29,13 +29,8 @@ def width(found: MetricValue) -> float:
 
 
 def test_an_area_is_in_percent_within_its_interval() -> None:
-    found = statistic_value(ROC_AUC, noisy(0.2, 1), TRUTH, ITEMS, judge="j", subset="category=time")
-    assert (found.metric, found.unit, found.judge, found.subset) == (
-        "roc_auc",
-        "percent",
-        "j",
-        "category=time",
-    )
+    found = statistic_value(ROC_AUC, noisy(0.2, 1), TRUTH, ITEMS)
+    assert (found.metric, found.unit, found.judge, found.subset) == ("roc_auc", "percent", None, "all")
     assert (found.n, found.clusters, found.interval) == (60, 60, "bootstrap")
     assert found.low is not None
     assert found.high is not None
@@ -72,7 +67,7 @@ def test_what_humans_all_call_right_has_no_value_and_a_reason(statistic: Statist
 def test_nothing_judged_is_no_value_and_not_zero(statistic: Statistic) -> None:
     nothing = np.array([])
     found = statistic_value(statistic, nothing, nothing, [])
-    reason = statistic.absent if statistic.share else NOTHING
+    reason = statistic.absent if statistic.share else NOTHING_JUDGED
     assert (found.value, found.n, found.clusters, found.reason) == (None, 0, 0, reason)
 
 
@@ -92,39 +87,39 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert one != other
 
 
-def test_a_judge_is_not_told_apart_from_itself() -> None:
+def test_a_judge_is_not_distinguishable_from_itself() -> None:
     judge = noisy(0.2, 7)
-    found = judge_difference(ROC_AUC, judge, judge, TRUTH, ITEMS)
+    found = judge_difference(ROC_AUC, (judge, judge), TRUTH, ITEMS)
     assert (found.difference.value, found.difference.unit) == (0.0, "points")
-    assert found.told_apart is None
+    assert found.distinguishable is None
     assert (found.detectable, found.needed) == (None, None)
 
 
-def test_a_good_and_a_hopeless_judge_are_told_apart() -> None:
-    found = judge_difference(ROC_AUC, noisy(0.5, 8), noisy(0.02, 9), TRUTH, ITEMS)
-    assert found.told_apart
+def test_a_good_and_a_hopeless_judge_are_distinguishable() -> None:
+    found = judge_difference(ROC_AUC, (noisy(0.5, 8), noisy(0.02, 9)), TRUTH, ITEMS)
+    assert found.distinguishable
     assert found.difference.value is not None
     assert found.difference.value < -20
     assert found.needed is not None
     assert found.needed < 60
 
 
-def test_two_that_differ_too_little_are_not_told_apart() -> None:
-    assert judge_difference(ROC_AUC, noisy(0.3, 8), noisy(0.25, 9), TRUTH, ITEMS).told_apart is False
+def test_two_that_differ_too_little_are_not_distinguishable() -> None:
+    assert judge_difference(ROC_AUC, (noisy(0.3, 8), noisy(0.25, 9)), TRUTH, ITEMS).distinguishable is False
 
 
 def test_of_a_difference_without_spread_nothing_can_be_said() -> None:
     """A judge who says yes to everything beside a perfect one: 50 points apart in every resample."""
-    found = judge_difference(ROC_AUC, np.ones(60), TRUTH, TRUTH, ITEMS)
+    found = judge_difference(ROC_AUC, (np.ones(60), TRUTH), TRUTH, ITEMS)
     assert (found.difference.value, found.difference.low) == (-50, None)
-    assert found.told_apart is None
+    assert found.distinguishable is None
 
 
 def test_items_needed_are_those_of_the_normal_power_of_a_paired_difference() -> None:
     """Against statsmodels: agreement's paired differences are a mean, whose standard error is known."""
     power = pytest.importorskip("statsmodels.stats.power", reason="needs the extra 'dev'")
     one, other = noisy(0.2, 10), noisy(0.3, 11)
-    found = judge_difference(AGREEMENT, one, other, TRUTH, ITEMS, resamples=40_000)
+    found = judge_difference(AGREEMENT, (one, other), TRUTH, ITEMS, resamples=40_000)
     differences = (one == TRUTH).astype(float) - (other == TRUTH)
     effect = abs(differences.mean()) / differences.std()
     wanted = power.NormalIndPower().solve_power(effect, power=0.8, alpha=0.05, ratio=0)

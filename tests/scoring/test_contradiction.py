@@ -1,4 +1,5 @@
-"""Plainly contradictory answers: what MM-R3's similarity takes for consistent, and what must not be called so."""
+"""Plainly contradictory answers: what MM-R3's similarity takes for consistent, and what must not be called
+so."""
 
 from __future__ import annotations
 

@@ -340,7 +340,9 @@ def _mean(
     from sightline.metrics.metric_values import clustered_mean
 
     clustered = [(pair.cluster, value) for pair, value in values]
-    return clustered_mean(name, clustered, shares=shares, reason=reason, judge=judge, seed=seed)
+    return structs.replace(
+        clustered_mean(name, clustered, shares=shares, reason=reason, seed=seed), judge=judge
+    )
 
 
 def _null(name: str, reason: str) -> MetricValue:

@@ -151,7 +151,8 @@ def share_right(found: Sequence[ReviewedLine], *, seed: int = 0) -> MetricValue:
     decided = [(_cluster(one.line), float(one.accepted)) for one in found if one.accepted is not None]
     names = ", ".join(sorted({mark.by for one in found for mark in one.marks}))
     nothing = "people have decided of no line"
-    share = clustered_mean("right", decided, shares=True, reason=nothing, judge=names or None, seed=seed)
+    share = clustered_mean("right", decided, shares=True, reason=nothing, seed=seed)
+    share = structs.replace(share, judge=names or None)
     if not all(set(COLUMNS) <= one.line.cells.keys() for one in found):
         return share
     return structs.replace(share, published=published("contextual", KIND, "Humans")["right", "all"])

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sightline.benchmarks.text_metrics import NAMES
@@ -100,9 +101,8 @@ def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: 
 
     def found(statistic: Statistic, held: NDArray[np.bool_]) -> MetricValue:
         clusters = [data.items[place].cluster for place in np.flatnonzero(held)]
-        return statistic_value(
-            statistic, scores[held], data.truth[held], clusters, subset=subset, judge=judge, seed=seed
-        )
+        value = statistic_value(statistic, scores[held], data.truth[held], clusters, seed=seed)
+        return replace(value, subset=subset, judge=judge)
 
     return JudgeResult(
         judge=judge,
@@ -134,8 +134,9 @@ def _contrasts(
         first, second = data.readings[judge], data.readings[best]
         shared = ~np.isnan(first) & ~np.isnan(second)
         clusters = [data.items[place].cluster for place in np.flatnonzero(shared)]
-        series = first[shared], second[shared], data.truth[shared]
-        found.append((judge, judge_difference(ROC_AUC, *series, clusters, judge=judge, seed=seed)))
+        readings = first[shared], second[shared]
+        one = judge_difference(ROC_AUC, readings, data.truth[shared], clusters, seed=seed)
+        found.append((judge, replace(one, difference=replace(one.difference, judge=judge))))
     return best, found
 
 
@@ -211,11 +212,14 @@ def _humans(
             both = ~np.isnan(first) & ~np.isnan(second)
             held = [judge_data.items[place].cluster for place in np.flatnonzero(both)]
             names = f"people={one} and {other}"
-            pairs.append(statistic_value(KAPPA, first[both], second[both], held, subset=names, seed=seed))
+            kappa = statistic_value(KAPPA, first[both], second[both], held, seed=seed)
+            pairs.append(replace(kappa, subset=names))
     return AnnotatorAgreement(
         raters=len(ratings),
         answers=int((right + wrong > 0).sum()),
         tied=int(((right + wrong > 0) & (right == wrong)).sum()),
-        alpha=statistic_value(ALPHA, right[rated], wrong[rated], clusters, subset="human", seed=seed),
+        alpha=replace(
+            statistic_value(ALPHA, right[rated], wrong[rated], clusters, seed=seed), subset="human"
+        ),
         pairs=pairs,
     )

@@ -1,4 +1,4 @@
-"""How far those who judge agree: two evaluators with each other, several raters with their majority."""
+"""Agreement of judges: two judges with each other, several human raters with their majority."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.metrics.association import AGREEMENT
@@ -15,10 +16,12 @@ from sightline.scoring.majority import majority
 from sightline.types import PERCENT, MetricDefinition, MetricValue, Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
-"""A verdict's targets -> the cluster that intervals resample; targets that it lacks are their own."""
+"""The targets of a verdict -> the cluster that confidence intervals resample.
+
+Targets that are absent form a cluster of their own."""
 
 JudgedItem = tuple[tuple[str, ...], str, str]
-"""What is judged: targets, question and variant."""
+"""The targets, the question and the variant of a verdict."""
 
 DEFINITIONS: Mapping[str, MetricDefinition] = {
     "agreement": MetricDefinition(
@@ -37,7 +40,7 @@ DEFINITIONS: Mapping[str, MetricDefinition] = {
 """The metrics of this file by name."""
 
 UNDECIDED = 0.5
-"""Where a verdict that leaves it open stands: between not right (0) and right (1)."""
+"""The level of an undecided verdict, between not right (0) and right (1)."""
 
 _LEVELS: Mapping[VerdictName, float] = {
     "right": 1.0,
@@ -50,11 +53,15 @@ _Decisions = dict[JudgedItem, bool]
 
 
 class HumanConsistency(Struct, frozen=True):
-    """How far raters agree with their majority.
+    """The agreement of human annotators with their majority.
 
-    `value` averages over the ratings of the `items` that all `raters` decided: n = items x raters.
-    `ties` of these items went to `fifth`; another `unresolved` ones tied without a fifth verdict and are
-    left out.
+    Attributes:
+        value: The mean over the ratings of the items that all raters decided: n = items x raters.
+        raters: The names of the raters.
+        fifth: The rater who decides ties; None if there is none.
+        items: The number of items that enter the mean.
+        ties: The number of these items that `fifth` decided.
+        unresolved: The number of further items that are left out: tied, without a verdict of `fifth`.
     """
 
     value: MetricValue
@@ -66,15 +73,21 @@ class HumanConsistency(Struct, frozen=True):
 
 
 def levels(verdicts: Iterable[Verdict]) -> dict[JudgedItem, float]:
-    """What one judge says of each item: 1 right, 0 not, UNDECIDED. Of several verdicts on one item the first
-    that decides counts; an item whose judgement failed is not among them."""
-    found: dict[JudgedItem, float] = {}
+    """The verdicts of one judge as numbers.
+
+    Args:
+        verdicts: The verdicts of the judge; of several on one item, the first decided one counts.
+
+    Returns:
+        1 for right, 0 for not right, UNDECIDED, by item; without the items whose judgement failed.
+    """
+    by_item: dict[JudgedItem, float] = {}
     for verdict in verdicts:
         level = _LEVELS.get(verdict.verdict)
         item = (verdict.targets, verdict.question, verdict.variant)
-        if level is not None and found.get(item, UNDECIDED) == UNDECIDED:
-            found[item] = level
-    return found
+        if level is not None and by_item.get(item, UNDECIDED) == UNDECIDED:
+            by_item[item] = level
+    return by_item
 
 
 def agreement(
@@ -85,23 +98,33 @@ def agreement(
     seed: int = 0,
     resamples: int = 2000,
 ) -> MetricValue:
-    """The share of what both evaluators decided on which they agree, percent (CODIS 5.3, Table 7).
+    """The share of items on which two judges agree, right or not right (CODIS 5.3, Table 7).
 
-    They agree on right or not right: a miss and a refusal are decided and not right. Where an evaluator
-    has several verdicts on the same, the first that decides counts.
+    A miss and a refusal are decided and not right.
+
+    Args:
+        first: The verdicts of one judge.
+        second: The verdicts of the other judge.
+        clusters: The cluster of the targets; None makes each item its own cluster.
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        The share of the items that both decided, 0-100.
     """
     first, second = list(first), list(second)
     one, other = _decisions(first), _decisions(second)
     both = [item for item in one if item in other]
-    return statistic_value(
+    value = statistic_value(
         AGREEMENT,
         np.array([one[item] for item in both], dtype=np.float64),
         np.array([other[item] for item in both], dtype=np.float64),
         [(clusters or {}).get(targets, targets) for targets, _, _ in both],
-        judge=", ".join(dict.fromkeys(verdict.judge for verdict in (*first, *second))) or None,
         seed=seed,
         resamples=resamples,
     )
+    names = dict.fromkeys(verdict.judge for verdict in (*first, *second))
+    return replace(value, judge=", ".join(names) or None)
 
 
 def human_consistency(
@@ -112,16 +135,29 @@ def human_consistency(
     seed: int = 0,
     resamples: int = 2000,
 ) -> HumanConsistency:
-    """The raters' mean agreement with their majority, percent (CODIS Appendix A, Table 8).
+    """The mean agreement of human raters with their majority (CODIS Appendix A, Table 8).
 
-    Over what all raters decided, as the paper's 100 queries a model; what is split among them does not
-    enter. A tie goes to `fifth`, who never enters the mean; if None, the judge who appears on ties only.
-    Raises UserError where that could be several.
+    Only items that all raters decided count, like the 100 queries per model of the paper. Items of which
+    each rater decided a part do not count.
+
+    Args:
+        verdicts: The verdicts of all raters.
+        fifth: The rater who decides ties and never enters the mean; None detects the judge who rated
+            tied items only.
+        clusters: The cluster of the targets; None makes each item its own cluster.
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        The agreement, 0-100, with the counts of items and ties.
+
+    Raises:
+        UserError: `fifth` is None and several judges rated tied items only.
     """
-    given: dict[str, list[Verdict]] = {}
+    by_judge: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        given.setdefault(verdict.judge, []).append(verdict)
-    votes = {judge: _decisions(own) for judge, own in given.items()}
+        by_judge.setdefault(verdict.judge, []).append(verdict)
+    votes = {judge: _decisions(own) for judge, own in by_judge.items()}
     fifth = fifth or _tie_breaker(votes)
     casting = votes.pop(fifth, {}) if fifth else {}
     agreed: list[tuple[str | tuple[str, ...], float]] = []
@@ -141,16 +177,16 @@ def human_consistency(
         "human_consistency",
         agreed,
         shares=True,
-        reason="nothing was decided by all raters",
-        judge=", ".join(votes) or None,
+        reason="no item was decided by all raters",
         seed=seed,
         resamples=resamples,
     )
+    value = replace(value, judge=", ".join(votes) or None)
     return HumanConsistency(value, tuple(votes), fifth, items, ties, unresolved)
 
 
 def _decisions(verdicts: Iterable[Verdict]) -> _Decisions:
-    """Right or not, for what was decided."""
+    """Right or not, for the decided items."""
     return {item: level == 1 for item, level in levels(verdicts).items() if level != UNDECIDED}
 
 
@@ -160,17 +196,17 @@ def _decided_by_all(votes: Iterable[_Decisions]) -> list[JudgedItem]:
 
 
 def _tie_breaker(votes: Mapping[str, _Decisions]) -> str | None:
-    """The judge on whose every item the others tie; None if there is none."""
-    found = []
+    """The judge who rated only items on which the others tie; None if there is none."""
+    candidates = []
     for judge, own in votes.items():
         others = [other for name, other in votes.items() if name != judge]
         ratings = [[other[item] for other in others if item in other] for item in own]
         if own and all(some and majority(some) is None for some in ratings):
-            found.append(judge)
-    if len(found) > 1:
+            candidates.append(judge)
+    if len(candidates) > 1:
         raise UserError(
             "several judges appear on tied answers only",
-            found=", ".join(found),
+            found=", ".join(candidates),
             expected="the fifth rater, who decides ties, to be named",
         )
-    return found[0] if found else None
+    return candidates[0] if candidates else None

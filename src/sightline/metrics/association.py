@@ -1,9 +1,8 @@
-"""How well one reading of answers goes with another: ROC-AUC, Spearman, agreement, Cohen's kappa, alpha.
+"""Statistics of two series over answers: ROC-AUC, Spearman, agreement, Cohen's kappa, alpha.
 
 Every statistic takes two series over n answers, and `weights` of shape (k, n): how often each of k resamples
-holds each answer (ones for the data as they are). It gives k values, NaN where a resample leaves it
-undefined; `value_of` turns that into None.
-"""
+holds each answer (ones for the data themselves). It returns k values, NaN where a resample leaves it
+undefined; `value_of` turns NaN into None."""
 
 from __future__ import annotations
 
@@ -18,9 +17,14 @@ from sightline.types import Unit
 
 
 class Statistic(Struct, frozen=True):
-    """A statistic by its name: `of(first, second, weights)`, and why it has no value where it has none.
+    """A statistic of two series.
 
-    Times 100 where its unit is percent. `share`: it is the share of answers on which both series agree.
+    Attributes:
+        name: The name in results.
+        of: The function of first series, second series and weights.
+        absent: The reason that is given if it is undefined.
+        unit: With "percent", values are multiplied by 100.
+        share: Whether it is the share of answers on which both series agree.
     """
 
     name: str
@@ -31,7 +35,16 @@ class Statistic(Struct, frozen=True):
 
 
 def value_of(statistic: Statistic, first: Floats, second: Floats) -> float | None:
-    """The statistic of two series of shape (n,), unscaled; None where it is undefined."""
+    """A statistic of the data themselves.
+
+    Args:
+        statistic: The statistic.
+        first: The first series, shape (n,).
+        second: The second series, shape (n,).
+
+    Returns:
+        The value before scaling; None if it is undefined.
+    """
     if not len(first):
         return None
     value = float(statistic.of(first, second, np.ones((1, len(first))))[0])
@@ -39,9 +52,18 @@ def value_of(statistic: Statistic, first: Floats, second: Floats) -> float | Non
 
 
 def roc_auc(scores: Floats, truth: Floats, weights: Floats) -> Floats:
-    """The share of pairs of a right (`truth` 1) and a wrong answer (0) in which the right one scores higher.
+    """The area under the ROC curve: of the pairs of a right and a wrong answer, those that `scores` rank
+    correctly.
 
-    A tie counts half. 0-1, shape (k,); NaN where the answers of a resample are all right or all wrong.
+    Ties count half.
+
+    Args:
+        scores: The scores, shape (n,).
+        truth: 1 for a right answer, 0 for a wrong one, shape (n,).
+        weights: The weights, shape (k, n).
+
+    Returns:
+        0-1, shape (k,); NaN where a resample holds only right or only wrong answers.
     """
     right, wrong = _by_value(scores, weights * truth), _by_value(scores, weights * (1 - truth))
     below = np.cumsum(wrong, axis=1) - wrong / 2
@@ -49,9 +71,15 @@ def roc_auc(scores: Floats, truth: Floats, weights: Floats) -> Floats:
 
 
 def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Pearson's correlation of ranks, -1 to 1, equal values sharing the mean of theirs; shape (k,).
+    """Spearman's rank correlation, with mean ranks for ties.
 
-    NaN where a series does not vary within a resample.
+    Args:
+        first: One series, shape (n,).
+        second: The other series, shape (n,).
+        weights: The weights, shape (k, n).
+
+    Returns:
+        -1 to 1, shape (k,); NaN where a series does not vary within a resample.
     """
     one, other = _centred_ranks(first, weights), _centred_ranks(second, weights)
     squares = [(weights * ranks * ranks).sum(axis=1) for ranks in (one, other)]
@@ -61,14 +89,29 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
 
 
 def agreement(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """The share of answers that both read alike, 0-1; shape (k,)."""
+    """The share of answers on which both series are equal.
+
+    Args:
+        first: One series, shape (n,).
+        second: The other series, shape (n,).
+        weights: The weights, shape (k, n).
+
+    Returns:
+        0-1, shape (k,).
+    """
     return _ratio((weights * (first == second)).sum(axis=1), weights.sum(axis=1))
 
 
 def cohen_kappa(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Cohen's kappa of two readings of 0 or 1, at most 1; shape (k,).
+    """Cohen's kappa of two series of 0 and 1.
 
-    NaN where both say the same of every answer, so that agreement could not be other than chance.
+    Args:
+        first: One series, shape (n,).
+        second: The other series, shape (n,).
+        weights: The weights, shape (k, n).
+
+    Returns:
+        At most 1, shape (k,); NaN where both series hold one value only, so that chance agreement is 1.
     """
     n = weights.sum(axis=1)
     one, other = (weights * first).sum(axis=1), (weights * second).sum(axis=1)
@@ -78,18 +121,29 @@ def cohen_kappa(first: Floats, second: Floats, weights: Floats) -> Floats:
 
 
 def krippendorff_alpha(right: Floats, wrong: Floats, weights: Floats) -> Floats:
-    """Krippendorff's alpha for two categories, from how many raters call each answer right and wrong.
+    """Krippendorff's alpha for two categories.
 
-    At most 1; shape (k,). Answers with one rating or none do not count. NaN where all ratings are the same.
+    Args:
+        right: How many raters call each answer right, shape (n,).
+        wrong: How many raters call each answer wrong, shape (n,).
+        weights: The weights, shape (k, n).
+
+    Returns:
+        At most 1, shape (k,); see `nominal_alpha`.
     """
     return nominal_alpha(np.stack([right, wrong], axis=1), right + wrong, weights)
 
 
 def nominal_alpha(counts: Floats, ratings: Floats, weights: Floats) -> Floats:
-    """Krippendorff's alpha for categories without order: `counts` of shape (n, categories) says how many
-    raters put each thing into each, `ratings` of shape (n,) how many rated it.
+    """Krippendorff's alpha for nominal categories.
 
-    At most 1; shape (k,). Things with one rating or none do not count. NaN where all ratings are the same.
+    Args:
+        counts: How many raters put each item into each category, shape (n, categories).
+        ratings: How many raters rated each item, shape (n,). Items with fewer than two do not count.
+        weights: The weights, shape (k, n).
+
+    Returns:
+        At most 1, shape (k,); NaN where all ratings are the same.
     """
     paired = weights * (ratings >= 2)
     apart = (counts * (ratings[:, None] - counts)).sum(axis=1) / np.maximum(ratings - 1, 1)
@@ -99,18 +153,27 @@ def nominal_alpha(counts: Floats, ratings: Floats, weights: Floats) -> Floats:
 
 
 def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Krippendorff's alpha of two readings of 0 or 1."""
+    """Krippendorff's alpha of two series of 0 and 1.
+
+    Args:
+        first: One series, shape (n,).
+        second: The other series, shape (n,).
+        weights: The weights, shape (k, n).
+
+    Returns:
+        At most 1, shape (k,).
+    """
     ones = first + second
     return krippendorff_alpha(ones, 2 - ones, weights)
 
 
-ROC_AUC = Statistic("roc_auc", roc_auc, "people call all of these answers right, or none", "percent")
+ROC_AUC = Statistic("roc_auc", roc_auc, "humans call all of these answers right, or none", "percent")
 SPEARMAN = Statistic("spearman", spearman, "one side does not vary")
-AGREEMENT = Statistic("agreement", agreement, "nothing was decided by both", "percent", share=True)
-KAPPA = Statistic("kappa", cohen_kappa, "both say the same of every answer")
-ALPHA_OF_TWO = Statistic("alpha", alpha_of_two, "both say the same of every answer")
+AGREEMENT = Statistic("agreement", agreement, "no answer was decided by both", "percent", share=True)
+KAPPA = Statistic("kappa", cohen_kappa, "both judges give every answer the same verdict")
+ALPHA_OF_TWO = Statistic("alpha", alpha_of_two, "both judges give every answer the same verdict")
 ALPHA = Statistic("alpha", krippendorff_alpha, "no answer has two ratings, or all ratings are the same")
-NOMINAL_ALPHA = Statistic("alpha", nominal_alpha, "nothing has two ratings, or all ratings are the same")
+NOMINAL_ALPHA = Statistic("alpha", nominal_alpha, "no item has two ratings, or all ratings are the same")
 
 
 def _by_value(series: Floats, weights: Floats) -> Floats:
@@ -120,9 +183,9 @@ def _by_value(series: Floats, weights: Floats) -> Floats:
 
 
 def _centred_ranks(series: Floats, weights: Floats) -> Floats:
-    """The rank of each answer within each resample less the mean rank, shape (k, n).
+    """The rank of each answer within each resample minus the mean rank, shape (k, n).
 
-    Halves of whole numbers, so that a series which does not vary has a spread of exactly 0.
+    The ranks are halves of whole numbers, so that a constant series has a spread of exactly 0.
     """
     _, _, place = _sorted(series)
     held = _by_value(series, weights)
@@ -132,7 +195,8 @@ def _centred_ranks(series: Floats, weights: Floats) -> Floats:
 
 
 def _sorted(series: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """An order that sorts the series, where each distinct value begins in it, and each answer's value."""
+    """An order that sorts the series, the start of each distinct value in it, and the value number of each
+    answer."""
     _, place, counts = np.unique(series, return_inverse=True, return_counts=True)
     return np.argsort(place, kind="stable"), np.cumsum(counts) - counts, place
 

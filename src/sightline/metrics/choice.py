@@ -11,27 +11,55 @@ LETTERS = "ABCDEF"
 
 
 def accuracy(group: Group) -> Iterator[Term]:
-    """1 for a right answer of 1 scored (II-Bench Table 3)."""
+    """1 for a right answer, of 1 scored (II-Bench Table 3).
+
+    Args:
+        group: The outcomes of a question.
+
+    Yields:
+        One term per scored outcome.
+    """
     for outcome in group:
         if outcome.scored:
             yield Term(outcome.right, 1)
 
 
 def leakage(group: Group) -> Iterator[Term]:
-    """1, 0 or -1: right with the image less right without it, of 1 scored both times (II-Bench Table 6)."""
+    """Right with the image minus right without it, of 1 scored both times (II-Bench Table 6).
+
+    Args:
+        group: The outcomes of a question, with the partner setting no-image.
+
+    Yields:
+        One term per outcome: 1, 0 or -1.
+    """
     for shown, hidden in zip(group, group.partners.get("no-image", ()), strict=False):
         if shown.scored and hidden.scored:
             yield Term(shown.right - hidden.right, 1)
 
 
 def consistent(group: Group) -> Iterator[Term]:
-    """1 for a question answered right under every order of its options, of 1 scored under all."""
+    """1 for a question answered right under every order of its options, of 1 scored under all.
+
+    Args:
+        group: The outcomes of a question, one per order.
+
+    Yields:
+        At most one term.
+    """
     if all(outcome.scored for outcome in group):
         yield Term(all(outcome.right for outcome in group), 1)
 
 
 def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Term]]:
-    """The terms of a share of all answers, whether or not there is a reference to score them against."""
+    """The terms of a share of all outcomes, with or without a reference.
+
+    Args:
+        holds: Whether an outcome counts.
+
+    Returns:
+        The terms of a metric.
+    """
 
     def terms(group: Group) -> Iterator[Term]:
         for outcome in group:
@@ -41,7 +69,14 @@ def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Ter
 
 
 def declined(outcome: Outcome) -> bool:
-    """Whether the model declined: the verdict itself, or a flag beside it that leaves the verdict alone."""
+    """Whether the model declined to answer: the verdict `refused`, or the flag of that name in `scores`.
+
+    Args:
+        outcome: The outcome.
+
+    Returns:
+        True if it declined.
+    """
     return outcome.verdict == "refused" or outcome.scores.get("refused") == 1.0
 
 

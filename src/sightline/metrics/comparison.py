@@ -1,4 +1,4 @@
-"""What a comparison of runs holds, as plain numbers."""
+"""The record of a comparison of runs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ from sightline.metrics.significance import PairedValues
 from sightline.types import MetricDefinition, MetricValue
 
 MetricSubset = tuple[str, str]
-"""A metric and a subset."""
+"""The name of a metric and of a subset."""
 
 
 class Comparison(Struct, frozen=True):
-    """Two runs, or several pairs of them together: their numbers, their task and models, each metric of
-    the first and of the second ones over the groups that both hold, the differences of the second from the
-    first, those of each pair alone where there are several, how many groups only one of a pair has, by metric
-    and subset the groups' own values, what was not alike in the first runs and in the second (`judge`,
-    options, and versions of what judged and measured, by name the values on either side), and of each run
-    that has any how many probes have no answer, and of how many, and what the metrics mean."""
+    """Two runs, or several pairs of runs, on the groups that both runs of a pair hold.
+
+    Attributes:
+        runs: The numbers of the runs, a pair each.
+        task: Benchmark and setting, such as "codis:default".
+        models: The models of the first and of the second runs.
+        base: Every metric of the first runs over the shared groups.
+        other: Every metric of the second runs over the shared groups.
+        differences: The second runs minus the first.
+        each: The differences of each pair alone; empty for one pair.
+        alone: The number of groups that only one run of a pair holds.
+        groups: The values of the groups by metric and subset.
+        unlike: Judge, options and versions that differ between both sides, by name, with the values of each.
+        unanswered: By run with failed probes: the number of probes without an answer, and of all probes.
+        definitions: The definitions of the metrics by name.
+    """
 
     runs: tuple[tuple[int, int], ...]
     task: str

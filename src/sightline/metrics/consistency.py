@@ -1,4 +1,4 @@
-"""Metrics of groups whose probes ask the same in different lights: accuracy and consistency (MM-R3 3.3)."""
+"""Metrics of groups whose probes ask the same thing: accuracy and consistency (MM-R3 3.3)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
 from sightline.metrics.difference import difference_range
 from sightline.scoring.containment import normalised
-from sightline.scoring.contradiction import contradiction
 from sightline.scoring.multiple_choice import is_refusal
-from sightline.scoring.similarity import SIMILAR
+from sightline.scoring.similarity import CONTRADICTION, SIMILAR
 from sightline.types import PERCENT, UNCHANGED, Group, Metric, Outcome, Term, Verdict
 
 NO_REFERENCE = "no answers with references to score them against"
@@ -28,31 +27,43 @@ NO_FAILING_PAIR = (
 Terms = Callable[[Group], Iterable[Term]]
 
 
-Places = tuple[int, int]
-"""Where the two answers of a pair stand in their group."""
+PairPositions = tuple[int, int]
+"""The positions of the two answers of a pair in their group."""
 
 
 class AnswerPair(Struct, frozen=True):
-    """Two answers of a group, and the verdict on their similarity."""
+    """Two answers of a group and the verdict on their similarity."""
 
-    places: Places
+    positions: PairPositions
     verdict: Verdict
 
     @property
     def consistent(self) -> bool:
-        """Whether their similarity is above the threshold."""
+        """Whether the similarity is above the threshold."""
         return self.verdict.verdict == "right"
 
     @property
+    def contradicts(self) -> bool:
+        """Whether the answers contradict each other; known for consistent pairs."""
+        return self.verdict.scores.get(CONTRADICTION) == 1.0
+
+    @property
     def similarity(self) -> float:
-        """Their cosine, -1 to 1."""
+        """The cosine similarity, -1 to 1."""
         return self.verdict.value or 0.0
 
 
 def pairs(group: Group) -> list[AnswerPair]:
-    """The pairs of a group whose similarity is known."""
+    """The pairs of a group with a similarity.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Returns:
+        The pairs in the order of the outcomes.
+    """
     verdicts = {verdict.targets: verdict for verdict in group.judgements if verdict.question == SIMILAR}
-    found = []
+    found: list[AnswerPair] = []
     for first, second in combinations(range(len(group)), 2):
         verdict = verdicts.get((group.outcomes[first].key, group.outcomes[second].key))
         if verdict is not None:
@@ -61,48 +72,104 @@ def pairs(group: Group) -> list[AnswerPair]:
 
 
 def is_empty(outcome: Outcome) -> bool:
-    """Whether the model said nothing, or nothing is left of it after post-processing."""
+    """Whether a response has no text, or none after post-processing.
+
+    Args:
+        outcome: The outcome.
+
+    Returns:
+        True if it is empty.
+    """
     return outcome.status == "empty" or outcome.extracted == ""
 
 
-def said(group: Group) -> Group:
-    """The group without the answers that say nothing (Table 5's asterisk)."""
-    partners = {name: tuple(filter(_says, outcomes)) for name, outcomes in group.partners.items()}
-    return replace(group, outcomes=tuple(filter(_says, group.outcomes)), partners=partners)
+def without_empty_answers(group: Group) -> Group:
+    """The group without its empty answers (the asterisk of Table 5).
+
+    Args:
+        group: The outcomes of a group.
+
+    Returns:
+        The group and its partners without empty answers.
+    """
+    partners = {name: tuple(filter(_has_text, outcomes)) for name, outcomes in group.partners.items()}
+    return replace(group, outcomes=tuple(filter(_has_text, group.outcomes)), partners=partners)
 
 
 def acc(group: Group) -> Iterator[Term]:
-    """1 for a right answer of 1 scored (3.3)."""
+    """1 for a right answer, of 1 scored (3.3).
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        One term per scored answer, under its own labels.
+    """
     for outcome in group:
         if outcome.scored:
             yield Term(outcome.right, 1, outcome.labels)
 
 
 def s_gt(group: Group) -> Iterator[Term]:
-    """The similarity of an answer to its nearest reference, of 1 answered (3.3)."""
+    """The similarity of an answer to its nearest reference, of 1 answered (3.3).
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        One term per answer with `s_gt` among its scores.
+    """
     for outcome in group:
         if "s_gt" in outcome.scores:
             yield Term(outcome.scores["s_gt"] / 100, 1, outcome.labels)
 
 
 def con(group: Group) -> Iterator[Term]:
-    """The consistent pairs of all pairs (3.3); under a label, the share of a response's partners."""
-    yield from _over_pairs(group, [(pair.places, pair.consistent) for pair in pairs(group)])
+    """The consistent pairs, of all pairs (3.3).
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
+    yield from _over_pairs(group, [(pair.positions, pair.consistent) for pair in pairs(group)])
 
 
 def s_c(group: Group) -> Iterator[Term]:
-    """The mean similarity of all pairs (3.3); under a label, a response's mean over its partners."""
-    yield from _over_pairs(group, [(pair.places, pair.similarity) for pair in pairs(group)])
+    """The mean similarity of all pairs (3.3).
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
+    yield from _over_pairs(group, [(pair.positions, pair.similarity) for pair in pairs(group)])
 
 
 def agree(group: Group) -> Iterator[Term]:
-    """1 for a pair whose normalised answers are equal, of 1 that says anything."""
+    """1 for a pair of equal answers after normalisation, of 1 pair without empty answers.
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
     texts = [_text(outcome) for outcome in group]
-    yield from _over_pairs(group, [(places, texts[places[0]] == texts[places[1]]) for places in _both(texts)])
+    yield from _over_pairs(group, [((i, j), texts[i] == texts[j]) for i, j in _both(texts)])
 
 
 def same_meaning(group: Group) -> Iterator[Term]:
-    """1 for a pair that a judge calls the same in meaning, of 1 decided; equal answers need no judge."""
+    """1 for a pair that a judge calls the same in meaning, of 1 decided; equal answers need no judge.
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
     texts = [_text(outcome) for outcome in group]
     given = {
         frozenset(verdict.targets): verdict.verdict == "right"
@@ -119,51 +186,113 @@ def same_meaning(group: Group) -> Iterator[Term]:
 
 
 def contrary_consistent(group: Group) -> Iterator[Term]:
-    """1 for a pair above the threshold that says contradictory things (yes and no), of 1 above it."""
-    yield from _over_pairs(
-        group, [(pair.places, _contradict(group, pair)) for pair in pairs(group) if pair.consistent]
-    )
+    """1 for a consistent pair that contradicts itself (yes and no), of 1 consistent pair.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
+    consistent_pairs = (pair for pair in pairs(group) if pair.consistent)
+    yield from _over_pairs(group, [(pair.positions, pair.contradicts) for pair in consistent_pairs])
 
 
 def pairs_left_out(group: Group) -> Iterator[Term]:
-    """The pairs without a similarity, of all: an answer of them failed."""
+    """The pairs without a similarity, of all pairs: an answer failed.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        At most one term.
+    """
     yield from _left_out(group, pairs(group))
 
 
 def pairs_left_out_or_empty(group: Group) -> Iterator[Term]:
-    """The pairs that are not compared, of all: an answer of them failed, or says nothing."""
-    yield from _left_out(group, pairs(said(group)))
+    """The pairs that are not compared, of all pairs: an answer failed or is empty.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        At most one term.
+    """
+    yield from _left_out(group, pairs(without_empty_answers(group)))
 
 
 def consistent_right(group: Group) -> Iterator[Term]:
-    """1 for a consistent pair of right answers, of 1 pair whose answers are scored (A.5)."""
+    """1 for a consistent pair of right answers, of 1 scored pair (A.5).
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
     yield from _by_verdict(group, lambda consistent, right: consistent and right == 2)
 
 
 def consistent_wrong(group: Group) -> Iterator[Term]:
-    """1 for a consistent pair of wrong answers, of 1 pair whose answers are scored (A.5)."""
+    """1 for a consistent pair of wrong answers, of 1 scored pair (A.5).
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
     yield from _by_verdict(group, lambda consistent, right: consistent and right == 0)
 
 
 def consistent_mixed(group: Group) -> Iterator[Term]:
-    """1 for a consistent pair of a right and a wrong answer, of 1 pair whose answers are scored."""
+    """1 for a consistent pair of a right and a wrong answer, of 1 scored pair.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
     yield from _by_verdict(group, lambda consistent, right: consistent and right == 1)
 
 
 def inconsistent(group: Group) -> Iterator[Term]:
-    """1 for a pair that is not consistent, of 1 pair whose answers are scored."""
+    """1 for a pair that is not consistent, of 1 scored pair.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Yields:
+        Overall, the pairs; under a label, the mean of each answer over its pairs.
+    """
     yield from _by_verdict(group, lambda consistent, right: not consistent)
 
 
 def failures(group: Group) -> Iterator[Term]:
-    """1 for a group in which not every answer is right, of 1 scored (A.5); under a label, of its answers."""
+    """1 for a group in which not every answer is right, of 1 scored (A.5).
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        One term overall, and one per answer under its labels.
+    """
     if all(outcome.scored for outcome in group):
         yield Term(_fails(group), 1, {})
         yield from (Term(_fails(group), 1, outcome.labels, overall=False) for outcome in group)
 
 
 def in_failures(terms: Terms) -> Terms:
-    """The same over the groups in which not every answer is right (Tables 7 and 10-13, Failure Cases)."""
+    """Restrict terms to groups in which not every answer is right (Tables 7 and 10-13, Failure Cases).
+
+    Args:
+        terms: The terms of a metric.
+
+    Returns:
+        The terms over these groups.
+    """
 
     def restricted(group: Group) -> Iterator[Term]:
         if _fails(group):
@@ -173,32 +302,54 @@ def in_failures(terms: Terms) -> Terms:
 
 
 def without_empty(terms: Terms) -> Terms:
-    """The same over the answers that say anything."""
+    """Restrict terms to the answers that are not empty.
+
+    Args:
+        terms: The terms of a metric.
+
+    Returns:
+        The terms over these answers.
+    """
 
     def restricted(group: Group) -> Iterator[Term]:
-        left = said(group)
-        if left.outcomes:
-            yield from terms(left)
+        remaining = without_empty_answers(group)
+        if remaining.outcomes:
+            yield from terms(remaining)
 
     return restricted
 
 
 def minus_sampling(terms: Terms) -> Terms:
-    """A group's mean less that of the unchanged input asked again and again (Tables 2-4, in brackets)."""
+    """The mean of a group minus that of the repeated unchanged input (Tables 2-4, in brackets).
+
+    Args:
+        terms: The terms of a metric.
+
+    Returns:
+        The terms of the difference: one per group that has both means.
+    """
 
     def difference(group: Group) -> Iterator[Term]:
         here = _mean(terms(group))
         unchanged = groupby(group.partners.get(UNCHANGED, ()), key=lambda outcome: outcome.variant)
         there = [_mean(terms(_of(group, tuple(draws)))) for _, draws in unchanged]
-        known = [value for value in there if value is not None]
-        if here is not None and known and len(known) == len(there):
-            yield Term(here - sum(known) / len(known), 1, {})
+        defined = [value for value in there if value is not None]
+        if here is not None and defined and len(defined) == len(there):
+            yield Term(here - sum(defined) / len(defined), 1, {})
 
     return difference
 
 
 def of_mask(holds: Callable[[str, str], bool], label: str) -> Terms:
-    """The share of answers that name what the label says of their mask (4.3.1)."""
+    """The share of answers that name a property of their mask (MM-R3 4.3.1).
+
+    Args:
+        score: The score of an outcome that is 1 if its answer names the property.
+        label: The label that holds the property.
+
+    Returns:
+        The terms of a metric: one per answer with the label, under its own labels.
+    """
 
     def terms(group: Group) -> Iterator[Term]:
         for outcome in group:
@@ -210,14 +361,28 @@ def of_mask(holds: Callable[[str, str], bool], label: str) -> Terms:
 
 
 def refused(group: Group) -> Iterator[Term]:
-    """The share of answers that decline (A.9.3)."""
+    """The share of answers that decline to answer (A.9.3).
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        One term per answer.
+    """
     for outcome in group:
         if outcome.answered:
             yield Term(is_refusal(outcome.response), 1, outcome.labels)
 
 
 def empty(group: Group) -> Iterator[Term]:
-    """The share of answers that say nothing, or of which nothing is left after post-processing."""
+    """The share of answers without text, or without any after post-processing.
+
+    Args:
+        group: The outcomes of a group.
+
+    Yields:
+        One term per answer.
+    """
     for outcome in group:
         if outcome.answered:
             yield Term(is_empty(outcome), 1, outcome.labels)
@@ -228,9 +393,14 @@ def consistency_metrics(
 ) -> list[Metric]:
     """The metrics of consistency, acc first.
 
-    Without similarities (not `embedded`) the metrics that rest on them are null. `ignore_empty` leaves
-    answers that say nothing out of all but the count of them; `sampling` adds the differences to the
-    unchanged input, `masks` what answers say of the mask itself.
+    Args:
+        embedded: Whether similarities exist; without them, the metrics that use them are null.
+        ignore_empty: Whether empty answers are left out of all metrics except their count.
+        sampling: Whether to add the differences to the repeated unchanged input.
+        masks: Whether to add the shares of answers that name the mask itself.
+
+    Returns:
+        The metrics in the order of reports.
     """
     main = [ACC, S_GT, CON, S_C]
     differences = [_minus_sampling(metric) for metric in main]
@@ -248,28 +418,23 @@ def _is_similarity(metric: Metric) -> bool:
     return metric.judged == SIMILAR or metric.name.startswith("s_gt")
 
 
-def _over_pairs(group: Group, known: Sequence[tuple[Places, float]]) -> Iterator[Term]:
-    """The mean over pairs; under the labels of each answer, its mean over the pairs that it is in."""
-    if not known:
+def _over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> Iterator[Term]:
+    """The mean over pairs; under the labels of each answer, its mean over the pairs that hold it."""
+    if not by_pair:
         return
-    yield Term(sum(amount for _, amount in known), len(known), {})
+    yield Term(sum(amount for _, amount in by_pair), len(by_pair), {})
     sums, counts = [0.0] * len(group), [0] * len(group)
-    for places, amount in known:
-        for place in places:
-            sums[place] += amount
-            counts[place] += 1
+    for positions, amount in by_pair:
+        for position in positions:
+            sums[position] += amount
+            counts[position] += 1
     for outcome, total, count in zip(group, sums, counts, strict=True):
         if count and outcome.labels:
             yield Term(total / count, 1, outcome.labels, overall=False)
 
 
-def _contradict(group: Group, pair: AnswerPair) -> bool:
-    first, second = (group.outcomes[place].response for place in pair.places)
-    return first != second and contradiction(first, second) is not None
-
-
-def _both(texts: Sequence[str]) -> Iterator[Places]:
-    """The pairs of answers that both say anything."""
+def _both(texts: Sequence[str]) -> Iterator[PairPositions]:
+    """The positions of the pairs without empty answers."""
     return ((i, j) for i, j in combinations(range(len(texts)), 2) if texts[i] and texts[j])
 
 
@@ -279,17 +444,17 @@ def _left_out(group: Group, compared: Sequence[AnswerPair]) -> Iterator[Term]:
         yield Term(every - len(compared), every, {})
 
 
-def _says(outcome: Outcome) -> bool:
+def _has_text(outcome: Outcome) -> bool:
     return not is_empty(outcome)
 
 
 def _by_verdict(group: Group, holds: Callable[[bool, int], bool]) -> Iterator[Term]:
-    found = []
+    by_pair = []
     for pair in pairs(group):
-        first, second = (group.outcomes[place] for place in pair.places)
+        first, second = (group.outcomes[position] for position in pair.positions)
         if first.scored and second.scored:
-            found.append((pair.places, holds(pair.consistent, first.right + second.right)))
-    yield from _over_pairs(group, found)
+            by_pair.append((pair.positions, holds(pair.consistent, first.right + second.right)))
+    yield from _over_pairs(group, by_pair)
 
 
 def _of(group: Group, outcomes: tuple[Outcome, ...]) -> Group:
@@ -307,7 +472,7 @@ def _mean(terms: Iterable[Term]) -> float | None:
 
 
 def _text(outcome: Outcome) -> str:
-    """The answer as it was read, or as it was given where only people judged it."""
+    """The answer as it was read, or as it was given if only humans judged it."""
     return normalised(outcome.response if outcome.extracted is None else outcome.extracted)
 
 

@@ -1,4 +1,4 @@
-"""What changes from one run to another on the same groups: every metric as a difference within a group."""
+"""The change of a metric from one run to another, as a difference within each group."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from sightline.types import Group, Metric, Range, Term, Unit
 
 Label = tuple[str, str] | None
 Before = Callable[[Group], Group]
-"""The same group in the run that it is held against, with the judgements of that run."""
+"""Returns the same group of the first run, with the judgements of that run."""
 
 
 def difference(metric: Metric, base: Metric, before: Before) -> Metric:
-    """The metric of a group less `base` of the same group before, averaged over groups; under each label,
-    that of the terms which carry it.
+    """A metric as the difference of two runs, averaged over groups.
 
-    For groups of equal size the mean of these is the difference of the two runs' values.
+    Under a label it is the difference of the terms with that label. For groups of equal size, the mean of
+    these differences is the difference of the values of both runs.
+
+    Args:
+        metric: The metric of the second run.
+        base: The same metric of the first run.
+        before: Returns the group of the first run for a group of the second.
+
+    Returns:
+        The metric over the groups of the second run, in points instead of percent.
     """
 
     def terms(group: Group) -> Iterator[Term]:
@@ -55,22 +63,32 @@ def difference_range(bounds: Range) -> Range:
 
 
 def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before) -> dict[str, PairedValues]:
-    """What `difference` averages over, by subset ('all', 'category=Attributes'): each group's two values."""
+    """The values that `difference` averages over.
+
+    Args:
+        groups: The groups of the second run.
+        metric: The metric of the second run.
+        base: The same metric of the first run.
+        before: Returns the group of the first run for a group of the second.
+
+    Returns:
+        The two values of each group, by subset ('all', 'category=Attributes').
+    """
     values: defaultdict[str, list[tuple[float, float, int]]] = defaultdict(list)
     clusters: dict[str, int] = {}
     for group in groups:
         cluster = clusters.setdefault(group.cluster or group.id, len(clusters))
         for label, there, here in _both(metric, base, before, group):
             values["all" if label is None else "=".join(label)].append((there, here, cluster))
-    found = {subset: tuple(zip(*rows, strict=True)) for subset, rows in values.items()}
+    columns = {subset: tuple(zip(*rows, strict=True)) for subset, rows in values.items()}
     return {
         subset: PairedValues(np.array(there, float), np.array(here, float), np.array(numbers, np.intp))
-        for subset, (there, here, numbers) in found.items()
+        for subset, (there, here, numbers) in columns.items()
     }
 
 
 def _both(metric: Metric, base: Metric, before: Before, group: Group) -> Iterator[tuple[Label, float, float]]:
-    """A group before and now, over all and under each label that both have a value for."""
+    """The values of a group in both runs, overall and under each label that both runs have."""
     earlier = before(group)
     here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
     for label, value in here.items():
@@ -79,14 +97,14 @@ def _both(metric: Metric, base: Metric, before: Before, group: Group) -> Iterato
 
 
 def _means(terms: Iterable[Term], group: Group) -> dict[Label, float]:
-    """The mean over a group, under None, and over its terms with each label: their own, or the group's."""
+    """The mean over a group: under None overall, and under each label over the terms with that label."""
     sums: defaultdict[Label, float] = defaultdict(float)
     counts: defaultdict[Label, float] = defaultdict(float)
     for term in terms:
-        carried: list[Label] = [None] if term.overall else []
+        own_labels: list[Label] = [None] if term.overall else []
         for name, values in (group.labels if term.labels is None else term.labels).items():
-            carried += [(name, value) for value in ((values,) if isinstance(values, str) else values)]
-        for label in carried:
+            own_labels += [(name, value) for value in ((values,) if isinstance(values, str) else values)]
+        for label in own_labels:
             sums[label] += term.sum
             counts[label] += term.count
     return {label: total / counts[label] for label, total in sums.items() if counts[label]}

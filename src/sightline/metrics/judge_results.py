@@ -1,4 +1,4 @@
-"""What a judge report holds, as plain numbers."""
+"""The records of a judge report."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from sightline.types import MetricValue
 
 
 class JudgeResult(Struct, frozen=True):
-    """A judge or a metric against people's majority, over a subset ('all', 'responder=...', 'category=...').
+    """A judge or a text metric against the majority of the human annotators, over a subset.
 
-    `roc_auc` and `spearman` are over all answers that it has read, `agreement`, `kappa` and `alpha` over
-    those that it `decided`; a metric gives numbers and decides nothing (None).
+    A text metric gives numbers and no verdicts: its agreement, kappa and alpha have no value.
+
+    Attributes:
+        judge: The name of the judge or of the text metric.
+        subset: 'all', 'responder=NAME' or 'LABEL=VALUE'.
+        roc_auc: Over all answers that the judge read.
+        spearman: Over all answers that the judge read.
+        agreement: Over the answers that the judge decided.
+        kappa: Cohen's kappa over the answers that the judge decided.
+        alpha: Krippendorff's alpha over the answers that the judge decided.
+        answers: The number of answers that the judge read.
+        decided: The number of answers that the judge decided; None for a text metric.
     """
 
     judge: str
@@ -29,9 +39,14 @@ class JudgeResult(Struct, frozen=True):
 
 
 class AnnotatorAgreement(Struct, frozen=True):
-    """The people: how many, the answers that they rated, and those that they split over evenly.
+    """The agreement of the human annotators.
 
-    `alpha` is Krippendorff's over all of them, `pairs` Cohen's kappa of every two, where they are few.
+    Attributes:
+        raters: The number of annotators.
+        answers: The number of answers that at least one of them decided.
+        tied: The number of answers without a majority.
+        alpha: Krippendorff's alpha of all of them.
+        pairs: Cohen's kappa of every two; empty if there are many annotators.
     """
 
     raters: int
@@ -42,8 +57,19 @@ class AnnotatorAgreement(Struct, frozen=True):
 
 
 class JudgeReport(Struct, frozen=True):
-    """A judge report. `best` has the highest ROC-AUC of those that read the most answers, `contrasts` hold
-    every other judge against it. `accepted` and `errors` are what people say of each responder's answers."""
+    """A judge report.
+
+    Attributes:
+        rows: Every judge over every subset.
+        humans: The agreement of the human annotators.
+        best: The judge with the highest ROC-AUC among those that read the most answers.
+        contrasts: Every other judge with its ROC-AUC minus that of `best`.
+        accepted: The share of each responder's answers that humans accept.
+        errors: The share of each error type by responder.
+        versions: The identities of the models behind the text metrics.
+        benchmarks: The benchmarks of the answers.
+        notes: Notes for the reader.
+    """
 
     rows: list[JudgeResult]
     humans: AnnotatorAgreement

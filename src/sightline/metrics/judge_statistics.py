@@ -1,6 +1,7 @@
-"""How good a judge is, with its interval, and whether two can be told apart (ConTextual 3.3.1, Table 4).
+"""The quality of a judge with its confidence interval, and the difference of two judges.
 
-Intervals (95 %) resample whole clusters: the answers to one item are drawn together.
+ConTextual 3.3.1 and Table 4. The 95 % confidence intervals resample whole clusters: the answers to one item
+are drawn together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sightline.metrics.statistics import (
     POWER_80,
     Floats,
     Interval,
-    between,
+    bootstrap_interval,
     cluster_weights,
     intervals,
     percentile_interval,
@@ -32,18 +33,19 @@ RESAMPLES = 2000
 BLOCK_CELLS = 1 << 20
 """Resamples times answers that are evaluated together: some tens of MB."""
 
-NOTHING = "nothing was judged by both"
-
-Places = NDArray[np.intp]
-"""The number of the cluster that each answer belongs to, shape (n,)."""
+NOTHING_JUDGED = "no answer was judged by both"
 
 
 class JudgeDifference(Struct, frozen=True):
-    """Two judges of the same answers: the difference of their statistics (the first less the second).
+    """The statistic of one judge minus that of another judge of the same answers.
 
-    `detectable` is the difference that as many clusters show 4 times of 5 at 5 %, `needed` the clusters from
-    which the difference found would be shown as often; None where they cannot be said. Both rest on the
-    bootstrap's standard error, which falls with the square root of the number of clusters.
+    Attributes:
+        difference: The difference with its 95 % CI.
+        detectable: The difference that as many clusters detect with a power of 80 % at the 5 % level, in
+            the unit of the difference; None if it cannot be estimated.
+        needed: The number of clusters from which the observed difference is detected with that power; None
+            if it cannot be estimated. Both assume that the bootstrap's standard error falls with the
+            square root of the number of clusters.
     """
 
     difference: MetricValue
@@ -51,8 +53,8 @@ class JudgeDifference(Struct, frozen=True):
     needed: int | None
 
     @property
-    def told_apart(self) -> bool | None:
-        """Whether the interval of the difference leaves 0 out; None where there is none."""
+    def distinguishable(self) -> bool | None:
+        """Whether the confidence interval of the difference excludes 0; None without an interval."""
         low, high = self.difference.low, self.difference.high
         return None if low is None or high is None else not low <= 0 <= high
 
@@ -63,69 +65,107 @@ def statistic_value(
     second: Floats,
     clusters: Sequence[Hashable],
     *,
-    subset: str = "all",
-    judge: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> MetricValue:
-    """A statistic of two series of shape (n,) with its interval; `clusters` names the item of each answer.
+    """A statistic of two series with its 95 % CI.
 
-    A share has the interval of shares (`statistics.intervals`), any other a percentile bootstrap: none where
-    there are fewer than two clusters, or where all resamples agree.
+    A share has the interval of shares (`statistics.intervals`), any other statistic a percentile bootstrap.
+
+    Args:
+        statistic: The statistic.
+        first: The first series, shape (n,).
+        second: The second series, shape (n,).
+        clusters: The item of each answer, n of them.
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        The value for the subset 'all'. No interval if there are fewer than two clusters or all resamples
+        agree.
     """
-    places, count = _numbered(clusters)
+    bootstrap = _Bootstrap.of(clusters, seed, resamples)
     if statistic.share:
-        interval = _of_share(first == second, places, count, seed, resamples)
+        interval = bootstrap.share_interval(first == second)
     else:
-        interval = _of(_replicates(statistic, first, second, places, count, seed, resamples))
-    return _metric(statistic, value_of(statistic, first, second), interval, len(first), count, subset, judge)
+        interval = _interval(bootstrap.replicates(statistic, first, second))
+    value = value_of(statistic, first, second)
+    return with_interval(
+        _metric_value(statistic, value, len(first), bootstrap.count), interval, _scale(statistic)
+    )
 
 
 def judge_difference(
     statistic: Statistic,
-    first: Floats,
-    second: Floats,
+    readings: tuple[Floats, Floats],
     truth: Floats,
     clusters: Sequence[Hashable],
     *,
-    judge: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> JudgeDifference:
-    """How far the first judge's statistic is above the second's, on the same answers and resamples."""
-    places, count = _numbered(clusters)
-    one, other = value_of(statistic, first, truth), value_of(statistic, second, truth)
-    spread = _replicates(statistic, first, truth, places, count, seed, resamples) - _replicates(
-        statistic, second, truth, places, count, seed, resamples
-    )
-    difference = None if one is None or other is None else one - other
-    found = _metric(statistic, difference, _of(spread), len(truth), count, "all", judge)
+    """The statistic of one judge minus that of another, on the same answers and resamples.
+
+    Args:
+        statistic: The statistic of a judge and the ground truth.
+        readings: The series of the first and of the second judge, each of shape (n,).
+        truth: The ground truth, shape (n,).
+        clusters: The item of each answer, n of them.
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        The difference with its interval and power.
+    """
+    bootstrap = _Bootstrap.of(clusters, seed, resamples)
+    first, second = (value_of(statistic, reading, truth) for reading in readings)
+    replicates = [bootstrap.replicates(statistic, reading, truth) for reading in readings]
+    spread = replicates[0] - replicates[1]
+    difference = None if first is None or second is None else first - second
+    value = _metric_value(statistic, difference, len(truth), bootstrap.count)
+    value = with_interval(value, _interval(spread), _scale(statistic))
     if statistic.unit == "percent":
-        found = replace(found, unit="points")
-    if found.value is None or found.low is None:
-        return JudgeDifference(found, None, None)
+        value = replace(value, unit="points")
+    if value.value is None or value.low is None:
+        return JudgeDifference(value, None, None)
     detectable = POWER_80 * _scale(statistic) * float(np.nanstd(spread, ddof=1))
-    needed = math.ceil(count * (detectable / found.value) ** 2) if found.value else None
-    return JudgeDifference(found, detectable, needed)
+    needed = math.ceil(bootstrap.count * (detectable / value.value) ** 2) if value.value else None
+    return JudgeDifference(value, detectable, needed)
 
 
-def _replicates(
-    statistic: Statistic,
-    first: Floats,
-    second: Floats,
-    places: Places,
-    count: int,
-    seed: int,
-    resamples: int,
-) -> Floats:
-    """The statistic of resampled clusters, shape (resamples,): NaN where a resample leaves it undefined, and
-    throughout where there are fewer than two clusters."""
-    if count < 2:
-        return np.full(resamples, np.nan)
-    draws = _draws(count, resamples, seed)
-    rows = max(1, BLOCK_CELLS // len(places))
-    blocks = (draws[start : start + rows, places] for start in range(0, resamples, rows))
-    return np.concatenate([statistic.of(first, second, block.astype(np.float64)) for block in blocks])
+class _Bootstrap(Struct, frozen=True):
+    """A cluster bootstrap: the number of the cluster of each answer, shape (n,), and their count."""
+
+    positions: NDArray[np.intp]
+    count: int
+    seed: int
+    resamples: int
+
+    @staticmethod
+    def of(clusters: Sequence[Hashable], seed: int, resamples: int) -> _Bootstrap:
+        names: dict[Hashable, int] = {}
+        positions = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
+        return _Bootstrap(positions, len(names), seed, resamples)
+
+    def replicates(self, statistic: Statistic, first: Floats, second: Floats) -> Floats:
+        """The statistic of each resample, shape (resamples,).
+
+        NaN where a resample leaves it undefined, and throughout if there are fewer than two clusters.
+        """
+        if self.count < 2:
+            return np.full(self.resamples, np.nan)
+        draws = _draws(self.count, self.resamples, self.seed)
+        rows = max(1, BLOCK_CELLS // len(self.positions))
+        blocks = (draws[start : start + rows, self.positions] for start in range(0, self.resamples, rows))
+        return np.concatenate([statistic.of(first, second, block.astype(np.float64)) for block in blocks])
+
+    def share_interval(self, equal: NDArray[np.bool_]) -> Interval | None:
+        """The interval of the share of answers on which both series are equal, shape (n,)."""
+        sums, counts = (
+            np.bincount(self.positions, weights, self.count)[:, None].astype(np.float64)
+            for weights in (equal, None)
+        )
+        return intervals(sums, counts, np.array([True]), seed=self.seed, resamples=self.resamples)[0]
 
 
 @lru_cache(maxsize=8)
@@ -134,48 +174,22 @@ def _draws(count: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     return np.concatenate([block.astype(np.uint16) for block in cluster_weights(count, resamples, seed)])
 
 
-def _of(replicates: Floats) -> Interval | None:
-    """The percentile interval; None where it has no width."""
+def _interval(replicates: Floats) -> Interval | None:
+    """The percentile interval; None if it has no width."""
     low, high = (float(bound[0]) for bound in percentile_interval(replicates[None]))
-    return between(low, high)
+    return bootstrap_interval(low, high)
 
 
-def _of_share(
-    alike: NDArray[np.bool_], places: Places, count: int, seed: int, resamples: int
-) -> Interval | None:
-    sums, counts = (
-        np.bincount(places, weights, count)[:, None].astype(np.float64) for weights in (alike, None)
-    )
-    return intervals(sums, counts, np.array([True]), seed=seed, resamples=resamples)[0]
-
-
-def _metric(
-    statistic: Statistic,
-    value: float | None,
-    interval: Interval | None,
-    n: int,
-    clusters: int,
-    subset: str,
-    judge: str | None,
-) -> MetricValue:
-    scale = _scale(statistic)
-    found = MetricValue(
+def _metric_value(statistic: Statistic, value: float | None, n: int, clusters: int) -> MetricValue:
+    return MetricValue(
         metric=statistic.name,
-        subset=subset,
-        value=None if value is None else scale * value,
+        subset="all",
+        value=None if value is None else _scale(statistic) * value,
         n=0 if value is None else n,
         clusters=clusters,
         unit=statistic.unit,
-        reason=(statistic.absent if n or statistic.share else NOTHING) if value is None else None,
-        judge=judge,
+        reason=(statistic.absent if n or statistic.share else NOTHING_JUDGED) if value is None else None,
     )
-    return with_interval(found, interval, scale)
-
-
-def _numbered(clusters: Sequence[Hashable]) -> tuple[Places, int]:
-    names: dict[Hashable, int] = {}
-    places = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
-    return places, len(names)
 
 
 def _scale(statistic: Statistic) -> float:

@@ -1,4 +1,4 @@
-"""Where a number meets its interval: MetricValues of means over clusters, and of anything with bounds."""
+"""MetricValues with confidence intervals, and the mean over clustered values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from sightline.types import MetricValue
 
 
 def with_interval(value: MetricValue, interval: Interval | None, scale: float = 1.0) -> MetricValue:
-    """The same value within this interval times `scale`; without bounds where either is not known."""
+    """Add a confidence interval to a value.
+
+    Args:
+        value: The value, in its unit.
+        interval: The 95 % CI before scaling; None if there is none.
+        scale: The factor from the scale of the interval to the unit of the value.
+
+    Returns:
+        The value with its bounds; unchanged if the value or the interval is None.
+    """
     if interval is None or value.value is None:
         return value
     around = interval.around(value.value, scale)
@@ -25,29 +34,30 @@ def clustered_mean(
     *,
     shares: bool,
     reason: str,
-    judge: str | None = None,
     seed: int = 0,
     resamples: int = 2000,
 ) -> MetricValue:
-    """The mean in percent of values 0-1, each with its cluster, and its 95 % interval over whole clusters.
+    """The mean of values in percent, with a 95 % CI that resamples whole clusters.
 
-    `shares` is whether each is 0 or 1 (`statistics.intervals`); `reason` is told where there is no value.
+    Args:
+        name: The name of the metric.
+        values: Pairs of a cluster and a value, 0-1.
+        shares: Whether every value is 0 or 1 (see `statistics.intervals`).
+        reason: The reason that is given if there are no values.
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        The mean over all values, 0-100; None with the reason if there are no values.
     """
-    place = {cluster: n for n, cluster in enumerate(dict.fromkeys(cluster for cluster, _ in values))}
-    sums, counts = np.zeros((len(place), 1)), np.zeros((len(place), 1))
+    position = {cluster: n for n, cluster in enumerate(dict.fromkeys(cluster for cluster, _ in values))}
+    sums, counts = np.zeros((len(position), 1)), np.zeros((len(position), 1))
     for cluster, value in values:
-        sums[place[cluster], 0] += value
-        counts[place[cluster], 0] += 1
+        sums[position[cluster], 0] += value
+        counts[position[cluster], 0] += 1
     mean = 100 * float(sums.sum() / counts.sum()) if values else None
-    found = MetricValue(
-        name,
-        "all",
-        mean,
-        len(values),
-        len(place),
-        reason=None if values else reason,
-        judge=judge,
+    value_of_all = MetricValue(
+        name, "all", mean, len(values), len(position), reason=None if values else reason
     )
-    return with_interval(
-        found, intervals(sums, counts, np.array([shares]), seed=seed, resamples=resamples)[0], 100
-    )
+    (interval,) = intervals(sums, counts, np.array([shares]), seed=seed, resamples=resamples)
+    return with_interval(value_of_all, interval, 100)

@@ -10,52 +10,108 @@ NO_REFERENCE = "no answers with references to score them against"
 
 
 def acc_p(pair: Group) -> Iterator[Term]:
-    """1 for a pair with both answers right, of 1 (Table 3)."""
+    """1 for a pair with both answers right, of 1 (Table 3).
+
+    Args:
+        pair: The two outcomes of a pair.
+
+    Yields:
+        At most one term.
+    """
     yield from _both_right(pair.outcomes)
 
 
 def acc_q(pair: Group) -> Iterator[Term]:
-    """The right answers of the scored ones (Table 3)."""
+    """The right answers, of the scored ones (Table 3).
+
+    Args:
+        pair: The two outcomes of a pair.
+
+    Yields:
+        At most one term.
+    """
     scored = [outcome for outcome in pair if outcome.scored]
     if scored:
         yield Term(sum(outcome.right for outcome in scored), len(scored))
 
 
 def acc_p_images(pair: Group) -> Iterator[Term]:
-    """acc_p of the same pair when its image was shown, beside that with its caption (Table 5)."""
+    """acc_p of the same pair with its image, next to that with its caption (Table 5).
+
+    Args:
+        pair: The two outcomes of a pair, with the partner setting default.
+
+    Yields:
+        At most one term.
+    """
     yield from _both_right(pair.partners.get("default", ()))
 
 
 def context_awareness(pair: Group) -> Iterator[Term]:
-    """1 for a pair whose two outputs differ in meaning, of 1 where that is known (4.2, Table 3)."""
+    """1 for a pair whose outputs differ in meaning, of 1 where that is decided (4.2, Table 3).
+
+    Args:
+        pair: The two outcomes of a pair, with `same_meaning` judgements.
+
+    Yields:
+        At most one term.
+    """
     if len(pair) == 2 and (different := differ(pair, *pair.outcomes)) is not None:
         yield Term(different, 1)
 
 
 def context_awareness_left_out(pair: Group) -> Iterator[Term]:
-    """1 for a pair that context_awareness leaves out, of 1: a half failed, or nobody could decide."""
+    """1 for a pair that context_awareness leaves out, of 1: an output failed or the judgement is undecided.
+
+    Args:
+        pair: The two outcomes of a pair, with `same_meaning` judgements.
+
+    Yields:
+        At most one term.
+    """
     if len(pair) == 2:
         yield Term(differ(pair, *pair.outcomes) is None, 1)
 
 
 def output_variability(pair: Group) -> Iterator[Term]:
-    """1 for a query whose output differs in meaning once the context is gone, of 1 (4.2, Table 4)."""
+    """1 for a query whose output changes in meaning without the context, of 1 (4.2, Table 4).
+
+    Args:
+        pair: The two outcomes of a pair, with the partner setting no-context.
+
+    Yields:
+        At most one term per query.
+    """
     for outcome, without in zip(pair, pair.partners.get("no-context", ()), strict=False):
         if (different := differ(pair, outcome, without)) is not None:
             yield Term(different, 1)
 
 
 def output_variability_left_out(pair: Group) -> Iterator[Term]:
-    """1 for a query that output_variability leaves out, of 1: one of its answers failed or is undecided."""
+    """1 for a query that output_variability leaves out, of 1: an output failed or the judgement is undecided.
+
+    Args:
+        pair: The two outcomes of a pair, with the partner setting no-context.
+
+    Yields:
+        One term per query.
+    """
     for outcome, without in zip(pair, pair.partners.get("no-context", ()), strict=False):
         yield Term(differ(pair, outcome, without) is None, 1)
 
 
 def differ(group: Group, first: Outcome, second: Outcome) -> bool | None:
-    """Whether two outputs differ in meaning; None where one failed or no judge of the group decided.
+    """Whether two outputs differ in meaning.
 
-    The same answer, or the same words, need no judge. Meaning has no order: either order of the two
-    answers in a judgement will do.
+    Equal answers need no judge. The order of the two answers in a judgement does not matter.
+
+    Args:
+        group: The group with the judgements.
+        first: One outcome.
+        second: The other outcome.
+
+    Returns:
+        True or False; None if one call failed or no judge decided.
     """
     if not (first.answered and second.answered):
         return None

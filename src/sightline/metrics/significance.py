@@ -1,9 +1,8 @@
-"""Whether two runs differ by more than chance: tests on arrays of what changes within groups.
+"""Significance tests of the difference between two runs, on arrays of differences within groups.
 
-ConTextual 3.3.1 compares models by the paired t test. Groups that share an image are no independent
-witnesses. That test and McNemar's do not see it; flipping whole clusters does, and is the test that
-decides. All p values are two-sided, 0-1.
-"""
+ConTextual 3.3.1 compares models by the paired t test. Groups that share an image are not independent. The t
+test and McNemar's test ignore that; the cluster sign-flip permutation test does not, and decides. All
+p-values are two-sided, 0-1."""
 
 from __future__ import annotations
 
@@ -19,10 +18,10 @@ from numpy.typing import NDArray
 from sightline.metrics.statistics import POWER_80, Floats
 
 LEVEL = 0.05
-"""The p value up to which a difference is called significant (3.3.1: 95 % confidence)."""
+"""The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
 
 _EXACT = 100_000
-"""Sums of flipped clusters up to which all are weighed; of more, DRAWS are drawn."""
+"""The number of distinct sums up to which all flips are counted; above it, DRAWS random flips are."""
 
 DRAWS = 10_000
 
@@ -30,11 +29,12 @@ _BLOCK = 1 << 21
 """Signs that are drawn at a time: some tens of MB."""
 
 _CLOSE = 1e-9
-"""What rounding may do to a sum, of the largest cluster's."""
+"""The tolerance for rounding, as a fraction of the largest sum of a cluster."""
 
 
 class PairedValues(NamedTuple):
-    """Groups as one run has them and as another has them: values and the number of the cluster, (groups,)."""
+    """The values of groups in two runs, and the number of the cluster of each group, each of shape
+    (groups,)."""
 
     before: Floats
     after: Floats
@@ -42,11 +42,15 @@ class PairedValues(NamedTuple):
 
 
 class Significance(Struct, frozen=True):
-    """How sure a difference is. None where a test says nothing.
+    """The p-values of a difference; None if a test is undefined.
 
-    `p` flips whole clusters and decides; `holm` and `benjamini_hochberg` are that p corrected for the other
-    rows of its table. `t` and `mcnemar` ignore clusters. `detectable` is the difference that as many groups
-    find 4 times of 5, in the values' own unit.
+    Attributes:
+        p: The p-value of the cluster sign-flip permutation test, which decides.
+        t: The p-value of the paired t test, which ignores clusters.
+        mcnemar: The p-value of McNemar's exact test, which ignores clusters.
+        detectable: The difference that as many groups detect with a power of 80 %, in the unit of the values.
+        holm: `p` after Holm's correction for the other rows of the table.
+        benjamini_hochberg: `p` after the correction of Benjamini and Hochberg.
     """
 
     p: float | None
@@ -58,42 +62,59 @@ class Significance(Struct, frozen=True):
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is beyond chance, beside the other rows of its table."""
+        """Whether the corrected p-value is at most LEVEL."""
         return self.holm is not None and self.holm <= LEVEL
 
 
 def significance(rows: Sequence[PairedValues], *, seed: int = 0) -> list[Significance]:
-    """The tests of every row of a table, corrected for each other; `seed` is that of drawn flips."""
-    found = [_tested(row, seed) for row in rows]
-    plain = [one.p for one in found]
+    """Test every row of a table and correct the p-values for the number of rows.
+
+    Args:
+        rows: The values of each row.
+        seed: The seed of random flips.
+
+    Returns:
+        One Significance per row.
+    """
+    tested = [_tested(row, seed) for row in rows]
+    plain = [one.p for one in tested]
     return [
         replace(one, holm=strict, benjamini_hochberg=mild)
-        for one, strict, mild in zip(found, holm(plain), benjamini_hochberg(plain), strict=True)
+        for one, strict, mild in zip(tested, holm(plain), benjamini_hochberg(plain), strict=True)
     ]
 
 
 def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int = 0) -> float:
-    """The p value of a mean difference by flipping the signs of whole clusters.
+    """The p-value of a mean difference by a cluster sign-flip permutation test.
 
-    The chance of a mean as far from 0 if in each cluster the two runs might as well be the other's: of all
-    ways to flip, where these have few enough sums, else of DRAWS drawn ones and the real one. 1 where
-    nothing differs. Where every cluster is one group that is right or wrong, this is McNemar's exact test.
+    Under the null hypothesis the two runs are exchangeable within each cluster. The p-value is the
+    probability of a mean at least as far from 0. It counts all flips if they have few enough distinct
+    sums, otherwise DRAWS random flips and the observed one. With one right-or-wrong group per cluster it
+    is McNemar's exact test.
+
+    Args:
+        differences: The differences of the groups, shape (n,).
+        clusters: The number of the cluster of each group, shape (n,).
+        seed: The seed of random flips.
+
+    Returns:
+        The p-value; 1 if nothing differs.
 
     >>> round(flip_clusters(np.array([1.0, 1, 1, 1, 1, 1]), np.arange(6)), 5)
     0.03125
     """
     sums = np.bincount(clusters, differences)
-    # What rounding leaves of two equal similarities is no difference.
+    # Rounding errors of equal similarities are not differences.
     largest = np.abs(sums).max(initial=0)
     if largest < _CLOSE:
         return 1.0
-    # Clusters of one size are alike: how many of them point upwards is binomial.
+    # Among clusters of one size the number of positive signs is binomial.
     sizes, counts = np.unique(np.round(np.abs(sums) / largest, 12), return_counts=True)
     sizes, counts = sizes[sizes > 0], counts[sizes > 0]
     least = abs(float(sums.sum())) / float(largest) - _CLOSE
     if math.prod(int(count) + 1 for count in counts) <= _EXACT:
-        totals, chances = _all_flips(sizes, counts)
-        return min(1.0, float(chances[np.abs(totals) >= least].sum()))
+        totals, probabilities = _all_flips(sizes, counts)
+        return min(1.0, float(probabilities[np.abs(totals) >= least].sum()))
     far = sum(
         int(np.count_nonzero(np.abs(totals) >= least))
         for totals in _drawn_flips(np.repeat(sizes, counts), seed)
@@ -102,9 +123,13 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
 
 
 def paired_t(differences: Floats) -> float | None:
-    """The p value of the paired t test (ConTextual 3.3.1), every group for itself.
+    """The p-value of the paired t test (ConTextual 3.3.1), which takes groups as independent.
 
-    None with fewer than two groups, or where all differ alike: their spread says nothing then.
+    Args:
+        differences: The differences of the groups, shape (n,).
+
+    Returns:
+        The p-value; None with fewer than two groups, or if all differences are equal.
     """
     from scipy.special import betainc, betaincc
 
@@ -122,7 +147,14 @@ def paired_t(differences: Floats) -> float | None:
 
 
 def mcnemar(lost: int, won: int) -> float:
-    """The p value of McNemar's exact test: `lost` were right before alone, `won` are right now alone.
+    """The p-value of McNemar's exact test.
+
+    Args:
+        lost: The number of groups that only the first run has right.
+        won: The number of groups that only the second run has right.
+
+    Returns:
+        The p-value.
 
     >>> round(mcnemar(0, 6), 5)
     0.03125
@@ -136,19 +168,30 @@ def mcnemar(lost: int, won: int) -> float:
 
 
 def detectable_difference(differences: Floats, clusters: NDArray[np.intp]) -> float | None:
-    """The mean difference that such data find 4 times of 5: 80 % power at 5 %, two-sided.
+    """The mean difference that such data detect with a power of 80 % at the two-sided 5 % level.
 
-    By the standard error between clusters, and the normal distribution. None with fewer than two clusters,
-    or where nothing varies.
+    It uses the standard error between clusters and the normal distribution.
+
+    Args:
+        differences: The differences of the groups, shape (n,).
+        clusters: The number of the cluster of each group, shape (n,).
+
+    Returns:
+        The difference; None with fewer than two clusters, or if nothing varies.
     """
     error = clustered_error(differences, clusters)
     return POWER_80 * error if error else None
 
 
 def clustered_error(differences: Floats, clusters: NDArray[np.intp]) -> float | None:
-    """The standard error of a mean of `differences` (n,) whose `clusters` (n,) are independent, not they.
+    """The cluster-robust standard error of a mean.
 
-    That of the mean where each cluster is one of them. None with fewer than two clusters.
+    Args:
+        differences: The values, shape (n,).
+        clusters: The cluster of each value, shape (n,).
+
+    Returns:
+        The standard error; None with fewer than two clusters.
     """
     _, places = np.unique(clusters, return_inverse=True)
     sums = np.bincount(places, differences - differences.mean()) if len(places) else np.empty(0)
@@ -157,23 +200,35 @@ def clustered_error(differences: Floats, clusters: NDArray[np.intp]) -> float | 
     return math.sqrt(len(sums) / (len(sums) - 1) * float(sums @ sums)) / len(differences)
 
 
-def holm(chances: Sequence[float | None]) -> list[float | None]:
-    """p values that hold for all of them together (Holm 1979); None stays, and is none of them.
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction of p-values for multiple comparisons (Holm 1979).
+
+    Args:
+        p_values: The p-values; None stays None and does not count as a test.
+
+    Returns:
+        The corrected p-values.
 
     >>> holm([0.01, None, 0.04])
     [0.02, None, 0.04]
     """
-    return _corrected(chances, lambda rising, ranks: np.maximum.accumulate(rising * ranks[::-1]))
+    return _corrected(p_values, lambda rising, ranks: np.maximum.accumulate(rising * ranks[::-1]))
 
 
-def benjamini_hochberg(chances: Sequence[float | None]) -> list[float | None]:
-    """p values below which that share of the findings is false, on average (Benjamini and Hochberg 1995).
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """The correction of p-values that controls the false discovery rate (Benjamini and Hochberg 1995).
+
+    Args:
+        p_values: The p-values; None stays None and does not count as a test.
+
+    Returns:
+        The corrected p-values.
 
     >>> benjamini_hochberg([0.01, None, 0.04])
     [0.02, None, 0.04]
     """
     return _corrected(
-        chances,
+        p_values,
         lambda rising, ranks: np.minimum.accumulate((rising * len(ranks) / ranks)[::-1])[::-1],
     )
 
@@ -191,19 +246,19 @@ def _tested(row: PairedValues, seed: int) -> Significance:
 
 
 def _all_flips(sizes: Floats, counts: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Every sum that flipping clusters of these sizes can give, and its chance."""
-    totals, chances = np.zeros(1), np.ones(1)
+    """Every sum that flipping clusters of these sizes can give, and its probability."""
+    totals, probabilities = np.zeros(1), np.ones(1)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
         upward = np.arange(count + 1)
         ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in upward]
         share = np.exp(np.array(ways) - count * math.log(2))
         totals = (totals[:, None] + size * (2 * upward - count)).ravel()
-        chances = (chances[:, None] * share).ravel()
-    return totals, chances
+        probabilities = (probabilities[:, None] * share).ravel()
+    return totals, probabilities
 
 
 def _drawn_flips(sizes: Floats, seed: int) -> Iterator[Floats]:
-    """DRAWS sums of clusters whose signs are drawn, in blocks."""
+    """DRAWS sums of clusters with random signs, in blocks."""
     generator = np.random.Generator(np.random.PCG64(seed))
     rows = max(1, _BLOCK // len(sizes))
     for start in range(0, DRAWS, rows):
@@ -212,12 +267,12 @@ def _drawn_flips(sizes: Floats, seed: int) -> Iterator[Floats]:
 
 
 def _corrected(
-    chances: Sequence[float | None], correct: Callable[[Floats, Floats], Floats]
+    p_values: Sequence[float | None], correct: Callable[[Floats, Floats], Floats]
 ) -> list[float | None]:
-    """p values corrected by a function of them in rising order and of their ranks, 1 for the least."""
-    known = np.array([chance for chance in chances if chance is not None])
+    """Correct p-values by a function of the ascending p-values and their ranks, 1 for the smallest."""
+    known = np.array([p_value for p_value in p_values if p_value is not None])
     order = np.argsort(known, kind="stable")
     corrected = np.empty(len(known))
     corrected[order] = np.minimum(1, correct(known[order], np.arange(1.0, len(known) + 1)))
     values = iter(corrected.tolist())
-    return [None if chance is None else next(values) for chance in chances]
+    return [None if p_value is None else next(values) for p_value in p_values]

@@ -1,4 +1,4 @@
-"""The arithmetic of uncertainty: cluster bootstrap, Wilson score and correlation, as functions of arrays."""
+"""Arithmetic of uncertainty on arrays: cluster bootstrap, Wilson score, correlation."""
 
 from __future__ import annotations
 
@@ -18,86 +18,136 @@ _ROUNDING = 1e-9
 _BLOCK_BYTES = 16 << 20
 
 POWER_80 = _Z + 0.8416212335729143
-"""The normal quantiles of 97.5 % and 80 %: that many standard errors are found 4 times of 5."""
+"""The sum of the normal quantiles of 97.5 % and 80 %: the standard errors that a two-sided test at 5 %
+detects with a power of 80 %."""
 
 
 class Interval(NamedTuple):
-    """The bounds of a 95 % interval, and how they were found."""
+    """The bounds of a 95 % confidence interval and the method that gave them."""
 
     low: float
     high: float
     kind: Literal["bootstrap", "wilson"]
 
     def around(self, value: float, scale: float) -> Interval:
-        """The interval times `scale`, holding `value`: few resamples, or rounding, could leave it outside."""
+        """Scale the interval and include the value.
+
+        Few resamples, or rounding, could leave the value outside.
+
+        Args:
+            value: The value after scaling.
+            scale: The factor for both bounds.
+
+        Returns:
+            The scaled interval.
+        """
         return Interval(min(value, scale * self.low), max(value, scale * self.high), self.kind)
 
 
 def intervals(
     sums: Floats, counts: Floats, shares: NDArray[np.bool_], *, seed: int = 0, resamples: int = 2000
 ) -> list[Interval | None]:
-    """The 95 % interval of each of k ratios sum(sums) / sum(counts).
+    """The 95 % CI of each of k ratios sum(sums) / sum(counts).
 
-    `sums` and `counts` have the shape (clusters, k); `shares` of shape (k,) says which ratios are shares
-    of units that are each right or wrong. Wilson's where such a ratio has one unit in every cluster that
-    counts towards it, else the cluster bootstrap; Wilson's again, over as many units as clusters, where
-    all resamples of a share agree. None with fewer than two such clusters, where no resample holds any, or
-    where those of a ratio that is no share agree: no interval is without width.
+    A share whose clusters hold one unit each has Wilson's interval, anything else the cluster bootstrap. A
+    share whose resamples all agree has Wilson's interval over as many units as clusters. No interval has
+    width 0.
+
+    Args:
+        sums: The numerators, shape (clusters, k).
+        counts: The denominators, shape (clusters, k).
+        shares: Which ratios are shares of units that are right or wrong, shape (k,).
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        k intervals. None with fewer than two clusters, if no resample has a denominator, or if all
+        resamples of a ratio that is not a share agree.
     """
     present = np.count_nonzero(counts, axis=0)
     single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=0)
     drawn = np.flatnonzero((present >= 2) & ~single)
     low, high = bootstrap(sums.T[drawn].T, counts.T[drawn].T, seed=seed, resamples=resamples)
-    found: list[Interval | None] = [None] * len(present)
-    for place in np.flatnonzero(~np.isnan(low)):
-        column = drawn[place]
-        found[column] = between(float(low[place]), float(high[place]))
-        if found[column] is None and shares[column]:
+    result: list[Interval | None] = [None] * len(present)
+    for position in np.flatnonzero(~np.isnan(low)):
+        column = drawn[position]
+        result[column] = bootstrap_interval(float(low[position]), float(high[position]))
+        if result[column] is None and shares[column]:
             share = float(sums[:, column].sum() / counts[:, column].sum())
-            found[column] = Interval(*wilson(share * int(present[column]), int(present[column])), "wilson")
+            result[column] = Interval(*wilson(share * int(present[column]), int(present[column])), "wilson")
     for column in np.flatnonzero((present >= 2) & single):
-        found[column] = Interval(*wilson(int(sums[:, column].sum()), int(present[column])), "wilson")
-    return found
+        result[column] = Interval(*wilson(int(sums[:, column].sum()), int(present[column])), "wilson")
+    return result
 
 
-def between(low: float, high: float) -> Interval | None:
-    """The bootstrap's interval; None where it has no width but by rounding, or is NaN.
+def bootstrap_interval(low: float, high: float) -> Interval | None:
+    """An interval of the bootstrap.
 
-    Clusters that all agree say nothing of their spread.
+    Clusters that all agree show no spread, so their interval would be too narrow.
+
+    Args:
+        low: The lower bound, or NaN.
+        high: The upper bound, or NaN.
+
+    Returns:
+        The interval; None if it has no width beyond rounding, or a bound is NaN.
     """
     wide = high - low > _ROUNDING * max(1.0, abs(low), abs(high))
     return Interval(low, high, "bootstrap") if wide else None
 
 
 def bootstrap(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> tuple[Floats, Floats]:
-    """The percentile 95 % intervals of k ratios by resampling whole clusters: low and high, shape (k,).
+    """Percentile 95 % CIs of k ratios by resampling whole clusters.
 
-    `sums` and `counts` have the shape (clusters, k). NaN where no resample has a denominator.
+    Args:
+        sums: The numerators, shape (clusters, k).
+        counts: The denominators, shape (clusters, k).
+        seed: The seed of the draws.
+        resamples: The number of resamples.
+
+    Returns:
+        The lower and the upper bounds, each of shape (k,); NaN if no resample has a denominator.
     """
     return percentile_interval(resampled_ratios(sums, counts, seed=seed, resamples=resamples))
 
 
 def resampled_ratios(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> Floats:
-    """k ratios sum(sums) / sum(counts) over resampled clusters, shape (k, resamples).
+    """k ratios sum(sums) / sum(counts) over resampled clusters.
 
-    `sums` and `counts` have the shape (clusters, k). All ratios see the same draws, so differences
-    between rows are paired; the draws depend on `seed` and the number of clusters alone. NaN where a
-    resample has no denominator. Beyond its result and its arguments it holds some tens of MB.
+    All ratios use the same draws, so differences between rows are paired. The draws depend on `seed` and the
+    number of clusters alone. The memory beyond arguments and result is some tens of MB.
+
+    Args:
+        sums: The numerators, shape (clusters, k).
+        counts: The denominators, shape (clusters, k).
+        seed: The seed of the draws.
+        resamples: The number of resamples.
+
+    Returns:
+        The ratios, shape (k, resamples); NaN where a resample has no denominator.
     """
     clusters, width = sums.shape
-    rows, place = _distinct(chain(sums.T, counts.T), clusters)
+    rows, row_of = _distinct(chain(sums.T, counts.T), clusters)
     totals = np.empty((len(rows), resamples))
     start = 0
     for weights in cluster_weights(clusters, resamples, seed) if clusters and width else ():
         totals[:, start : start + len(weights)] = rows @ weights.T
         start += len(weights)
-    return _divide(totals[place[:width]], totals[place[width:]])
+    return _divide(totals[row_of[:width]], totals[row_of[width:]])
 
 
 def cluster_weights(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each resample holds each of `clusters` > 0, in blocks of shape (some resamples, clusters).
+    """How often each resample holds each cluster.
 
     The draws depend on `seed` and the number of clusters alone.
+
+    Args:
+        clusters: The number of clusters, at least 1.
+        resamples: The number of resamples.
+        seed: The seed of the draws.
+
+    Yields:
+        Blocks of shape (some resamples, clusters).
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     rows = max(1, _BLOCK_BYTES // (8 * clusters))
@@ -109,9 +159,13 @@ def cluster_weights(clusters: int, resamples: int, seed: int) -> Iterator[Floats
 
 
 def percentile_interval(replicates: Floats) -> tuple[Floats, Floats]:
-    """The 2.5 % and 97.5 % quantiles along the last axis of a (k, resamples) array: two of shape (k,).
+    """The 2.5 % and 97.5 % quantiles along the last axis, with numpy's linear interpolation.
 
-    Linear between neighbours, as numpy's. NaN replicates are left out; a row without others gives NaN.
+    Args:
+        replicates: Values of resamples, shape (k, resamples); NaN values are left out.
+
+    Returns:
+        The lower and the upper quantiles, each of shape (k,); NaN for a row of NaN.
     """
     ordered = np.sort(replicates, axis=1)  # NaN sorts last
     last = np.maximum(np.count_nonzero(~np.isnan(ordered), axis=1) - 1, 0)
@@ -119,7 +173,14 @@ def percentile_interval(replicates: Floats) -> tuple[Floats, Floats]:
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """The Wilson score 95 % interval of `successes` out of `n` > 0 independent trials, both within 0-1.
+    """The Wilson score 95 % CI of a share of independent trials.
+
+    Args:
+        successes: The number of successes.
+        n: The number of trials, at least 1.
+
+    Returns:
+        The bounds, 0-1.
 
     >>> [round(bound, 3) for bound in wilson(9, 10)]
     [0.596, 0.982]
@@ -132,9 +193,17 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
 
 
 def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Pearson's correlation, -1 to 1, of two equally long series.
+    """Pearson's correlation of two series.
 
-    None where it is undefined: fewer than two points, or a series that does not vary.
+    Args:
+        first: One series, shape (n,).
+        second: The other series, shape (n,).
+
+    Returns:
+        -1 to 1; None with fewer than two points, or if a series does not vary.
+
+    Raises:
+        ValueError: The series differ in length.
 
     >>> correlation([1, 2, 3], [2, 4, 6])
     1.0
@@ -153,13 +222,13 @@ def _is_0_or_1(amounts: Floats) -> NDArray[np.bool_]:
 
 
 def _distinct(columns: Iterable[Floats], clusters: int) -> tuple[Floats, list[int]]:
-    """The different ones among columns, as rows of `clusters` values, and the row of each column.
+    """The distinct columns as rows of `clusters` values, and the row of each column.
 
     Metrics over the same units share their counts, which halves the work of a resample.
     """
-    known: dict[bytes, int] = {}
-    place = [known.setdefault(column.tobytes(), len(known)) for column in columns]
-    return np.frombuffer(b"".join(known)).reshape(len(known), clusters), place
+    rows: dict[bytes, int] = {}
+    row_of = [rows.setdefault(column.tobytes(), len(rows)) for column in columns]
+    return np.frombuffer(b"".join(rows)).reshape(len(rows), clusters), row_of
 
 
 def _divide(sums: Floats, counts: Floats) -> Floats:
@@ -168,12 +237,12 @@ def _divide(sums: Floats, counts: Floats) -> Floats:
 
 
 def _quantile(ordered: Floats, last: NDArray[np.intp], share: float) -> Floats:
-    place = share * last
-    below = np.floor(place).astype(np.intp)
+    position = share * last
+    below = np.floor(position).astype(np.intp)
     above = np.minimum(below + 1, last)
     rows = np.arange(len(ordered))
     low, high = ordered[rows, below], ordered[rows, above]
-    quantile: Floats = low + (high - low) * (place - below)
+    quantile: Floats = low + (high - low) * (position - below)
     return quantile
 
 

@@ -1,4 +1,4 @@
-"""From groups to numbers: every metric over all groups and every subset, with n, clusters and interval."""
+"""From groups to values: every metric over all groups and every subset, with n, clusters and interval."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sightline.metrics.metric_values import with_interval
 from sightline.metrics.statistics import Floats, Interval, intervals
 from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, Unit, VerdictName
 
-# Undecided verdicts give a metric three readings; a row belongs to all of them or to one.
+# Undecided verdicts give a metric three readings. A row belongs to all of them or to one.
 _EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
-"""What a share of 1 is in each unit."""
+"""The value of a share of 1 in each unit."""
 
 MOST_VALUES = 100
-"""A label of more values than this (a file name, a place) has no subsets: nobody reads so many rows."""
+"""A label with more values than this (a file name, say) has no subsets: the table would be too long."""
 
 MOST_CELLS = 4_000_000
 """Subsets times clusters of the metrics that are evaluated together: some tens of MB."""
@@ -32,27 +32,39 @@ MOST_CELLS = 4_000_000
 def tally(
     groups: Iterable[Group], metrics: Sequence[Metric], *, seed: int = 0, resamples: int = 2000
 ) -> list[MetricValue]:
-    """Every metric over all groups, then over the groups of each label value ('category=Attributes').
+    """Evaluate every metric over all groups and over each subset.
 
-    One pass over `groups`, of which only numbers are kept. In the order of the metrics; within one,
-    'all', then the labels in the order in which they first appear, their values sorted. A metric all of
-    whose terms carry labels has these as subsets, any other has those of the groups as well.
+    One pass over `groups`, of which only numbers are kept. A subset holds the groups, or terms, with one
+    value of one label ('category=Attributes'). A metric whose terms all carry labels has the subsets of these
+    labels; any other metric has those of the groups as well. A group without a cluster is its own cluster.
 
-    Shares are percentages 0-100; `n` is the sum of the terms' counts. Intervals (95 %) resample whole
-    clusters, for all metrics and subsets together, from `seed`; Wilson's where no cluster holds more
-    than one unit. A group without a cluster is one by itself. `value_decided` and `value_if_right` are
-    given for metrics judged 'correct' once any outcome is undecided. Where a metric has no unit its
-    value is None with n 0 and the reason.
+    The 95 % CIs resample whole clusters, for all metrics and subsets together; Wilson's interval applies
+    where no cluster holds more than one unit. `value_decided` and `value_if_right` exist for metrics judged
+    `correct` once any outcome is undecided.
+
+    Args:
+        groups: The judged groups.
+        metrics: The metrics.
+        seed: The seed of the bootstrap.
+        resamples: The number of resamples.
+
+    Returns:
+        The values in the order of the metrics; within one, 'all' first, then the labels in the order of their
+        first appearance with sorted values. Shares are percentages 0-100; `n` is the sum of the counts. A
+        metric without a unit has the value None, n 0 and the reason.
+
+    Raises:
+        ValueError: A term is not finite.
     """
     ledger = _Ledger(metrics)
     for group in groups:
         ledger.enter(group)
     for sheet in ledger.sheets:
-        # What needs no judge (equal words are the same) would else stand alone for all that does.
+        # Without a verdict, the cases that need no judge (equal texts) would stand for all of them.
         if sheet.metric.judged is not None and sheet.metric.judged not in ledger.decided:
             sheet.clear()
     subsets = ledger.label_sets.subsets()
-    # A few metrics at a time: all sums and counts of a large run at once would fill the memory.
+    # A few metrics at a time limit the memory of a large run.
     width = max(1, MOST_CELLS // (len(subsets.names) * ledger.clusters or 1))
     return [
         value
@@ -62,40 +74,42 @@ def tally(
 
 
 class _Subsets(NamedTuple):
-    """The names of all subsets, 'all' first, and which label sets they hold: (label sets, subsets)."""
+    """The names of all subsets, "all" first, and the label sets that they hold: shape (label sets,
+    subsets)."""
 
     names: list[str]
     members: NDArray[np.bool_]
 
 
 class _Table(NamedTuple):
-    """One reading of a metric: which subsets it has, and their sums and counts (subsets, clusters)."""
+    """One reading of a metric: its subsets, and their sums and counts, shape (subsets, clusters)."""
 
     chosen: NDArray[np.intp]
     sums: Floats
     counts: Floats
 
     def values(self, metric: Metric) -> list[float | None]:
-        """The metric in each subset, None where nothing counts."""
+        """The metric in each subset; None without a count."""
         scale = SCALES[metric.unit]
         totals = zip(self.sums.sum(axis=1).tolist(), self.counts.sum(axis=1).tolist(), strict=True)
         return [scale * total / n if n else None for total, n in totals]
 
 
 class _LabelSets:
-    """The different sets of labels that groups and terms carry, each known by a number."""
+    """The distinct sets of labels that groups and terms carry, numbered."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[bool, tuple[tuple[str, str | tuple[str, ...]], ...]], int] = {}
 
     def number(self, labels: Labels, overall: bool = True) -> int:
-        """The number of these labels, of terms that count over all too or not."""
+        """The number of these labels, for terms that count overall or under their labels alone."""
         return self._numbers.setdefault((overall, tuple(labels.items())), len(self._numbers))
 
     def subsets(self) -> _Subsets:
-        """The subset of each value of each label; a label set counts under every value that it holds.
+        """The subset of each value of each label; a label set belongs to every value that it holds.
 
-        A label of more than MOST_VALUES values names its groups more than it sorts them: no subsets.
+        A label with more than MOST_VALUES values identifies groups rather than sorting them: it has no
+        subsets.
         """
         held = [
             [(name, value) for name, values in labels for value in _each(values)]
@@ -119,17 +133,17 @@ class _LabelSets:
 
 
 class _Sheet:
-    """The rows of one metric, column by column: cluster, label set, reading, sum and count."""
+    """The rows of one metric by column: cluster, label set, reading, sum and count."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.clusters, self.label_sets, self.readings = array("q"), array("q"), array("q")
         self.sums, self.counts = array("d"), array("d")
         self.uses_group_labels = False
-        self.partner_known = False
+        self.has_partner = False
 
     def add(self, group: Group, cluster: int, label_set: int, reading: int, label_sets: _LabelSets) -> None:
-        """Adds the metric's terms over one group."""
+        """Add the terms of the metric over one group."""
         for term in self.metric.terms(group):
             if term.labels is None:
                 self.uses_group_labels = True
@@ -137,14 +151,16 @@ class _Sheet:
             else:
                 self.label_sets.append(label_sets.number(term.labels, term.overall))
             if not (math.isfinite(term.sum) and math.isfinite(term.count) and term.count >= 0):
-                raise ValueError(f"{self.metric.name} gave {term} for group {group.id}: no finite share")
+                raise ValueError(
+                    f"metric {self.metric.name}, group {group.id}: the term {term} is not finite"
+                )
             self.clusters.append(cluster)
             self.readings.append(reading)
             self.sums.append(term.sum)
             self.counts.append(term.count)
 
     def clear(self) -> None:
-        """Forgets every term."""
+        """Remove every term."""
         for column in (self.clusters, self.label_sets, self.readings, self.sums, self.counts):
             del column[:]
 
@@ -156,15 +172,15 @@ class _Sheet:
 
     @property
     def reason(self) -> str:
-        """Why the metric has no value where it has none."""
-        if self.metric.needs and not self.partner_known:
+        """The reason why the metric has no value."""
+        if self.metric.needs and not self.has_partner:
             how = " (--unchanged --repeats 4)" if self.metric.needs == UNCHANGED else ""
             return f"needs the answers of setting '{self.metric.needs}' of the same model, asked alike{how}"
         return self.metric.absent
 
 
 class _Ledger:
-    """What is kept of a stream of groups: a sheet a metric, and what the numbers in them stand for."""
+    """The numbers of a stream of groups: a sheet per metric, and the names of clusters and label sets."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self.sheets = [_Sheet(metric) for metric in metrics]
@@ -177,11 +193,11 @@ class _Ledger:
 
     @property
     def clusters(self) -> int:
-        """How many clusters were met."""
+        """The number of clusters."""
         return len(self._clusters)
 
     def enter(self, group: Group) -> None:
-        """Adds the terms of every metric over one group."""
+        """Add the terms of every metric over one group."""
         cluster = self._clusters.setdefault(group.cluster or group.id, len(self._clusters))
         label_set = self.label_sets.number(group.labels)
         self._group_label_sets.add(label_set)
@@ -190,20 +206,20 @@ class _Ledger:
         self.in_doubt = self.in_doubt or in_doubt
         for sheet in self.sheets:
             if sheet.metric.needs in group.partners:
-                sheet.partner_known = True
+                sheet.has_partner = True
             for reading, read in _readings(group, sheet.metric) if in_doubt else ((_EVERY, group),):
                 sheet.add(read, cluster, label_set, reading, self.label_sets)
 
     def table(self, sheet: _Sheet, subsets: _Subsets, reading: int) -> _Table:
         """The sums and counts of a metric in one reading."""
-        met = set(sheet.label_sets)
-        if sheet.uses_group_labels or not met:
-            met |= self._group_label_sets
-        chosen = np.union1d([0], np.flatnonzero(subsets.members[sorted(met)].any(axis=0)))
+        label_sets = set(sheet.label_sets)
+        if sheet.uses_group_labels or not label_sets:
+            label_sets |= self._group_label_sets
+        chosen = np.union1d([0], np.flatnonzero(subsets.members[sorted(label_sets)].any(axis=0)))
         kept = np.isin(np.array(sheet.readings), (_EVERY, reading))
-        rows, places = np.nonzero(subsets.members[np.array(sheet.label_sets)[kept]][:, chosen])
+        rows, columns = np.nonzero(subsets.members[np.array(sheet.label_sets)[kept]][:, chosen])
         shape = len(chosen), len(self._clusters)
-        cells = places * len(self._clusters) + np.array(sheet.clusters)[kept][rows]
+        cells = columns * len(self._clusters) + np.array(sheet.clusters)[kept][rows]
 
         def gather(amounts: Sequence[float]) -> Floats:
             flat = np.bincount(cells, np.array(amounts)[kept][rows], shape[0] * shape[1])
@@ -212,7 +228,7 @@ class _Ledger:
         return _Table(chosen, gather(sheet.sums), gather(sheet.counts))
 
     def judges(self, metric: Metric) -> str | None:
-        """The names of those whose verdicts a metric rests on."""
+        """The names of the judges whose verdicts a metric uses."""
         if metric.judged is None:
             return None
         names = self._judges[metric.judged, None] | self._judges[metric.judged, metric.needs]
@@ -230,7 +246,7 @@ class _Ledger:
 def _evaluated(
     ledger: _Ledger, sheets: Sequence[_Sheet], subsets: _Subsets, seed: int, resamples: int
 ) -> Iterator[MetricValue]:
-    """The values of some metrics, whose intervals come from the same resamples as those of all others."""
+    """The values of some metrics; their intervals use the same resamples as those of all others."""
     tables = [ledger.table(sheet, subsets, _AS_JUDGED) for sheet in sheets]
     bounds = _bounds(sheets, tables, seed, resamples)
     for sheet, table in zip(sheets, tables, strict=True):
@@ -267,25 +283,25 @@ def _values(
         else unknown
         for reading in (_DECIDED, _IF_RIGHT)
     )
-    for place, value in enumerate(table.values(metric)):
-        n = float(table.counts[place].sum())
-        found = MetricValue(
+    for row, value in enumerate(table.values(metric)):
+        n = float(table.counts[row].sum())
+        metric_value = MetricValue(
             metric=metric.name,
-            subset=subsets.names[table.chosen[place]],
+            subset=subsets.names[table.chosen[row]],
             value=value,
             n=int(n) if n.is_integer() else n,
-            clusters=int(np.count_nonzero(table.counts[place])),
+            clusters=int(np.count_nonzero(table.counts[row])),
             unit=metric.unit,
             reason=sheet.reason if value is None else None,
-            value_decided=decided[place],
-            value_if_right=if_right[place],
+            value_decided=decided[row],
+            value_if_right=if_right[row],
             judge=judge,
         )
-        yield with_interval(found, next(bounds), scale)
+        yield with_interval(metric_value, next(bounds), scale)
 
 
 def _readings(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
-    """A group that holds undecided verdicts, as each reading of a metric sees it."""
+    """A group with undecided verdicts, in each reading of a metric."""
     if metric.judged != "correct":
         yield _EVERY, group
         return
@@ -311,10 +327,10 @@ def _is_undecided(outcome: Outcome) -> bool:
 
 
 def _decided(group: Group, needs: str | None) -> Group:
-    """The group without its undecided outcomes, nor those whose counterpart in a partner is undecided.
+    """The group without its undecided outcomes and without those whose counterpart in a partner is undecided.
 
-    Counterparts stand in the same place and answer the same variant (CODIS: the pair without its context);
-    where a partner holds something else, as the draws of one image, each side leaves out its own.
+    Counterparts have the same position and the same variant (CODIS: the pair without its context). A
+    partner that holds something else, such as the draws of one image, leaves out its own undecided outcomes.
     """
     partner = group.partners.get(needs, ()) if needs else ()
     paired = [outcome.variant for outcome in group] == [outcome.variant for outcome in partner]
@@ -335,10 +351,10 @@ def _decided(group: Group, needs: str | None) -> Group:
 
 
 def _if_right(group: Group) -> Group:
-    """The group as it would be if every undecided verdict were right.
+    """The group as if every undecided verdict were right.
 
-    Where one answer was given to several probes, as to both contexts of a pair when it is asked without
-    them, it is right against one reference at most.
+    If several probes share one answer, such as both contexts of a pair that is asked without them, the
+    answer can be right for one reference at most.
     """
 
     def read(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
@@ -356,7 +372,7 @@ def _if_right(group: Group) -> Group:
 
 
 def _if_wrong(group: Group) -> Group:
-    """The group as it would be if every undecided verdict were wrong."""
+    """The group as if every undecided verdict were wrong."""
     return _each_outcome(
         group,
         lambda outcomes: tuple(

@@ -100,7 +100,7 @@ def _against_best(report: JudgeReport) -> ReportTable:
     fields: list[Field[tuple[str, JudgeDifference]]] = [
         (Column("text", "judge", "judge"), lambda line: line[0]),
         (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1].difference)),
-        (Column("text", "told apart", "told_apart"), lambda line: TOLD[line[1].told_apart]),
+        (Column("text", "told apart", "distinguishable"), lambda line: TOLD[line[1].distinguishable]),
         (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
         (Column("count", "items needed", "needed"), lambda line: line[1].needed),
         (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
@@ -111,7 +111,7 @@ def _against_best(report: JudgeReport) -> ReportTable:
     fewer = [f"{judge} ({answers[judge]:,})" for judge, _ in report.contrasts if answers[judge] < most]
     among = f" of those that read {most:,} answers, which {', '.join(fewer)} did not" if fewer else ""
     alike, unknown = (
-        ", ".join(judge for judge, one in report.contrasts if one.told_apart is told)
+        ", ".join(judge for judge, one in report.contrasts if one.distinguishable is told)
         for told in (False, None)
     )
     also = [f"these data do not tell it from {alike}"] if alike else []

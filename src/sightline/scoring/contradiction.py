@@ -66,10 +66,10 @@ def contradiction(first: str, second: str) -> Kind | None:
     only yes and no are read. What else the sentences say is not looked at. Numbers of different measure
     ('60 minutes', '1 hour') are not compared.
 
-    >>> contradiction("Yes.", "No, it is not."), contradiction("a red bus", "A blue bus."), contradiction("two", "3 cats")
-    ('yes/no', 'colour', 'number')
-    >>> contradiction("red", "red and blue"), contradiction("stainless steel", "copper"), contradiction("2", "two")
-    (None, None, None)
+    >>> contradiction("Yes.", "No, it is not."), contradiction("a red bus", "A blue bus.")
+    ('yes/no', 'colour')
+    >>> contradiction("red", "red and blue"), contradiction("2", "two")
+    (None, None)
     """
     if not (_is_plain(first) and _is_plain(second)):
         return None

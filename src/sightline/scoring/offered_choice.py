@@ -29,8 +29,8 @@ def chosen_option(question: str, answer: str) -> str | None:
 
     >>> chosen_option("Is it going up or down?", "It is heading upwards.")
     'up'
-    >>> chosen_option("Is it going up or down?", "Up or down."), chosen_option("Is it going up or down?", "Sideways.")
-    ('?', None)
+    >>> chosen_option("Is it going up or down?", "Up or down.")
+    '?'
     """
     offer = offer_of(question)
     if offer is None:

@@ -1,4 +1,4 @@
-"""Similarity of answers to their references and to each other, from vectors of their texts (MM-R3 3.3)."""
+"""Cosine similarity of answers to their references and to each other (MM-R3 3.3)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from sightline.scoring.contradiction import contradiction
 from sightline.scoring.scorer import VectorScorer
 from sightline.types import Group, Outcome, Verdict
 
@@ -15,47 +16,56 @@ if TYPE_CHECKING:
     from sightline.scoring.scorer import Vectors
 
 THRESHOLD = 0.7
-"""Two answers are consistent where their cosine similarity is above it (3.3)."""
+"""Two answers are consistent if their cosine similarity is above this (MM-R3 3.3)."""
 
 SIMILAR = "similar"
-"""The question that a pair's verdict answers: right is consistent, `value` the cosine, -1 to 1."""
+"""The question of the verdict on a pair: right is consistent, `value` is the cosine, -1 to 1."""
+
+CONTRADICTION = "contradiction"
+"""The score of the verdict on a consistent pair whose answers contradict each other."""
 
 
 def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
-    """The scorer that gives every answer `s_gt` and every pair of answers its similarity.
+    """A scorer that gives every answer `s_gt` and every pair of answers its similarity.
 
-    `prepared` makes of a response the text that is compared; one of which nothing is left is empty. An
-    empty answer has similarity 0 to everything. s_gt, in percent, is that to the nearest reference,
-    unclamped. Answers that failed have neither, nor have their pairs.
+    An empty answer has similarity 0 to everything. `s_gt` is 100 times the unclamped cosine to the nearest
+    reference. Failed answers have no similarity, nor have their pairs.
+
+    Args:
+        embedder: The name of the embedding model, recorded as the judge of pairs.
+        prepared: Post-processes a response; an answer is empty if nothing is left.
+
+    Returns:
+        The scorer.
     """
 
-    def said(group: Group) -> list[str]:
+    def post_processed(group: Group) -> list[str]:
         return [prepared(outcome.response) if outcome.answered else "" for outcome in group]
 
     def texts(group: Group) -> list[str]:
-        return [text for text in said(group) if text] + _references(group)
+        return [text for text in post_processed(group) if text] + _references(group)
 
     def read(group: Group, vectors: Vectors) -> Group:
-        answers, references = said(group), _references(group)
-        places = _places(answers)
-        close = vectors[: len(places)] @ vectors.T if places else vectors
-        column = {reference: len(places) + nth for nth, reference in enumerate(references)}
+        answers, references = post_processed(group), _references(group)
+        rows = _rows(answers)
+        close = vectors[: len(rows)] @ vectors.T if rows else vectors
+        column = {reference: len(rows) + nth for nth, reference in enumerate(references)}
 
         def cosine(first: int, second: int) -> float | None:
             outcomes = group.outcomes[first], group.outcomes[second]
             if not all(outcome.answered for outcome in outcomes):
                 return None
-            if first in places and second in places:
-                return float(close[places[first], places[second]])
+            if first in rows and second in rows:
+                return float(close[rows[first], rows[second]])
             return 0.0
 
         def s_gt(number: int, outcome: Outcome) -> Mapping[str, float]:
-            against = [column[name] for name in outcome.references if name in column]
-            if not against or not outcome.answered:
+            nearest = [column[name] for name in outcome.references if name in column]
+            if not nearest or not outcome.answered:
                 return {}
-            if number not in places:
+            if number not in rows:
                 return {"s_gt": 0.0}
-            return {"s_gt": 100 * max(float(close[places[number], place]) for place in against)}
+            return {"s_gt": 100 * max(float(close[rows[number], reference]) for reference in nearest)}
 
         outcomes = tuple(
             replace(outcome, scores={**outcome.scores, **s_gt(number, outcome)})
@@ -67,9 +77,9 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     return VectorScorer("similarity", texts, read)
 
 
-def _places(answers: Sequence[str]) -> dict[int, int]:
-    """Where in the matrix the vector of each answer that is not empty stands."""
-    return {number: place for place, number in enumerate(n for n, text in enumerate(answers) if text)}
+def _rows(answers: Sequence[str]) -> dict[int, int]:
+    """The row of the vector of each answer that is not empty."""
+    return {number: row for row, number in enumerate(n for n, text in enumerate(answers) if text)}
 
 
 def _references(group: Group) -> list[str]:
@@ -80,12 +90,30 @@ def _pairs(group: Group, embedder: str, cosine: Callable[[int, int], float | Non
     for first, second in combinations(range(len(group)), 2):
         value = cosine(first, second)
         if value is not None:
-            yield Verdict(
-                targets=(group.outcomes[first].key, group.outcomes[second].key),
-                question=SIMILAR,
-                scorer="similarity",
-                judge=embedder,
-                kind="model",
-                verdict="right" if value > THRESHOLD else "wrong",
-                value=value,
-            )
+            yield pair_verdict(group.outcomes[first], group.outcomes[second], value, embedder)
+
+
+def pair_verdict(first: Outcome, second: Outcome, value: float, embedder: str) -> Verdict:
+    """The verdict on the similarity of two answers.
+
+    Args:
+        first: One outcome.
+        second: The other outcome.
+        value: Their cosine similarity, -1 to 1.
+        embedder: The name of the embedding model.
+
+    Returns:
+        `right` for a consistent pair; its score CONTRADICTION is 1 if the answers contradict each other.
+    """
+    consistent, differ = value > THRESHOLD, first.response != second.response
+    contradictory = consistent and differ and contradiction(first.response, second.response) is not None
+    return Verdict(
+        targets=(first.key, second.key),
+        question=SIMILAR,
+        scorer="similarity",
+        judge=embedder,
+        kind="model",
+        verdict="right" if consistent else "wrong",
+        value=value,
+        scores={CONTRADICTION: 1.0} if contradictory else {},
+    )
