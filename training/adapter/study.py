@@ -28,12 +28,13 @@ from sightline.adapter.validate import Validation
 from sightline.builders.synthetic import generate_mmr3
 from sightline.engine.store import Store
 from sightline.evaluation.adapter_report import adapted
+from sightline.evaluation.compare_runs import compare_runs
 from sightline.metrics.comparison import Comparison
 from sightline.report.adapter_tables import SHOWN, adapted_table
 from sightline.report.comparison import comparison_table, rows_of
 from sightline.report.markdown import markdown
 from sightline.report.report_table import ReportTable
-from sightline.results.compare import compare, tested
+from sightline.results.compare import significance_of
 
 TASKS = ("rephrasing", "restyling", "context")
 WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
@@ -166,7 +167,7 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
             arm: adapted(store, [adapter.identity for adapter in adapters]) for arm, adapters in runs.items()
         }
         for arm, tasks in pairs.items():
-            found = [compare(store, task.runs) for task in tasks]
+            found = [compare_runs(store, task.runs) for task in tasks]
             yield arm.name, [adapted_table(found, SHOWN, None)]
             for task, comparison in zip(tasks, found, strict=True):
                 label = LABELS[task.task.partition(":")[2]]
@@ -176,7 +177,7 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
                 )
         for first, second in versus(list(trained)):
             found = [
-                compare(store, [(a, b) for (_, a), (_, b) in zip(one.runs, two.runs, strict=True)])
+                compare_runs(store, [(a, b) for (_, a), (_, b) in zip(one.runs, two.runs, strict=True)])
                 for one, two in zip(pairs[first], pairs[second], strict=True)
             ]
             yield (
@@ -189,7 +190,7 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
 
 def _compared(comparison: Comparison, metrics: Sequence[str], label: str | None) -> ReportTable:
     rows = rows_of(comparison, metrics, label)
-    return comparison_table(comparison, rows, tested(comparison, rows))
+    return comparison_table(comparison, rows, significance_of(comparison, rows))
 
 
 def versus(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:

@@ -52,15 +52,15 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.adapter_report import adapted
+    from sightline.evaluation.compare_runs import compare_runs
     from sightline.report.adapter_tables import SHOWN, adapted_table, cost_table
     from sightline.report.comparison import check_label
-    from sightline.results.compare import compare
 
     adapters = [SavedAdapter(Path(folder)) for folder in options.folder]
     store = Store.open(options.store, create=False)
     try:
         found = adapted(store, [adapter.identity for adapter in adapters])
-        comparisons = [compare(store, task.runs) for task in found]
+        comparisons = [compare_runs(store, task.runs) for task in found]
         costs = [_cost(store, adapter) for adapter in adapters]
     finally:
         store.close()

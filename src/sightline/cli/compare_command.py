@@ -45,14 +45,15 @@ def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 where a condition of --fail-if holds."""
     from sightline.cli.printing import print_failed, print_tables
     from sightline.engine.store import Store
+    from sightline.evaluation.compare_runs import compare_runs
     from sightline.registry import benchmark_class
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
-    from sightline.results.compare import compare, tested
-    from sightline.results.fail_if_worse import losses
+    from sightline.results.compare import significance_of
+    from sightline.results.fail_if_comparison import parse_difference_conditions
 
     store = Store.open(options.store, create=False)
     try:
-        comparison = compare(store, _pairs(options.base, options.other))
+        comparison = compare_runs(store, _pairs(options.base, options.other))
     finally:
         store.close()
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
@@ -62,13 +63,13 @@ def execute(options: argparse.Namespace) -> int:
             raise UserError(f"--metric {name}: these runs have no such metric", expected=", ".join(known))
     check_label(options.by, [comparison])
     rows = rows_of(comparison, wanted, options.by)
-    conditions = losses(options.fail_if, rows, comparison.definitions)
-    found = tested(comparison, rows)
+    conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions)
+    found = significance_of(comparison, rows)
     tables = [comparison_table(comparison, rows, found)]
     if options.tests:
         tables.append(tests_table(comparison, rows, found))
     print_tables(tables, options.format)
-    lost = [one for condition in conditions for one in condition.found(rows, found)]
+    lost = [one for condition in conditions for one in condition.failures(rows, found)]
     print_failed(lost)
     return 5 if lost else 0
 

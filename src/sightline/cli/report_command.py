@@ -16,7 +16,7 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.report.varied_options import ResultPoint
-    from sightline.results.fail_if_value import Condition
+    from sightline.results.fail_if import Condition
     from sightline.types import Result
 
 EXAMPLE = """examples:
@@ -59,9 +59,9 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import recompute
     from sightline.report.varied_options import result_points
-    from sightline.results.fail_if_value import check_metrics, conditions
+    from sightline.results.fail_if import check_condition_metrics, parse_conditions
 
-    wanted = conditions(options.fail_if)
+    wanted = parse_conditions(options.fail_if)
     if options.list and wanted:
         raise UserError("--list shows no numbers for --fail-if to look at", expected="one of the two")
     folders = [Path(name) for name in options.runs if not name.isdecimal()]
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
             results += [recompute(store, number, options.against) for number in numbers or (None,)]
         finally:
             store.close()
-    check_metrics(wanted, {metric.metric for result in results for metric in result.metrics})
+    check_condition_metrics(wanted, {metric.metric for result in results for metric in result.metrics})
     # A sweep by itself says what was varied in it.
     points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
     if options.plot:
@@ -101,13 +101,13 @@ def execute(options: argparse.Namespace) -> int:
 def _failed(wanted: Sequence[Condition], results: Sequence[Result]) -> list[str]:
     """What is found of each condition that holds, of several results behind the name of its own."""
     from sightline.report.tables import run_names
-    from sightline.results.fail_if_value import failed
+    from sightline.results.fail_if import failures
 
     names = [f"{name}: " for name in run_names(results)] if len(results) > 1 else [""]
     return [
         f"{name}{one}"
         for name, result in zip(names, results, strict=True)
-        for one in failed(wanted, result.metrics)
+        for one in failures(wanted, result.metrics)
     ]
 
 

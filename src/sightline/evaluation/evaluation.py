@@ -21,7 +21,7 @@ from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
 from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import EvaluationDescription, aggregate
-from sightline.results.fail_if_value import failed
+from sightline.results.fail_if import failures
 from sightline.results.folder import Folder
 from sightline.results.published import attach
 from sightline.types import MetricValue, Result
@@ -143,5 +143,5 @@ def _conclude(
         result=result,
         unanswered=aggregated.unanswered,
         out=spec.out,
-        conditions_met=failed(prepared.fail_if, result.metrics),
+        conditions_met=failures(prepared.fail_if, result.metrics),
     )

@@ -32,7 +32,7 @@ from sightline.plan.effective import EffectiveOptions, effective, setting_of, sp
 from sightline.plan.plan import select_samples
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.fail_if_value import check_metrics, conditions
+from sightline.results.fail_if import check_condition_metrics, parse_conditions
 from sightline.results.folder import Folder
 from sightline.types import Sample
 
@@ -51,11 +51,13 @@ def prepare(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> P
     Raises:
         UserError: Something is wrong with the options, the data, or what is installed.
     """
-    fail_if = conditions(spec.fail_if)
+    fail_if = parse_conditions(spec.fail_if)
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
     options = effective(benchmark, setting, spec)
-    check_metrics(fail_if, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS])
+    check_condition_metrics(
+        fail_if, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS]
+    )
     split = split_of(benchmark, spec)
     names = [current_judge_name(judge) for judge in spec.judge]
     check_judge_kinds(benchmark, names)

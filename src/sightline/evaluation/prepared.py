@@ -17,7 +17,7 @@ from sightline.models.embedder import Embedder
 from sightline.models.text_metrics import TextMetric
 from sightline.plan.effective import EffectiveOptions
 from sightline.plan.spec import Spec
-from sightline.results.fail_if_value import Condition
+from sightline.results.fail_if import Condition
 from sightline.types import Sample
 
 

@@ -1,17 +1,15 @@
-"""Runs of one setting held against each other, group by group."""
+"""Differences between runs of one setting, group by group."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.recompute import UNFINISHED, recompute
-from sightline.judging.panel import JudgedGroup
 from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.significance import Significance, significance
@@ -19,25 +17,41 @@ from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Group, Metric, MetricValue, Result
 
-Name = tuple[str, int]
-"""A sample and a draw."""
-_Named = dict[Name, Group]
+GroupName = tuple[str, int]
+"""The sample and the draw of a group."""
+
+GroupsByName = dict[GroupName, Group]
 
 
-def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
-    """The second run of each pair less the first, all pairs together (an adapter trained from several seeds,
-    say), with 95 % intervals that resample clusters: whatever runs hold of one is drawn together. They are
-    of the data, not of the seeds.
+class JudgedRun(Struct, frozen=True, kw_only=True):
+    """The result of a run, and its judged groups by sample and draw."""
 
-    Nothing is asked. Raises UserError where a run does not exist or did not finish, or they asked different
-    things.
+    result: Result
+    groups: GroupsByName
+
+
+def compare(runs: Mapping[int, JudgedRun], pairs: Sequence[tuple[int, int]]) -> Comparison:
+    """Compare runs pair by pair, and all pairs together (such as one adapter trained from several seeds).
+
+    The 95 % confidence intervals resample clusters; all runs of a cluster are drawn together. They cover the
+    choice of the data, not that of the seeds.
+
+    Args:
+        runs: The judged runs by number.
+        pairs: The numbers of the runs: first the base, then the run that is compared with it.
+
+    Returns:
+        The values on both sides over the shared groups, and the differences of the second from the first.
+
+    Raises:
+        UserError: The runs have different settings or data, or share no group.
     """
-    runs = {run: _Run.of(store, run) for run in dict.fromkeys(run for pair in pairs for run in pair)}
     first = runs[pairs[0][0]]
     for run in runs.values():
-        _refuse_unlike(first.result, run.result)
+        _check_comparable(first.result, run.result)
     each = [
-        _paired(number, runs[base].groups, runs[other].groups) for number, (base, other) in enumerate(pairs)
+        _shared_groups(number, runs[base].groups, runs[other].groups)
+        for number, (base, other) in enumerate(pairs)
     ]
     earlier = {name: group for before, _ in each for name, group in before.items()}
     later = {name: group for _, after in each for name, group in after.items()}
@@ -61,7 +75,7 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
         each=[tally(after.values(), changes) for _, after in each] if len(pairs) > 1 else [],
         alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
         groups={metric.name: paired(later.values(), metric, base, before) for metric, base in shared},
-        unlike=_unlike(*([runs[run].result for run in side] for side in zip(*pairs, strict=True))),
+        unlike=_different_options(*([runs[run].result for run in side] for side in zip(*pairs, strict=True))),
         unanswered={
             number: (run.result.errors, run.result.probes)
             for number, run in runs.items()
@@ -71,56 +85,44 @@ def compare(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:
     )
 
 
-def tested(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
-    """How sure these rows of a comparison are, corrected for each other; those without a value are not
-    among them. `detectable` is in the unit of the row."""
-    known = [row for row in rows if row.value is not None]
-    found = significance([comparison.groups[row.metric][row.subset] for row in known])
+def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
+    """Test the differences of a comparison for significance, corrected for testing several of them.
+
+    Args:
+        comparison: The comparison.
+        rows: The differences to test; those without a value are left out.
+
+    Returns:
+        The test of each difference by metric and subset; `detectable` is in the unit of the difference.
+    """
+    defined = [row for row in rows if row.value is not None]
+    tests = significance([comparison.groups[row.metric][row.subset] for row in defined])
     return {
-        (row.metric, row.subset): one
-        if one.detectable is None
-        else replace(one, detectable=SCALES[row.unit] * one.detectable)
-        for row, one in zip(known, found, strict=True)
+        (row.metric, row.subset): test
+        if test.detectable is None
+        else replace(test, detectable=SCALES[row.unit] * test.detectable)
+        for row, test in zip(defined, tests, strict=True)
     }
 
 
-class _Run(NamedTuple):
-    """A run's result, and its judged groups by sample and draw."""
-
-    result: Result
-    groups: _Named
-
-    @classmethod
-    def of(cls, store: Store, run: int) -> _Run:
-        """A run, judged again. Raises UserError where it did not finish: what it lacks is not wrong."""
-        _, _, ended = store.run(run)
-        if not ended:
-            raise UserError(f"run {run} {UNFINISHED}", file=store.name, expected="runs that finished")
-        groups: _Named = {}
-
-        def keep(judged: JudgedGroup) -> None:
-            groups[judged.group.id, judged.group.draw] = judged.group
-
-        return cls(recompute(store, run, on_group=keep), groups)
-
-
-def _paired(pair: int, base: Mapping[Name, Group], other: Mapping[Name, Group]) -> tuple[_Named, _Named]:
-    """The groups that two runs share, of the probes that both asked, as each of them has it; the pair is
-    part of their names."""
+def _shared_groups(
+    pair: int, base: Mapping[GroupName, Group], other: Mapping[GroupName, Group]
+) -> tuple[GroupsByName, GroupsByName]:
+    """The groups of both runs, reduced to the probes of both; the number of the pair enters their names."""
     earlier, later = {}, {}
     for (sample, draw), after in other.items():
         before = base.get((sample, draw))
         if before is None:
             continue
-        shared = {outcome.variant for outcome in before} & {outcome.variant for outcome in after}
-        if shared:
+        variants = {outcome.variant for outcome in before} & {outcome.variant for outcome in after}
+        if variants:
             name = f"{pair} {sample}"
-            earlier[name, draw] = _only(before, name, shared)
-            later[name, draw] = _only(after, name, shared)
+            earlier[name, draw] = _with_variants(before, name, variants)
+            later[name, draw] = _with_variants(after, name, variants)
     return earlier, later
 
 
-def _only(group: Group, name: str, variants: Collection[str]) -> Group:
+def _with_variants(group: Group, name: str, variants: Collection[str]) -> Group:
     outcomes = tuple(outcome for outcome in group if outcome.variant in variants)
     return replace(group, id=name, outcomes=outcomes, partners={})
 
@@ -131,22 +133,24 @@ def _metrics(result: Result) -> dict[str, Metric]:
     return {metric.name: metric for metric in metrics if metric.needs is None}
 
 
-def _unlike(
+def _different_options(
     base: Sequence[Result], other: Sequence[Result]
 ) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
-    """What the results on the two sides do not all have alike, with the different values of each side."""
-    told = [[_told(result) for result in side] for side in (base, other)]
-    names = dict.fromkeys(name for side in told for one in side for name in one)
-    found: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+    """The options and versions that differ between the two sides, with the distinct values of each side."""
+    sides = [[_comparable_options(result) for result in side] for side in (base, other)]
+    names = dict.fromkeys(name for side in sides for options in side for name in options)
+    different: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
     for name in names:
-        first, second = ({_exact(one.get(name)): one.get(name) for one in side} for side in told)
+        first, second = (
+            {_canonical(options.get(name)): options.get(name) for options in side} for side in sides
+        )
         if first.keys() != second.keys():
-            found[name] = (list(first.values()), list(second.values()))
-    return found
+            different[name] = (list(first.values()), list(second.values()))
+    return different
 
 
-def _told(result: Result) -> dict[str, Any]:
-    """What a result says of how it came about, but for who answered; each sampling option by itself."""
+def _comparable_options(result: Result) -> dict[str, Any]:
+    """Judge, options and versions of a result, without the model; each sampling option by its name."""
     options = {name: value for name, value in result.options.items() if name != "sampling"}
     versions = {name: value for name, value in result.versions.items() if name != "reported"}
     sampling = result.options.get("sampling") or {}
@@ -158,14 +162,14 @@ def _told(result: Result) -> dict[str, Any]:
     }
 
 
-def _exact(value: Any) -> bytes:
+def _canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _refuse_unlike(base: Result, other: Result) -> None:
-    """Raise UserError where two runs are not of one setting of one benchmark."""
-    kinds = [f"{result.benchmark}:{result.setting}" for result in (base, other)]
-    if kinds[0] != kinds[1]:
-        raise UserError("the two runs are of different settings", found=kinds[1], expected=kinds[0])
+def _check_comparable(base: Result, other: Result) -> None:
+    """Raise UserError unless two runs are of one setting of one benchmark and of the same data."""
+    tasks = [f"{result.benchmark}:{result.setting}" for result in (base, other)]
+    if tasks[0] != tasks[1]:
+        raise UserError("the two runs are of different settings", found=tasks[1], expected=tasks[0])
     if base.data_digest != other.data_digest:
         raise UserError("the two runs asked about different data", expected="the same --data and --split")

@@ -1,28 +1,161 @@
-"""How a condition of `--fail-if` names the number that it is about: METRIC, or METRIC[LABEL=VALUE]."""
+"""Conditions of `--fail-if` on the numbers of one result, such as `acc_p<30`."""
 
 from __future__ import annotations
 
+import math
+import operator
 import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-_NAMED = re.compile(r"\s*(\w*)\s*(?:\[(.+)\])?\s*(.*)", re.DOTALL)
+from msgspec import Struct
+
+from sightline.errors import UserError, unknown_name
+from sightline.types import MetricValue
+
+FORMS = (
+    "METRIC<NUMBER, as in acc_p<30, acc_p[category=Attributes]<=20.5 or acc_p.high<30 (`sightline compare` "
+    "accepts --fail-if worse for two runs)"
+)
+
+BOUNDS = ("value", "low", "high")
+"""The numbers of a metric that a condition may compare: its value, and the bounds of its interval."""
+
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_METRIC_AND_REST = re.compile(r"\s*(\w*)\s*(?:\[(.+)\])?\s*(.*)", re.DOTALL)
+_COMPARED = re.compile(r"(?:\.(?P<bound>\w+))?\s*(?P<sign>[<>]=?)(?P<number>.*)")
 
 
-class Named(NamedTuple):
-    """A metric ('' where none is named), its subset ('all' where none is), and what is said of it."""
+class ConditionParts(NamedTuple):
+    """A metric ('' if none is named), its subset ('all' by default), and the rest of a condition."""
 
     metric: str
     subset: str
-    said: str
+    rest: str
 
 
-def named(text: str) -> Named:
-    """What a condition is about, and the rest of its words.
+class Condition(Struct, frozen=True):
+    """A comparison of a metric, or of a bound of its interval, with a number; `text` is how it was given."""
 
-    >>> named("acc_p[category=Attributes] <= 20.5")
-    Named(metric='acc_p', subset='category=Attributes', said='<= 20.5')
-    >>> named("miss: higher")
-    Named(metric='miss', subset='all', said=': higher')
+    text: str
+    metric: str
+    subset: str
+    bound: str
+    sign: str
+    number: float
+
+    def failure(self, metrics: Iterable[MetricValue]) -> str | None:
+        """Check the condition. It also holds if there is no number: what is not measured does not pass.
+
+        Args:
+            metrics: The metrics of a result.
+
+        Returns:
+            Why the condition holds, so that the command fails; None if it does not hold.
+        """
+        values = {metric.subset: metric for metric in metrics if metric.metric == self.metric}
+        metric = values.get(self.subset)
+        if metric is None:
+            return f"{self.text}: there is no such number{_other_subsets(values)}"
+        number = getattr(metric, self.bound)
+        if number is None:
+            reason = metric.reason or "no interval: fewer than two clusters, or all agree"
+            return f"{self.text}: there is no number to compare ({reason})"
+        if not _SIGNS[self.sign](number, self.number):
+            return None
+        return f"{self.text}: it is {_distinct(number, self.number)}"
+
+
+def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
+    """Parse the values of `--fail-if`.
+
+    Args:
+        texts: The conditions as given.
+
+    Returns:
+        One condition per text.
+
+    Raises:
+        UserError: A text is not a condition on a number.
     """
-    metric, subset, said = _NAMED.findall(text)[0]
-    return Named(metric, subset or "all", said)
+    return tuple(_parse(text) for text in texts)
+
+
+def check_condition_metrics(conditions: Iterable[Condition], names: Collection[str]) -> None:
+    """Refuse conditions on metrics that do not exist.
+
+    Args:
+        conditions: The conditions.
+        names: The names of the metrics.
+
+    Raises:
+        UserError: A condition names another metric; the message holds the most similar name.
+    """
+    for condition in conditions:
+        if condition.metric not in names:
+            raise unknown_name("metric in --fail-if", condition.metric, names)
+
+
+def failures(conditions: Iterable[Condition], metrics: Sequence[MetricValue]) -> tuple[str, ...]:
+    """Check all conditions.
+
+    Args:
+        conditions: The conditions.
+        metrics: The metrics of a result.
+
+    Returns:
+        One line for each condition that holds.
+    """
+    return tuple(filter(None, (condition.failure(metrics) for condition in conditions)))
+
+
+def split_condition(text: str) -> ConditionParts:
+    """Split a condition into the number that it is about and the rest.
+
+    Args:
+        text: The condition as given: METRIC or METRIC[LABEL=VALUE], then the rest.
+
+    Returns:
+        The parts.
+
+    >>> split_condition("acc_p[category=Attributes] <= 20.5")
+    ConditionParts(metric='acc_p', subset='category=Attributes', rest='<= 20.5')
+    >>> split_condition("miss: higher")
+    ConditionParts(metric='miss', subset='all', rest=': higher')
+    """
+    metric, subset, rest = _METRIC_AND_REST.findall(text)[0]
+    return ConditionParts(metric, subset or "all", rest)
+
+
+def _parse(text: str) -> Condition:
+    metric, subset, rest = split_condition(text)
+    form = _COMPARED.fullmatch(rest)
+    if form is None or not metric:
+        raise UserError(f"--fail-if {text!r} is not a condition on a number", expected=FORMS)
+    bound = form["bound"] or "value"
+    if bound not in BOUNDS:
+        raise UserError(f"--fail-if {text!r}: no metric has .{bound}", expected=".low, .high, or neither")
+    try:
+        number = float(form["number"])
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"--fail-if {text!r} has no number", found=form["number"].strip(), expected=FORMS)
+    return Condition(text.strip(), metric, subset, bound, form["sign"], number)
+
+
+def _other_subsets(subsets: Iterable[str]) -> str:
+    """The first subsets that exist, for a message."""
+    names = list(subsets)
+    rest = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f", only for {', '.join(names[:4])}{rest}" if names else ""
+
+
+def _distinct(value: float, number: float) -> str:
+    """A value with at least two decimals, and as many as distinguish it from a number."""
+    return next((f"{value:.{n}f}" for n in range(2, 12) if round(value, n) != round(number, n)), f"{value:g}")

@@ -6,7 +6,7 @@ import pytest
 
 from sightline.errors import UserError
 from sightline.metrics.significance import Significance
-from sightline.results.fail_if_worse import losses
+from sightline.results.fail_if_comparison import parse_difference_conditions
 from sightline.types import PERCENT, MetricDefinition, MetricValue
 
 
@@ -39,8 +39,8 @@ DEFINITIONS = {
 
 
 def _found(text: str, rows: list[MetricValue] = ROWS) -> list[str]:
-    (loss,) = losses([text], rows, DEFINITIONS)
-    return loss.found(rows, TESTED)
+    (condition,) = parse_difference_conditions([text], rows, DEFINITIONS)
+    return condition.failures(rows, TESTED)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_worse_is_any_metric_of_the_table() -> None:
 
 def test_a_row_without_a_difference_does_not_pass() -> None:
     rows = [_row("acc_p", "all", None)]
-    (loss,) = losses(["worse"], rows, DEFINITIONS)
-    assert loss.found(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
+    (condition,) = parse_difference_conditions(["worse"], rows, DEFINITIONS)
+    assert condition.failures(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_a_row_without_a_difference_does_not_pass() -> None:
         ("bias: worse", "neither direction of bias is better; expected 'bias: lower' or"),
         ("worse", "neither direction of bias is better"),
         ("lower", "names no metric; expected 'METRIC: lower'"),
-        ("acc_p<30", "no condition on two runs; expected worse, 'METRIC: worse'"),
-        ("acc_p: bad", "no condition on two runs"),
-        ("", "no condition on two runs"),
+        ("acc_p<30", "not a condition on two runs; expected worse, 'METRIC: worse'"),
+        ("acc_p: bad", "not a condition on two runs"),
+        ("", "not a condition on two runs"),
     ],
 )
 def test_other_words_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
-        losses([text], ROWS, DEFINITIONS)
+        parse_difference_conditions([text], ROWS, DEFINITIONS)
     assert message in str(refused.value)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.results.fail_if_value import check_metrics, conditions, failed
+from sightline.results.fail_if import check_condition_metrics, failures, parse_conditions
 from sightline.types import MetricValue
 
 METRICS = [
@@ -40,17 +40,17 @@ METRICS = [
     ],
 )
 def test_a_condition_holds_or_does_not(text: str, found: str | None) -> None:
-    assert failed(conditions([text]), METRICS) == (() if found is None else (found,))
+    assert failures(parse_conditions([text]), METRICS) == (() if found is None else (found,))
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("leakage<1", "there is no number to hold against it (needs the answers of setting 'no-image')"),
-        ("leakage>1", "there is no number to hold against it (needs the answers of setting 'no-image')"),
+        ("leakage<1", "there is no number to compare (needs the answers of setting 'no-image')"),
+        ("leakage>1", "there is no number to compare (needs the answers of setting 'no-image')"),
         (
             "acc_p[category=Location and Orientation].low<3",
-            "there is no number to hold against it (no interval: fewer than two clusters, or all agree)",
+            "there is no number to compare (no interval: fewer than two clusters, or all agree)",
         ),
         (
             "acc_p[category=Nowhere]<1",
@@ -60,16 +60,16 @@ def test_a_condition_holds_or_does_not(text: str, found: str | None) -> None:
     ],
 )
 def test_what_has_no_number_does_not_pass(text: str, why: str) -> None:
-    assert failed(conditions([text]), METRICS) == (f"{text}: {why}",)
+    assert failures(parse_conditions([text]), METRICS) == (f"{text}: {why}",)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("acc_p", "no condition on a number; expected METRIC<NUMBER"),
-        ("acc_p: worse", "no condition on a number"),
-        ("<30", "no condition on a number"),
-        ("acc_p=30", "no condition on a number"),
+        ("acc_p", "not a condition on a number; expected METRIC<NUMBER"),
+        ("acc_p: worse", "not a condition on a number"),
+        ("<30", "not a condition on a number"),
+        ("acc_p=30", "not a condition on a number"),
         ("acc_p<", "has no number (found '')"),
         ("acc_p<many", "has no number (found 'many')"),
         ("acc_p<nan", "has no number (found 'nan')"),
@@ -81,14 +81,14 @@ def test_what_has_no_number_does_not_pass(text: str, why: str) -> None:
 )
 def test_other_words_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
-        conditions([text])
+        parse_conditions([text])
     assert message in str(refused.value)
     assert repr(text) in str(refused.value)
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match="unknown metric in --fail-if 'ac_p', did you mean 'acc_p'"):
-        check_metrics(conditions(["acc_p<3", "ac_p<3"]), {"acc_p", "con"})
+        check_condition_metrics(parse_conditions(["acc_p<3", "ac_p<3"]), {"acc_p", "con"})
 
 
 @given(st.floats(0, 100), st.sampled_from(["<", "<=", ">", ">="]), st.floats(0, 100))
@@ -96,5 +96,5 @@ def test_a_condition_holds_as_in_python_and_its_words_show_why(
     value: float, sign: str, number: float
 ) -> None:
     holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](value, number)
-    (wanted,) = conditions([f"m{sign}{number!r}"])
-    assert bool(wanted.found([MetricValue("m", "all", value, 1, 1)])) == holds
+    (wanted,) = parse_conditions([f"m{sign}{number!r}"])
+    assert bool(wanted.failure([MetricValue("m", "all", value, 1, 1)])) == holds

@@ -1,0 +1,125 @@
+"""Conditions of `--fail-if` on a comparison of runs, such as `worse` or `acc_p: lower`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from sightline.errors import UserError
+from sightline.metrics.comparison import MetricSubset
+from sightline.metrics.significance import Significance
+from sightline.results.fail_if import split_condition
+from sightline.types import MetricDefinition, MetricValue
+
+Direction = Literal["worse", "lower", "higher"]
+
+FORMS = (
+    "worse, 'METRIC: worse', or 'METRIC[LABEL=VALUE]: lower' or higher (`sightline report RUN --fail-if` "
+    "compares one run with a number)"
+)
+
+
+class DifferenceCondition(Struct, frozen=True):
+    """A significant difference in one direction, in one row of a table, or (`metric` None) in any row."""
+
+    text: str
+    metric: str | None
+    subset: str
+    direction: str
+    definitions: Mapping[str, MetricDefinition]
+
+    def failures(self, rows: Iterable[MetricValue], tests: Mapping[MetricSubset, Significance]) -> list[str]:
+        """Check the condition. It also holds for a row without a difference: what is not measured fails.
+
+        Args:
+            rows: The differences that the table shows.
+            tests: The significance tests by metric and subset.
+
+        Returns:
+            One line for each row in which the condition holds.
+        """
+        lines = []
+        for row in rows:
+            if self.metric is not None and (row.metric, row.subset) != (self.metric, self.subset):
+                continue
+            name = row.metric if row.subset == "all" else f"{row.metric}[{row.subset}]"
+            test = tests.get((row.metric, row.subset))
+            if test is None or row.value is None:
+                lines.append(f"{self.text}: {name} has no difference ({row.reason})")
+            elif test.significant and self._fails(row.metric, row.value):
+                lines.append(f"{self.text}: {name} differs by {row.value:+.3g} (p {test.holm:.2g}, Holm)")
+        return lines
+
+    def _fails(self, metric: str, difference: float) -> bool:
+        """Whether a difference has the direction of this condition."""
+        direction = self.direction
+        if direction == "worse":
+            direction = "higher" if self.definitions[metric].better == "lower" else "lower"
+        return difference > 0 if direction == "higher" else difference < 0
+
+
+def parse_difference_conditions(
+    texts: Iterable[str], rows: Sequence[MetricValue], definitions: Mapping[str, MetricDefinition]
+) -> tuple[DifferenceCondition, ...]:
+    """Parse the values of `--fail-if` of a comparison.
+
+    Args:
+        texts: The conditions as given: `worse`, `METRIC: worse`, `METRIC[LABEL=VALUE]: lower`.
+        rows: The differences that the table shows.
+        definitions: The definitions of the metrics by name; they say which direction is better.
+
+    Returns:
+        One condition per text.
+
+    Raises:
+        UserError: A text is not a condition, names a row that the table lacks, or asks whether a metric is
+            worse that has no better direction.
+    """
+    return tuple(_parse(text, rows, definitions) for text in texts)
+
+
+def _parse(
+    text: str, rows: Sequence[MetricValue], definitions: Mapping[str, MetricDefinition]
+) -> DifferenceCondition:
+    metric, subset, rest = split_condition(text)
+    of_one_metric = rest.startswith(":") and metric != ""
+    direction = rest[1:].strip() if of_one_metric else text.strip()
+    if direction not in get_args(Direction):
+        raise UserError(f"--fail-if {text!r} is not a condition on two runs", expected=FORMS)
+    named = metric if of_one_metric else None
+    condition = DifferenceCondition(text.strip(), named, subset, direction, definitions)
+    names = list(dict.fromkeys(row.metric for row in rows))
+    if named is not None:
+        _check_row_exists(condition, rows, names)
+    elif direction != "worse":
+        raise UserError(f"--fail-if {text!r} names no metric", expected=f"'METRIC: {direction}'")
+    affected = names if named is None else [named]
+    undirected = [
+        name for name in affected if name not in definitions or definitions[name].better == "neither"
+    ]
+    if direction == "worse" and undirected:
+        raise UserError(
+            f"--fail-if {text!r}: neither direction of {undirected[0]} is better",
+            expected=f"'{undirected[0]}: lower' or '{undirected[0]}: higher'",
+        )
+    return condition
+
+
+def _check_row_exists(
+    condition: DifferenceCondition, rows: Sequence[MetricValue], names: Sequence[str]
+) -> None:
+    """Raise UserError if the table lacks the row of a condition."""
+    if condition.metric not in names:
+        raise UserError(
+            f"--fail-if {condition.text!r}: the metric is not in this table",
+            found=", ".join(names),
+            expected=f"--metric {condition.metric} too, if the runs have this metric",
+        )
+    if not any((row.metric, row.subset) == (condition.metric, condition.subset) for row in rows):
+        raise UserError(
+            f"--fail-if {condition.text!r}: {condition.metric} has no such row in this table",
+            found=", ".join(row.subset for row in rows if row.metric == condition.metric),
+            expected="--by LABEL too, and a value of that label",
+        )
