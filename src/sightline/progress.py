@@ -79,6 +79,9 @@ async def request_progress(title: str, counts: RequestCounts, *, show_progress: 
         title: The name of the work.
         counts: The counts, which are read again at each refresh.
         show_progress: False displays nothing.
+
+    Yields:
+        None; the display ends with the block.
     """
     if not show_progress:
         yield

@@ -30,9 +30,9 @@ def left_alone(tmp_path: Path, *words: str) -> tuple[int, str]:
 def test_a_run_that_nobody_reads_ends_as_it_went_and_tells_its_course(tmp_path: Path, form: str) -> None:
     generate_iibench(tmp_path / "data", questions=1, dev=2)
     words = ["--model", "baseline/chance", "--data", "data", "--split", "dev", "--quiet", "--format", form]
-    assert left_alone(tmp_path, "run", "iibench", *words) == (0, "run 1: asked 2, known 0, retries 0\n")
+    assert left_alone(tmp_path, "run", "iibench", *words) == (0, "run 1: sent 2, cached 0, retries 0\n")
     status, error = left_alone(tmp_path, "run", "iibench", *words, "--fresh", "x", "--max-requests", "1")
-    assert (status, "asking stopped at the budget" in error) == (4, True)
+    assert (status, "requests to the model stopped at the budget" in error) == (4, True)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -82,14 +82,14 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(mock: Any, start: 
     stats = server.stats()
     # Only what was on its way at the interrupt may have been answered to nobody.
     assert stats["resent"] <= 8
-    assert f"asked {300 - answered + stats['resent']}, known {answered - stats['resent']}," in err
+    assert f"sent {300 - answered + stats['resent']}, cached {answered - stats['resent']}," in err
 
 
 def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(mock: Any, start: Any, drawn: Any) -> None:
     server, data = mock("--fail-rate", 0.1), drawn(100)
     status, out, err = start(*_words(server, data, "--max-requests", 30)).end()
     assert status == 4
-    assert "the same command with a larger one goes on" in err
+    assert "run the same command with a larger budget" in err
     assert json.loads(out)["errors"] == 70
     assert server.stats()["ok"] == 30
     status, out, _ = start(*_words(server, data, "--max-requests", 70)).end()
@@ -132,7 +132,7 @@ def test_what_fails_every_time_is_listed_and_asked_again_by_the_same_command(
     assert status == 1
     assert json.loads(out)["errors"] == 60
     assert "60 of 60 probes have no answer" in err
-    assert "every call failed in the end" in err
+    assert "requests to the model stopped: all requests failed" in err
     assert server.stats()["requests"] < 100
     server.stop()
     status, out, err = start(*words, "--model-id", "x").end()
@@ -233,7 +233,7 @@ def test_a_full_disk_ends_the_run_keeps_what_was_committed_and_the_next_run_goes
     assert kept > 50
     status, out, err = start(*words).end()
     assert (status, json.loads(out)["errors"]) == (0, 0)
-    assert f"known {kept}," in err
+    assert f"cached {kept}," in err
 
 
 def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
@@ -277,7 +277,7 @@ def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
     (data / "test.json").write_text(json.dumps(records))
     status, out, err = start(*_words(server, data, "--out", "out")).end()
     assert (status, json.loads(out)["errors"]) == (0, 0)
-    assert "asked 12, known 28" in err
+    assert "sent 12, cached 28" in err
 
 
 def _wide(path: Path) -> None:

@@ -45,4 +45,4 @@ def test_the_quickstart_runs_every_benchmark_with_mini_and_with_chance(tmp_path:
     again = subprocess.run(
         [*SIGHTLINE, *shlex.split(commands[0])[1:]], cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert "asked 0" in again.stderr
+    assert "sent 0" in again.stderr

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import limited, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
+from sightline.cli.printing import print_budget_stop, requests_summary
 
 if TYPE_CHECKING:
     from sightline.builders.image_index import CheckedImages
@@ -100,7 +101,7 @@ def _ask(
         found = asyncio.run(
             captioner.describe(gallery.files.values(), store, show_progress=not options.quiet)
         )
-    print(f"asked {counts.sent:,}, known {counts.cached:,}, retries {counts.retried:,}", file=sys.stderr)
+    print(requests_summary(counts), file=sys.stderr)
     captions = gallery.named(found)
     written = sum(bool(one.text) for one in captions.values())
     if written:
@@ -109,7 +110,7 @@ def _ask(
     missing = {**gallery.broken, **{name: one.missing for name, one in captions.items() if one.missing}}
     _tell(captions, missing, len(captions) + len(gallery.broken))
     if counts.stopped == "budget":
-        print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+        print_budget_stop("requests to the model")
         return 4
     return 1 if missing else 0
 

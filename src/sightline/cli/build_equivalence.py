@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_asking, add_store, asking_of, pairs
-from sightline.cli.printing import print_json
+from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
     found = _measured(options, every, drawn, humans, client, embedder)
     _print(found, options.json)
     if client is not None and client.counts.stopped == "budget":
-        print("judging stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+        print_budget_stop("judging")
         return 4
     return 1 if found.unanswered else 0
 

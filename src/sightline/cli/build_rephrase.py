@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_building, draw, limited, preview_path, tell, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
+from sightline.cli.printing import print_budget_stop, requests_summary
 
 if TYPE_CHECKING:
     from sightline.builders.rephrase import RephraseJob
@@ -108,12 +109,12 @@ def _build(job: RephraseJob, client: ModelClient, options: argparse.Namespace, s
     with client.store() as store:
         found = asyncio.run(rephrase(job, client, store, show_progress=not options.quiet))
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
-    print(f"asked {counts.sent:,}, known {counts.cached:,}, retries {counts.retried:,}", file=sys.stderr)
+    print(requests_summary(counts), file=sys.stderr)
     if any(one.rephrasings for one in found.values()) or not unanswered:
         tell(write(job, found, out, force=options.force), out)
         draw(out, sheet, options.seed)
     if counts.stopped == "budget":
-        print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+        print_budget_stop("requests to the model")
     if unanswered:
         tell_unanswered(unanswered, f"{len(job.sources):,} questions", "answer")
     return 4 if counts.stopped == "budget" else 1 if unanswered else 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import limited, preview_path, tell_by_reason, tell_unanswered
 from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
+from sightline.cli.printing import print_budget_stop, requests_summary
 
 if TYPE_CHECKING:
     from sightline.builders.synthesize import SynthesisJob
@@ -105,7 +106,7 @@ def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, 
     with client.store() as store:
         found = asyncio.run(synthesize(job, client, store, show_progress=not options.quiet))
     unanswered = {name: one.unanswered for name, one in found.items() if one.unanswered}
-    print(f"asked {counts.sent:,}, known {counts.cached:,}, retries {counts.retried:,}", file=sys.stderr)
+    print(requests_summary(counts), file=sys.stderr)
     lines = lines_of(job, found)
     if lines or not unanswered:
         manifest = write(job, found, out, force=options.force)
@@ -116,7 +117,7 @@ def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, 
             draw_lines(lines, out, sheet, seed=0)
             print(f"  preview: {sheet}")
     if counts.stopped == "budget":
-        print("asking stopped at the budget; the same command with a larger one goes on", file=sys.stderr)
+        print_budget_stop("requests to the model")
     if unanswered:
         tell_unanswered(unanswered, f"{len(job.images):,} images", "instruction")
     return 4 if counts.stopped == "budget" else 1 if unanswered else 0

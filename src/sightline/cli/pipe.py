@@ -14,6 +14,9 @@ from sightline.errors import EnvironmentFailedError
 def output_errors() -> Iterator[None]:
     """Handle errors of standard output inside the block: a closed pipe ends the block without an error.
 
+    Yields:
+        None.
+
     Raises:
         EnvironmentFailedError: Standard output cannot be written, as on a full disk.
     """

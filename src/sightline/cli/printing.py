@@ -1,4 +1,4 @@
-"""What commands print: numbers on standard output, everything about the run on standard error."""
+"""Printing by commands: numbers on standard output, information about the run on standard error."""
 
 from __future__ import annotations
 
@@ -20,16 +20,26 @@ if TYPE_CHECKING:
 
 
 def print_json(body: object) -> None:
-    """Print plain data or structs as JSON."""
+    """Print JSON.
+
+    Args:
+        body: Plain data or structs.
+    """
     with output_errors():
         print(msgspec.json.format(msgspec.json.encode(body), indent=1).decode())
 
 
 def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The names of pairs (name, reason) by the reason, in the order in which each first stands.
+    """Group names by their reason, in the order of first occurrence.
 
     >>> by_reason([("a", "broken"), ("b", "empty"), ("c", "broken")])
     {'broken': ['a', 'c'], 'empty': ['b']}
+
+    Args:
+        named: Pairs of a name and its reason.
+
+    Returns:
+        The names by reason.
     """
     found: dict[str, list[str]] = {}
     for name, why in named:
@@ -38,7 +48,13 @@ def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
-    """Print results as a terminal table, Markdown, CSV or JSON (one result: metrics.json as it is)."""
+    """Print results; a single result in JSON is that of metrics.json.
+
+    Args:
+        results: The results.
+        form: table, markdown, csv (the first table only) or json.
+        by: The label whose values get a row each; None for no breakdown.
+    """
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
         return
@@ -50,7 +66,12 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 
 
 def print_tables(tables: Sequence[ReportTable], form: str) -> None:
-    """Print tables for a terminal, or as Markdown, CSV or JSON."""
+    """Print tables.
+
+    Args:
+        tables: The tables.
+        form: table (for a terminal), markdown, csv or json.
+    """
     with output_errors():
         if form == "json":
             from sightline.report.table_text import json_text
@@ -71,14 +92,29 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
-    """Print what came of an evaluation; returns its exit status."""
+    """Print the results of an evaluation, and the summary of its run.
+
+    Args:
+        evaluation: The evaluation.
+        form: table, markdown, csv or json.
+        by: The label whose values get a row each; None for no breakdown.
+
+    Returns:
+        The exit status of the evaluation.
+    """
     print_results([evaluation.result], form, by)
-    print_course(evaluation)
+    print_run_summary(evaluation)
     return evaluation.exit_status
 
 
 def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> None:
-    """Print several results as one table: models down, what was varied across."""
+    """Print several results as one table, with a row for each model and a column for each varied value.
+
+    Args:
+        points: The results, with the values of the varied options.
+        form: table, markdown, csv or json.
+        by: The label whose values get a table each; None for no breakdown.
+    """
     from sightline.report.pivot import fitted, pivot
 
     tables = pivot(points, by)
@@ -90,41 +126,63 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
     print_tables(tables, form)
 
 
-def print_course(evaluation: Evaluation) -> None:
-    """Print how an evaluation went: where its results are, what it asked, what has no answer."""
+def print_run_summary(evaluation: Evaluation) -> None:
+    """Print the summary of a run: its results folder, its requests, the probes without an answer.
+
+    Args:
+        evaluation: The evaluation.
+    """
     result, counts = evaluation.result, evaluation.counts
     if evaluation.out:
         print(f"results: {evaluation.out}", file=sys.stderr)
     if evaluation.run is not None:
-        print(f"run {evaluation.run}: {_told(counts)}", file=sys.stderr)
+        print(f"run {evaluation.run}: {requests_summary(counts)}", file=sys.stderr)
     captioned, judged = evaluation.caption_counts, evaluation.judge_counts
     for what, asked in (("captions", captioned), ("judges", judged)):
         if asked.sent or asked.cached:
-            print(f"{what}: {_told(asked)}", file=sys.stderr)
-    for lost in counts.unavailable:
-        print(f"not used: {lost}", file=sys.stderr)
-    stops = ((captioned.stopped, "captioning"), (counts.stopped, "asking"), (judged.stopped, "judging"))
+            print(f"{what}: {requests_summary(asked)}", file=sys.stderr)
+    for reason in counts.unavailable:
+        print(f"not used: {reason}", file=sys.stderr)
+    stops = (
+        (captioned.stopped, "captioning"),
+        (counts.stopped, "requests to the model"),
+        (judged.stopped, "judging"),
+    )
     for stopped, what in stops:
         if stopped == "budget":
-            print(
-                f"{what} stopped at the budget; the same command with a larger one goes on", file=sys.stderr
-            )
+            print_budget_stop(what)
         elif stopped == "host":
             reason = captioned.last_error or counts.last_error or judged.last_error
-            print(f"{what} stopped: every call failed in the end ({reason})", file=sys.stderr)
+            print(f"{what} stopped: all requests failed ({reason})", file=sys.stderr)
     if result.errors:
         _print_unanswered(evaluation)
     print_failed(evaluation.conditions_met)
 
 
+def print_budget_stop(what: str) -> None:
+    """Print that a budget is reached, and how to continue.
+
+    Args:
+        what: What stopped, such as "judging".
+    """
+    print(
+        f"{what} stopped at the budget; run the same command with a larger budget to continue",
+        file=sys.stderr,
+    )
+
+
 def print_failed(found: Iterable[str]) -> None:
-    """Print which conditions of --fail-if hold."""
+    """Print the conditions of --fail-if that hold.
+
+    Args:
+        found: The conditions, with the values that meet them.
+    """
     for one in found:
         print(f"--fail-if {one}", file=sys.stderr)
 
 
 def _print_unanswered(evaluation: Evaluation) -> None:
-    """Which probes have no answer, by the reason, and what asks them again."""
+    """Print the probes without an answer by reason, and how to retry them."""
     result = evaluation.result
     print(f"{result.errors} of {result.probes} probes have no answer:", file=sys.stderr)
     named = ((f"{sample} {variant}", why) for sample, variant, why in evaluation.unanswered)
@@ -134,15 +192,22 @@ def _print_unanswered(evaluation: Evaluation) -> None:
         print(f"  and {result.errors - len(evaluation.unanswered)} more", file=sys.stderr)
     if evaluation.run is not None:
         print(
-            "the same command asks again what failed for a time or lacked its image; --retry-errors asks"
-            " the rest too",
+            "run the same command to retry temporary failures and unreadable images; add --retry-errors to"
+            " retry the others too",
             file=sys.stderr,
         )
 
 
-def _told(counts: Counts) -> str:
-    """What was asked, what was known, and what it took."""
-    parts = [f"asked {counts.sent:,}", f"known {counts.cached:,}", f"retries {counts.retried:,}"]
+def requests_summary(counts: Counts) -> str:
+    """Describe requests in one line: how many were sent and cached, and their cost.
+
+    Args:
+        counts: The counts of the requests.
+
+    Returns:
+        Text such as "sent 12, cached 28, retries 0, 4,000 tokens".
+    """
+    parts = [f"sent {counts.sent:,}", f"cached {counts.cached:,}", f"retries {counts.retried:,}"]
     if tokens := counts.tokens:
         parts.append(f"{tokens:,} tokens")
     if counts.cost:
@@ -151,12 +216,17 @@ def _told(counts: Counts) -> str:
 
 
 def print_estimate(estimate: RunEstimate, form: str) -> None:
-    """Print what a run would ask."""
+    """Print the estimate of a run.
+
+    Args:
+        estimate: The estimate.
+        form: json, or any other format for lines of text.
+    """
     if form == "json":
         print_json(estimate)
         return
     for name, value in msgspec.structs.asdict(estimate).items():
         if value is not None:
-            shown = f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
-            print(f"{name.replace('_', ' '):<28}{shown}")
-    print("what judges will be asked depends on the answers and is not in it", file=sys.stderr)
+            number = f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
+            print(f"{name.replace('_', ' '):<28}{number}")
+    print("requests to judges depend on the answers and are not included", file=sys.stderr)

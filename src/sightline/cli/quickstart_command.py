@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
     from sightline.cli.pipe import output_errors
-    from sightline.cli.printing import print_course
+    from sightline.cli.printing import print_run_summary
     from sightline.evaluation.run import arun
     from sightline.report.overview import overview
     from sightline.report.terminal import show
@@ -78,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
             spec = _spec(task, model, folder, options.seed)
             _tell(f"$ {_command(spec)}")
             evaluation = asyncio.run(arun(spec, show_progress=sys.stderr.isatty()))
-            print_course(replace(evaluation, out=None))
+            print_run_summary(replace(evaluation, out=None))
             status = max(status, evaluation.exit_status)
             results.append(_shown(evaluation.result, task))
     _tell("")

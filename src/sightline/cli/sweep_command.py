@@ -149,9 +149,9 @@ def _end_of_json(text: str, option: str) -> int:
 
 def _print_point(reached: Reached) -> None:
     if reached.evaluation is not None:
-        from sightline.cli.printing import print_course
+        from sightline.cli.printing import print_run_summary
 
-        print_course(reached.evaluation)
+        print_run_summary(reached.evaluation)
     else:
         print(f"not run: {reached.error}", file=sys.stderr)
 
