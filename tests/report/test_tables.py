@@ -248,10 +248,10 @@ def test_the_tables_by_label_of_mmr3_show_its_four_metrics_and_the_row_asked_for
             "s_c",
             "acc Qwen-VL-Chat",
         ]
-    assert [column.key for column in whole.columns if column.kind == "printed"] == [
+    assert [column.key for column in whole.columns if column.kind == "published"] == [
         "Qwen-VL-Chat (Tables 4, 7)"
     ]
-    assert all(column.kind != "printed" for column in summary([attach(mmr3("context"))])[0].columns)
+    assert all(column.kind != "published" for column in summary([attach(mmr3("context"))])[0].columns)
 
 
 def test_an_interval_below_zero_is_no_row_of_dashes() -> None:
@@ -280,7 +280,7 @@ def test_csv_and_json_keep_every_digit(value: float, low: float, figure: float) 
         (
             Column("text", "metric", "metric"),
             Column("value", "value", ""),
-            Column("printed", "a\nb", "a (b)"),
+            Column("published", "a\nb", "a (b)"),
         ),
         (("acc_p", Value(value, low, 100.0), PublishedCell(figure, value - figure, True)),),
         ("a note",),
@@ -316,5 +316,5 @@ def test_tables_load_nothing_heavy() -> None:
 
 
 def test_a_metric_without_figures_has_an_empty_cell() -> None:
-    assert parts(None, Column("printed", "a", "a")) == ()
+    assert parts(None, Column("published", "a", "a")) == ()
     assert MetricValue("acc_p", "all", 1.0, 1, 1).published is None

@@ -156,7 +156,7 @@ def _unused(found: Sequence[AnnotatedImage]) -> list[str]:
 
 def _table(found: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) -> ReportTable:
     from sightline.builders.annotate import agreement
-    from sightline.report.report_table import Column, clusters_cell, n_cell, table, value_cell
+    from sightline.report.report_table import Column, build_table, clusters_cell, n_cell, value_cell
 
     values = agreement(found, seed=seed)
     rows = list(zip(values[::2], values[1::2], strict=True))
@@ -178,4 +178,4 @@ def _table(found: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) -
         (Column("count", "pairs", "pairs"), lambda row: n_cell(row[0])),
         (Column("count", "images", "images"), lambda row: clusters_cell(row[0])),
     )
-    return table("How far annotators agree", fields, rows, notes)
+    return build_table("How far annotators agree", fields, rows, notes)

@@ -196,7 +196,7 @@ def _table(found: EquivalenceReport) -> ReportTable:
         Column("value", "percent\n95 %", ""),
         Column("count", "pairs", "pairs"),
         Column("count", "images", "images"),
-        *([Column("printed", "people\n3.2", "people (3.2)")] if any(printed) else []),
+        *([Column("published", "people\n3.2", "people (3.2)")] if any(printed) else []),
     ]
     rows = [
         (words[metric.metric], value_cell(metric), n_cell(metric), clusters_cell(metric))

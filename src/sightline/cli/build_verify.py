@@ -117,7 +117,14 @@ def _tell(found: Sequence[ReviewedLine], rule: AcceptanceRule, options: argparse
 
 def _table(found: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> ReportTable:
     from sightline.builders.verify import share_right
-    from sightline.report.report_table import Column, clusters_cell, n_cell, published_cell, table, value_cell
+    from sightline.report.report_table import (
+        Column,
+        build_table,
+        clusters_cell,
+        n_cell,
+        published_cell,
+        value_cell,
+    )
 
     metric = share_right(found, seed=seed)
     published = metric.published[0] if metric.published else None
@@ -134,6 +141,6 @@ def _table(found: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> Re
         (Column("value", "percent\n95 %", ""), value_cell),
         (Column("count", "lines", "lines"), n_cell),
         (Column("count", "images", "images"), clusters_cell),
-        (Column("printed", "people\n2.3", "people (2.3)"), lambda one: published_cell(one, published)),
+        (Column("published", "people\n2.3", "people (2.3)"), lambda one: published_cell(one, published)),
     )
-    return table(f"{len(found):,} lines", fields, [metric], notes)
+    return build_table(f"{len(found):,} lines", fields, [metric], notes)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sightline.benchmarks.published import papers, published
 from sightline.metrics.comparison import Comparison
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
-from sightline.report.report_table import Column, Field, ReportTable, Value, n_cell, table, value_cell
+from sightline.report.report_table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
 from sightline.types import MetricValue
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
@@ -45,7 +45,7 @@ class Cost(Struct, frozen=True):
     after: float | None
 
 
-class _Line(Struct, frozen=True):
+class _AdapterRow(Struct, frozen=True):
     """A row in the making: a metric of a task without, with and less; the difference with each adapter."""
 
     task: str
@@ -58,7 +58,7 @@ class _Line(Struct, frozen=True):
 def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None) -> ReportTable:
     """A row for each metric of each task, over all groups and under each value of the label `by`."""
     lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
-    fields: list[Field[_Line]] = [
+    fields: list[Field[_AdapterRow]] = [
         (Column("text", "", "task"), lambda line: line.task),
         (Column("text", "metric", "metric"), lambda line: line.change.metric),
         (Column("text", "subset", "subset"), lambda line: line.change.subset),
@@ -75,7 +75,7 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
     if together > 1:
         fields.append((Column("text", "of each", "each"), lambda line: line.each))
         notes.append(TOGETHER.format(f"{together} adapters"))
-    return table("with and without the adapter", fields, lines, notes)
+    return build_table("with and without the adapter", fields, lines, notes)
 
 
 def cost_table(costs: Sequence[Cost]) -> ReportTable:
@@ -94,15 +94,15 @@ def cost_table(costs: Sequence[Cost]) -> ReportTable:
         (Column("value", "\nwith", "ms with"), lambda cost: _number(cost.after, 1000)),
         (Column("value", "\nratio", "ratio"), lambda cost: _number(_ratio(cost))),
     ]
-    return table("what it costs", fields, costs, COST_NOTES)
+    return build_table("what it costs", fields, costs, COST_NOTES)
 
 
-def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> list[_Line]:
+def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> list[_AdapterRow]:
     before, after = (
         {_place(value): value for value in values} for values in (comparison.base, comparison.other)
     )
     return [
-        _Line(
+        _AdapterRow(
             comparison.task,
             each_pair(comparison, change),
             before[_place(change)],
@@ -119,11 +119,11 @@ def _place(value: MetricValue) -> tuple[str, str]:
     return value.metric, value.subset
 
 
-def _paper(model: str, rows: tuple[str, str]) -> Field[_Line]:
+def _paper(model: str, rows: tuple[str, str]) -> Field[_AdapterRow]:
     return Column("text", f"{model}\nin the paper", model), lambda line: _printed(line, rows)
 
 
-def _printed(line: _Line, rows: tuple[str, str]) -> str:
+def _printed(line: _AdapterRow, rows: tuple[str, str]) -> str:
     """The paper's figures of this place, without and with its adapter; nothing where it has none."""
     benchmark, _, setting = line.task.partition(":")
     if benchmark not in papers() or line.change.subset != "all":

@@ -15,9 +15,9 @@ from sightline.report.report_table import (
     PValue,
     ReportTable,
     Value,
+    build_table,
     clusters_cell,
     n_cell,
-    table,
     value_cell,
 )
 from sightline.report.varied_options import short_names
@@ -88,7 +88,7 @@ def comparison_table(
         notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
     if comparison.alone:
         notes.append(f"{comparison.alone:,} groups are in one of the runs alone, and are left out")
-    return table(comparison.task, fields, rows, notes)
+    return build_table(comparison.task, fields, rows, notes)
 
 
 def tests_table(
@@ -114,7 +114,7 @@ def tests_table(
         *(_chance_field(found, *one) for one in chances),
         (Column("value", "detectable", "detectable"), detectable),
     ]
-    return table(f"{comparison.task}, tests", fields, rows, [CLUSTERS_ASIDE, DETECTABLE])
+    return build_table(f"{comparison.task}, tests", fields, rows, [CLUSTERS_ASIDE, DETECTABLE])
 
 
 def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
@@ -145,7 +145,7 @@ def _chance_field(found: Mapping[MetricSubset, Significance], head: str, name: s
     def chance(change: MetricValue) -> PValue:
         return PValue(getattr(found.get((change.metric, change.subset)), name, None))
 
-    return Column("chance", head, name), chance
+    return Column("p_value", head, name), chance
 
 
 def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:

@@ -1,4 +1,4 @@
-"""The console on which tables are printed."""
+"""The console that prints tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from rich.console import Console as RichConsole
 
 
 class Console(RichConsole):
-    """One that tells a broken pipe as Python does: rich itself ends the process with status 1."""
+    """A rich console that raises BrokenPipeError for a broken pipe; rich itself exits with status 1."""
 
     def on_broken_pipe(self) -> None:
-        """Say so to whoever printed."""
+        """Raise the error that Python raises.
+
+        Raises:
+            BrokenPipeError: Always.
+        """
         raise BrokenPipeError

@@ -80,7 +80,7 @@ def curves(points: Sequence[ResultPoint], path: Path) -> None:
     write_atomically(path, [file.getvalue()])
 
 
-class _Line(Struct, frozen=True):
+class _Curve(Struct, frozen=True):
     """A line in a panel: its name, and a metric at each number, from the smallest on."""
 
     name: str
@@ -110,7 +110,7 @@ def _figure(points: Sequence[ResultPoint], along: str) -> Figure:
     return figure
 
 
-def _lines(points: Sequence[ResultPoint], along: str, metric: str) -> list[_Line]:
+def _lines(points: Sequence[ResultPoint], along: str, metric: str) -> list[_Curve]:
     found: dict[str, dict[float, MetricValue]] = {}
     for name, point in zip(row_names(points), points, strict=True):
         others = options_text({option: value for option, value in point.at.items() if option != along})
@@ -119,10 +119,10 @@ def _lines(points: Sequence[ResultPoint], along: str, metric: str) -> list[_Line
         value = next((m for m in point.result.metrics if (m.metric, m.subset) == (metric, "all")), None)
         if number is not None and value is not None and value.value is not None and not unanswered:
             found.setdefault(", ".join(filter(None, (name, others))), {})[number] = value
-    return [_Line(name, sorted(values.items(), key=lambda item: item[0])) for name, values in found.items()]
+    return [_Curve(name, sorted(values.items(), key=lambda item: item[0])) for name, values in found.items()]
 
 
-def _draw(axes: Axes, lines: Sequence[_Line], styles: dict[str, int]) -> None:
+def _draw(axes: Axes, lines: Sequence[_Curve], styles: dict[str, int]) -> None:
     for line in lines:
         nth = styles.setdefault(line.name, len(styles))
         colour, dashes = COLOURS[nth % len(COLOURS)], DASHES[nth // len(COLOURS) % len(DASHES)]
@@ -157,7 +157,7 @@ def _draw(axes: Axes, lines: Sequence[_Line], styles: dict[str, int]) -> None:
         )
 
 
-def _printed(lines: Sequence[_Line]) -> dict[str, dict[float, float]]:
+def _printed(lines: Sequence[_Curve]) -> dict[str, dict[float, float]]:
     """The published figures by row and table, at each number."""
     printed: dict[str, dict[float, float]] = {}
     for line in lines:
@@ -168,7 +168,7 @@ def _printed(lines: Sequence[_Line]) -> dict[str, dict[float, float]]:
     return printed
 
 
-def _label(axes: Axes, lines: Sequence[_Line], metric: str, along: str) -> None:
+def _label(axes: Axes, lines: Sequence[_Curve], metric: str, along: str) -> None:
     units = {value.unit for line in lines for _, value in line.metrics}
     axes.set_title(f"{metric} (%)" if units == {"percent"} else metric)
     axes.set_xlabel(along)

@@ -16,9 +16,9 @@ from sightline.report.report_table import (
     Field,
     ReportTable,
     Value,
+    build_table,
     clusters_cell,
     n_cell,
-    table,
     value_cell,
 )
 from sightline.report.varied_options import short_names
@@ -92,7 +92,7 @@ def _whole(report: JudgeReport) -> ReportTable:
         (Column("value", "alpha\n95 %", "alpha"), lambda row: value_cell(row.alpha)),
         *_counts(),
     ]
-    return table("Judges and metrics against people's majority", fields, rows, _notes(report, rows))
+    return build_table("Judges and metrics against people's majority", fields, rows, _notes(report, rows))
 
 
 def _against_best(report: JudgeReport) -> ReportTable:
@@ -118,7 +118,7 @@ def _against_best(report: JudgeReport) -> ReportTable:
     also += [f"of {unknown} it cannot be said: there is no interval"] if unknown else []
     best = "; ".join([f"the highest ROC-AUC{among}: {report.best}", *also])
     notes = [best if also else f"{best}, and told apart from all others", UNCORRECTED, POWER]
-    return table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
+    return build_table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
 
 
 def _parts(report: JudgeReport, label: str) -> ReportTable:
@@ -131,7 +131,7 @@ def _parts(report: JudgeReport, label: str) -> ReportTable:
         *_counts(),
     ]
     shown = [value for row in rows for value in (row.roc_auc, row.spearman)]
-    return table(f"Against people's majority, by {label}", fields, rows, value_notes(shown))
+    return build_table(f"Against people's majority, by {label}", fields, rows, value_notes(shown))
 
 
 def _errors(errors: Sequence[MetricValue]) -> ReportTable:
@@ -154,7 +154,7 @@ def _ratings(
         (Column("count", "answers", "n"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
-    return table(title, fields, values, notes)
+    return build_table(title, fields, values, notes)
 
 
 def _humans(humans: AnnotatorAgreement) -> ReportTable:
@@ -166,7 +166,7 @@ def _humans(humans: AnnotatorAgreement) -> ReportTable:
         (Column("count", "answers", "n"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
-    return table("People among themselves", fields, rows, value_notes(rows))
+    return build_table("People among themselves", fields, rows, value_notes(rows))
 
 
 def _measures() -> list[Field[JudgeResult]]:

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and the report of a results folder."""
+"""Report tables in Markdown, and the report of a results folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from sightline.types import Result
 
 
 def report_markdown(result: Result) -> str:
-    """report.md: every table with its notes, then what was run with all effective options."""
+    """The text of report.md: every table with its notes, then the run with all effective options.
+
+    Args:
+        result: The result.
+
+    Returns:
+        The Markdown text.
+    """
     whole, *by_label = summary([result])
     sections = [
         f"# {whole.title}",
@@ -25,7 +32,14 @@ def report_markdown(result: Result) -> str:
 
 
 def markdown(tables: Iterable[ReportTable]) -> str:
-    """The tables as Markdown: of each a heading, the table and its notes as a list."""
+    """Tables as Markdown: a heading, the table and its notes as a list, each.
+
+    Args:
+        tables: The tables.
+
+    Returns:
+        The Markdown text.
+    """
     return "\n\n".join(_section(table) for table in tables)
 
 

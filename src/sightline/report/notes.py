@@ -1,4 +1,4 @@
-"""What must be told under a table of figures: who judged, what is missing, what compares with what."""
+"""The notes below a table: judges, missing values, comparability, meaning of metrics."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from sightline.registry import benchmark_class
 from sightline.types import MetricDefinition, MetricValue, PublishedValue, Result
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
-"""Counts of a result that are told even where they are 0."""
+"""Counts of a result that are printed even if they are 0."""
 
 SOMETIMES = ("empty", "refused", "unparsed", "unscored")
-"""Counts of a result that are told where they are not 0."""
+"""Counts of a result that are printed if they are not 0."""
 
 _Key = TypeVar("_Key")
 _Word = TypeVar("_Word")
 
 
 def run_notes(result: Result) -> list[str]:
-    """What holds for the whole run: counts, judge, chance, intervals, versions, options, its own notes."""
+    """The notes on a run: counts, judges, chance, intervals, versions, options, its own notes.
+
+    Args:
+        result: The result.
+
+    Returns:
+        The notes.
+    """
     return [
         _counts(result),
         *_judges(result),
@@ -33,12 +40,26 @@ def run_notes(result: Result) -> list[str]:
 
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """What holds for these values: why some are null, and what the undecided verdicts could change."""
+    """The notes on values: why some are null, and what undecided verdicts could change.
+
+    Args:
+        metrics: The values.
+
+    Returns:
+        The notes.
+    """
     return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
 
 
 def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
-    """Why some of these values are null."""
+    """Why values are null.
+
+    Args:
+        metrics: The values.
+
+    Returns:
+        One note per reason.
+    """
     missing = _gathered(
         (m.reason or "no probe counts towards it", place(m)) for m in metrics if m.value is None
     )
@@ -46,9 +67,15 @@ def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
 
 
 def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
-    """The notes on published figures, given with the places where these stand; '*' where not comparable.
+    """The notes on published figures; '*' marks those that are not comparable.
 
-    A note names the rows and places that it is about, unless it is about all that is shown of its table.
+    A note names its rows and places unless it holds for all figures of its table.
+
+    Args:
+        shown: The place of each figure in the table, and the figure.
+
+    Returns:
+        The notes.
     """
     noted = _gathered(
         ((value.comparable, value.table, value.note or "not comparable"), (value.row, where))
@@ -61,8 +88,15 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
     ]
 
 
-def told(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """The notes of several runs: once where all share it, else behind the names of its runs."""
+def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Merge the notes of several runs.
+
+    Args:
+        by_run: The name of each run and its notes.
+
+    Returns:
+        Each note once; behind the names of its runs unless all runs share it.
+    """
     runs = _gathered((note, run) for run, notes in by_run for note in notes)
     return [
         note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
@@ -106,7 +140,14 @@ def direction(definition: MetricDefinition) -> str:
 
 
 def chance_notes(result: Result) -> list[str]:
-    """What guessing gets of the metrics of a result."""
+    """What guessing gets.
+
+    Args:
+        result: The result.
+
+    Returns:
+        One line per metric of the result for which its benchmark states it.
+    """
     measured = {m.metric for m in result.metrics}
     return [
         line for metric, line in benchmark_class(result.benchmark).chance_notes.items() if metric in measured
@@ -114,7 +155,14 @@ def chance_notes(result: Result) -> list[str]:
 
 
 def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """How the intervals of these values were made."""
+    """How the confidence intervals of these values were made.
+
+    Args:
+        metrics: The values.
+
+    Returns:
+        One line per method.
+    """
     words = {
         "bootstrap": "95 % intervals: bootstrap over clusters (samples that share an image)",
         "wilson": "95 % intervals: Wilson, where every cluster holds one unit or all of them agree",
@@ -123,12 +171,26 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
 
 
 def place(metric: MetricValue) -> str:
-    """Where a value stands: 'acc_p', or 'acc_p category=Attributes'."""
+    """The name of a value with its subset.
+
+    Args:
+        metric: The value.
+
+    Returns:
+        'acc_p', or 'acc_p category=Attributes'.
+    """
     return metric.metric if metric.subset == "all" else f"{metric.metric} {metric.subset}"
 
 
 def options_line(options: Mapping[str, Any]) -> str:
-    """The effective options in one line: those that are null stay out."""
+    """The effective options in one line, without those that are null.
+
+    Args:
+        options: The options by name.
+
+    Returns:
+        'name=value, ...', or 'none'.
+    """
     return (
         ", ".join(f"{name}={compact(value)}" for name, value in options.items() if value is not None)
         or "none"
@@ -136,7 +198,14 @@ def options_line(options: Mapping[str, Any]) -> str:
 
 
 def compact(value: Any) -> str:
-    """A value of options or versions as text: a plain one as it is, else as JSON."""
+    """A value of options or versions as text.
+
+    Args:
+        value: Any JSON value.
+
+    Returns:
+        A text as it is, anything else as JSON.
+    """
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -157,7 +226,7 @@ def _judges(result: Result) -> list[str]:
 
 
 def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
-    """The values that the undecided verdicts leave open."""
+    """What the undecided verdicts could change."""
     lines = []
     for m in metrics:
         if m.value_if_right is not None and m.value_if_right != m.value:
@@ -167,7 +236,7 @@ def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
 
 
 def _among(cells: Sequence[tuple[str, str]], table: str, shown: Sequence[tuple[str, PublishedValue]]) -> str:
-    """Which of a table's shown figures these are: '' for all, else ', row' or ', row, places'."""
+    """The rows and places of a note among the figures of its table: '' for all of them."""
     others = {(value.row, where) for where, value in shown if value.table == table}.difference(cells)
     if not others:
         return ""
@@ -178,8 +247,8 @@ def _among(cells: Sequence[tuple[str, str]], table: str, shown: Sequence[tuple[s
 
 
 def _joint(places: Iterable[str], others: Iterable[str]) -> list[str]:
-    """The places, each once; a metric by its name alone ('con' for 'con colour=red') where no other place
-    is one of its subsets."""
+    """The places, each once; a metric's name alone ('con' for 'con colour=red') if no other place is one
+    of its subsets."""
     split = {where.partition(" ")[0] for where in others}
     names = {where: where.partition(" ") for where in places}
     return list(
@@ -199,6 +268,6 @@ def _gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
 
 
 def _listed(places: Sequence[str]) -> str:
-    """Up to four places by name, then how many more."""
+    """Up to four places by name, then the number of the others."""
     named = ", ".join(places[:4])
     return named if len(places) <= 4 else f"{named} and {len(places) - 4} more"

@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from sightline.errors import unknown_name
 from sightline.report.breakdown import label_of
-from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
+from sightline.report.notes import (
+    definition_notes,
+    place,
+    published_notes,
+    run_notes,
+    shared_notes,
+    value_notes,
+)
 from sightline.report.report_table import Cell, Column, ReportTable, Spread
 from sightline.report.terminal import least_width
 from sightline.report.varied_options import (
@@ -219,8 +226,8 @@ def _notes(
         _counts([point.result for point in points]),
         *_averaged(metrics),
         *_undecided([point.result for point in points]),
-        *told([(run, value_notes(_settled(values))) for run, values in by_run]),
-        *told(whole),
+        *shared_notes([(run, value_notes(_settled(values))) for run, values in by_run]),
+        *shared_notes(whole),
         *published_notes(list(dict.fromkeys(printed))),
     ]
 

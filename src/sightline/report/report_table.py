@@ -1,4 +1,4 @@
-"""What a table is made of: columns, rows of typed cells, notes."""
+"""The parts of a report table: columns, rows of typed cells, notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sightline.types import MetricValue, PublishedValue, Unit
 
 
 class Value(Struct, frozen=True):
-    """A number of this run with its 95 % interval: None where it is undefined, or has none."""
+    """A number of this run with its 95 % CI; None if it is undefined, or has no interval."""
 
     value: float | None
     low: float | None = None
@@ -20,7 +20,7 @@ class Value(Struct, frozen=True):
 
 
 class PublishedCell(Struct, frozen=True):
-    """A paper's figure; `difference` is this run's value minus it."""
+    """A figure of a paper; `difference` is this run's value minus it."""
 
     value: float
     difference: float | None
@@ -29,10 +29,10 @@ class PublishedCell(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """A number of one run among several, kept short for a wide table.
+    """A number of one run among several, short enough for a wide table.
 
-    A reader sees of its interval how far the farther bound is from it: no bound lies beyond that.
-    `difference` is how far it is from the number that it stands beside, None where it stands alone.
+    The interval is printed as the distance of its farther bound. `difference` is the distance from the
+    number in the first half of the row; None if there is none.
     """
 
     value: float | None
@@ -43,7 +43,7 @@ class Spread(Struct, frozen=True):
 
 
 class PValue(Struct, frozen=True):
-    """A p value, 0-1; None where its test says nothing."""
+    """A p-value, 0-1; None if its test is undefined."""
 
     value: float | None
 
@@ -53,20 +53,23 @@ Cell = str | int | float | Value | PublishedCell | Spread | PValue | None
 
 
 class Column(Struct, frozen=True):
-    """A column of cells of one kind: its `head` for a reader (lines), its `key` in CSV and JSON.
+    """A column of cells of one kind.
 
-    `differences`: whether a reader of its published figures sees the differences too, and whether its
-    spreads have any.
+    Attributes:
+        kind: The kind of the cells.
+        head: The heading for a reader, of one or several lines.
+        key: The name in CSV and JSON.
+        differences: Whether published figures print their differences, and whether spreads have any.
     """
 
-    kind: Literal["text", "count", "value", "printed", "spread", "chance"]
+    kind: Literal["text", "count", "value", "published", "spread", "p_value"]
     head: str
     key: str
     differences: bool = True
 
 
 class ReportTable(Struct, frozen=True):
-    """Rows of cells, numbers unrounded, and the notes that belong under them."""
+    """A title, columns, rows of cells with unrounded numbers, and the notes below the table."""
 
     title: str
     columns: tuple[Column, ...]
@@ -74,15 +77,25 @@ class ReportTable(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-_Row = TypeVar("_Row")
-Field = tuple[Column, Callable[[_Row], Cell]]
-"""A column, and what stands in it for a row."""
+_Record = TypeVar("_Record")
+Field = tuple[Column, Callable[[_Record], Cell]]
+"""A column, and the function that makes its cell from a record."""
 
 
-def table(
-    title: str, fields: Sequence[Field[_Row]], rows: Iterable[_Row], notes: Sequence[str]
+def build_table(
+    title: str, fields: Sequence[Field[_Record]], rows: Iterable[_Record], notes: Sequence[str]
 ) -> ReportTable:
-    """The table that has a column for each field and a row for each of `rows`."""
+    """Build a table from fields and records.
+
+    Args:
+        title: The title.
+        fields: Pairs of a column and the function that makes its cell from a record.
+        rows: The records.
+        notes: The notes.
+
+    Returns:
+        The table.
+    """
     columns = tuple(column for column, _ in fields)
     return ReportTable(
         title, columns, tuple(tuple(cell(row) for _, cell in fields) for row in rows), tuple(notes)
@@ -90,24 +103,53 @@ def table(
 
 
 def value_cell(metric: MetricValue | None) -> Cell:
-    """A metric's value with its interval; empty where there is no such metric."""
+    """The cell of a value with its interval.
+
+    Args:
+        metric: The value; None leaves the cell empty.
+
+    Returns:
+        The cell.
+    """
     return None if metric is None else Value(metric.value, metric.low, metric.high, metric.unit)
 
 
 def n_cell(metric: MetricValue | None) -> Cell:
-    """What the metric averages over, as a whole number where it is one."""
+    """The cell of the number that a metric averages over.
+
+    Args:
+        metric: The value; None leaves the cell empty.
+
+    Returns:
+        A whole number where it is one.
+    """
     if metric is None:
         return None
     return int(metric.n) if metric.n == int(metric.n) else metric.n
 
 
 def clusters_cell(metric: MetricValue | None) -> Cell:
-    """The independent images behind a metric."""
+    """The cell of the number of clusters.
+
+    Args:
+        metric: The value; None leaves the cell empty.
+
+    Returns:
+        The cell.
+    """
     return None if metric is None else metric.clusters
 
 
 def published_cell(metric: MetricValue | None, value: PublishedValue | None) -> Cell:
-    """A published figure and how far the metric is from it."""
+    """The cell of a published figure.
+
+    Args:
+        metric: The value of this run; None leaves the cell empty.
+        value: The published figure; None leaves the cell empty.
+
+    Returns:
+        The figure with the difference of this run.
+    """
     if metric is None or value is None:
         return None
     difference = None if metric.value is None else metric.value - value.value

@@ -1,4 +1,4 @@
-"""Tables as text cells, CSV and JSON."""
+"""Report tables as text cells, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -13,25 +13,31 @@ from sightline.report.report_table import Cell, Column, PublishedCell, PValue, R
 from sightline.types import Unit
 
 DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
-"""How many decimals a reader sees."""
+"""The decimals of each unit in text."""
 
-LEAST_CHANCE = 0.001
-"""Smaller p values are told to be smaller."""
+LEAST_P_VALUE = 0.001
+"""Smaller p-values are printed as smaller than this."""
 
 
 def parts(cell: Cell, column: Column) -> tuple[str, ...]:
-    """A cell as a reader sees it, rounded, in the parts that stand below each other in a column.
+    """A cell as a reader sees it: rounded, in the parts that are aligned in a column.
 
-    A value and its interval; a published figure and the difference, with '*' behind what is not
-    comparable; a spread, how far its interval reaches and its difference; else one part. Nothing at all for
-    an empty cell.
+    A value and its interval; a published figure and the difference, with '*' if not comparable; a spread, the
+    distance of its bound and its difference; otherwise one part.
+
+    Args:
+        cell: The cell.
+        column: The column of the cell.
+
+    Returns:
+        The parts; none for an empty cell.
     """
     if isinstance(cell, PValue):
-        return _chance_parts(cell)
+        return _p_value_parts(cell)
     if isinstance(cell, Value):
         return _value_parts(cell)
     if isinstance(cell, PublishedCell):
-        return _printed_parts(cell, column.differences)
+        return _published_parts(cell, column.differences)
     if isinstance(cell, Spread):
         return _spread_parts(cell)
     if cell is None:
@@ -40,7 +46,14 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
 
 
 def flat(table: ReportTable) -> list[dict[str, Any]]:
-    """The rows as plain values under flat names, numbers unrounded; an absent one is None."""
+    """The rows as plain values under flat names.
+
+    Args:
+        table: The table.
+
+    Returns:
+        One object per row with unrounded numbers; an absent value is None.
+    """
     return [
         {
             name: value
@@ -52,7 +65,14 @@ def flat(table: ReportTable) -> list[dict[str, Any]]:
 
 
 def csv_text(table: ReportTable) -> str:
-    """The table as CSV with a header line; notes stay out."""
+    """The table as CSV with a header line, without the notes.
+
+    Args:
+        table: The table.
+
+    Returns:
+        The CSV text.
+    """
     rows = flat(table)
     names = [name for column in table.columns for name in _flat(column, None)]
     file = io.StringIO()
@@ -63,7 +83,14 @@ def csv_text(table: ReportTable) -> str:
 
 
 def json_text(tables: Sequence[ReportTable]) -> str:
-    """The tables as JSON: a list of {"title", "rows": [{column: value}], "notes"}."""
+    """The tables as JSON.
+
+    Args:
+        tables: The tables.
+
+    Returns:
+        A list of {"title", "rows": [{column: value}], "notes"}.
+    """
     plain = [{"title": table.title, "rows": flat(table), "notes": table.notes} for table in tables]
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
 
@@ -78,7 +105,7 @@ def _value_parts(cell: Value) -> tuple[str, ...]:
     return f"{cell.value:.{decimals}f}", f"{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}"
 
 
-def _printed_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
+def _published_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
     decimals, mark = DECIMALS[cell.unit], "" if cell.comparable else "*"
     figure = f"{cell.value:.{decimals}f}{mark}"
     if cell.difference is None or not differences:
@@ -98,19 +125,19 @@ def _spread_parts(cell: Spread) -> tuple[str, ...]:
     )
 
 
-def _chance_parts(cell: PValue) -> tuple[str, ...]:
+def _p_value_parts(cell: PValue) -> tuple[str, ...]:
     if cell.value is None:
         return ("-",)
-    return (f"{cell.value:.3f}" if cell.value >= LEAST_CHANCE else f"<{LEAST_CHANCE}",)
+    return (f"{cell.value:.3f}" if cell.value >= LEAST_P_VALUE else f"<{LEAST_P_VALUE}",)
 
 
 def _flat(column: Column, cell: Cell) -> dict[str, Any]:
-    """One cell under flat names; the names depend on the column alone."""
+    """One cell under flat names, which depend on the column alone."""
     if column.kind == "value":
         value = cell if isinstance(cell, Value) else Value(None)
         names = [f"{column.key} {part}".strip() for part in ("value", "low", "high")]
         return dict(zip(names, (value.value, value.low, value.high), strict=True))
-    if column.kind == "printed":
+    if column.kind == "published":
         found = (
             (cell.value, cell.difference, cell.comparable) if isinstance(cell, PublishedCell) else (None,) * 3
         )

@@ -9,15 +9,22 @@ from msgspec.structs import replace
 
 from sightline.errors import unknown_name
 from sightline.report.breakdown import breakdown, label_of
-from sightline.report.notes import definition_notes, place, published_notes, run_notes, told, value_notes
+from sightline.report.notes import (
+    definition_notes,
+    place,
+    published_notes,
+    run_notes,
+    shared_notes,
+    value_notes,
+)
 from sightline.report.report_table import (
     Column,
     Field,
     ReportTable,
+    build_table,
     clusters_cell,
     n_cell,
     published_cell,
-    table,
     value_cell,
 )
 from sightline.types import MetricValue, PublishedValue, Result
@@ -64,7 +71,7 @@ def run_names(results: Sequence[Result]) -> list[str]:
     return names
 
 
-class _Line(Struct, frozen=True):
+class _MetricRow(Struct, frozen=True):
     """A row in the making: a value, and the run that it is of."""
 
     run: str
@@ -75,7 +82,7 @@ def _full(results: Sequence[Result], by: str | None) -> ReportTable:
     """Every metric over all, or under the values of a label, beside all published figures."""
     names = run_names(results)
     lines = _lines(results, names, by)
-    fields: list[Field[_Line]] = [
+    fields: list[Field[_MetricRow]] = [
         (Column("text", "metric", "metric"), lambda line: line.metric.metric),
         *([(Column("text", by, by), lambda line: label_of(line.metric)[1])] if by else []),
         *([(Column("text", "run", "run"), lambda line: line.run)] if len(results) > 1 else []),
@@ -88,13 +95,15 @@ def _full(results: Sequence[Result], by: str | None) -> ReportTable:
     whole = [(name, run_notes(result)) for name, result in zip(names, results, strict=True)]
     definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
     legend = definition_notes((line.metric.metric for line in lines), definitions)
-    return table(_title(results, by), fields, lines, [*legend, *told(own), *told(whole)])
+    return build_table(
+        _title(results, by), fields, lines, [*legend, *shared_notes(own), *shared_notes(whole)]
+    )
 
 
-def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> list[_Line]:
+def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> list[_MetricRow]:
     """The rows: the runs' values of one metric and subset under each other."""
     runs = [
-        {(m.metric, m.subset): _Line(name, m) for m in result.metrics if label_of(m)[0] == (by or "")}
+        {(m.metric, m.subset): _MetricRow(name, m) for m in result.metrics if label_of(m)[0] == (by or "")}
         for name, result in zip(names, results, strict=True)
     ]
     places = dict.fromkeys(where for run in runs for where in run)
@@ -124,7 +133,7 @@ def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> l
     ]
 
 
-def _printed_fields(metrics: Iterable[MetricValue]) -> list[Field[_Line]]:
+def _printed_fields(metrics: Iterable[MetricValue]) -> list[Field[_MetricRow]]:
     """A column for each row of the paper, and a second one where it prints two figures for one value."""
     tables: dict[tuple[str, int], list[str]] = {}
     for metric in metrics:
@@ -135,8 +144,8 @@ def _printed_fields(metrics: Iterable[MetricValue]) -> list[Field[_Line]]:
     return [_printed_field(where, _tables(tables[where])) for where in ordered]
 
 
-def _printed_field(where: tuple[str, int], tables: str) -> Field[_Line]:
-    column = Column("printed", f"{where[0]}\n{tables}", f"{where[0]} ({tables})")
+def _printed_field(where: tuple[str, int], tables: str) -> Field[_MetricRow]:
+    column = Column("published", f"{where[0]}\n{tables}", f"{where[0]} ({tables})")
     return column, lambda line: published_cell(line.metric, _numbered(line.metric).get(where))
 
 

@@ -1,4 +1,4 @@
-"""Tables in a terminal."""
+"""Report tables in a terminal."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
 LONGEST_WORD, SHORTEST_WORD = 18, 8
-"""Longer words than the first, as names of models can be, may be broken; where even a narrow table does not
-fit, all that are longer than the second."""
+"""Words longer than the first may be broken; in a table that is still too wide, words longer than the
+second."""
 
 
 def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int | None = None) -> None:
-    """Prints the tables and their notes, in colour where `file` (default: standard output) takes colour.
+    """Print tables and their notes.
 
-    `width` is in characters; None asks the terminal. Where a table is wider, its texts wrap, then its
-    intervals and differences move under their values; a number is never cut.
+    A table that is too wide wraps its texts, then moves intervals and differences below their values. It
+    never cuts a number.
+
+    Args:
+        tables: The tables.
+        file: The output, in colour if it supports colour; None is standard output.
+        width: The width in characters; None asks the terminal.
     """
     from rich.padding import Padding
     from rich.text import Text
@@ -32,26 +37,40 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
     from sightline.report.console import Console
 
     console = Console(file=file, width=width)
-    room = console.width
+    available = console.width
     for table in tables:
         wide = _layout(table, narrow=False)
-        columns = wide if _least(wide) <= room else _layout(table, narrow=True)
+        columns = wide if _least(wide) <= available else _layout(table, narrow=True)
         console.print(Text(table.title, style="bold"))
-        console.width = max(room, _least(columns, SHORTEST_WORD))
+        console.width = max(available, _least(columns, SHORTEST_WORD))
         console.print(_grid(_hyphenated(columns, console.width), _groups(table)))
-        console.width = room
+        console.width = available
         for note in ("", *table.notes):
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
         console.print()
 
 
 def least_width(table: ReportTable) -> int:
-    """The characters below which the table cannot go without breaking names."""
+    """The width below which the table would break names.
+
+    Args:
+        table: The table.
+
+    Returns:
+        The width in characters.
+    """
     return _least(_layout(table, narrow=True))
 
 
 def aligned(cells: Sequence[tuple[str, ...]], between: str = " ") -> list[str]:
-    """The cells of a number column as texts of one width: part under part, digit under digit.
+    """Align the parts of number cells, part below part and digit below digit.
+
+    Args:
+        cells: The parts of each cell.
+        between: The text between two parts.
+
+    Returns:
+        One text per cell, all of one width.
 
     >>> aligned([("9.1*", "(-0.3)"), ("32.3", "(+10.0)"), ()])
     [' 9.1*  (-0.3)', '32.3  (+10.0)', '             ']
@@ -62,7 +81,7 @@ def aligned(cells: Sequence[tuple[str, ...]], between: str = " ") -> list[str]:
 
 
 class _Texts(Struct, frozen=True):
-    """A column as it is printed: a head and cells, each of one or several lines, and the least width."""
+    """A column as it is printed: heading, cells of one or several lines, and the least width."""
 
     head: str
     cells: list[str]
@@ -72,13 +91,13 @@ class _Texts(Struct, frozen=True):
 
 
 def _groups(table: ReportTable) -> list[str]:
-    """The first cell of each row where rows share it and it shall stand once above them; else nothing."""
+    """The first cell of each row if rows share it, to print it once above them; otherwise an empty list."""
     names = [str(row[0]) for row in table.rows]
     return names if len(set(names)) < len(names) else []
 
 
 def _layout(table: ReportTable, narrow: bool) -> list[_Texts]:
-    """The columns as texts, without the one that is a heading of groups."""
+    """The columns as texts, without the one that becomes the headings of groups."""
     first = 1 if _groups(table) else 0
     return [
         _number_column(column.head, [parts(row[nth], column) for row in table.rows], narrow)
@@ -96,7 +115,8 @@ def _text_column(column: Column, cells: Sequence[Cell], indent: int) -> _Texts:
 
 
 def _number_column(head: str, cells: Sequence[tuple[str, ...]], narrow: bool) -> _Texts:
-    """Every line of one width, so that digits stay under digits; where narrow, part under part."""
+    """Every line has the same width, so that digits align; in a narrow table parts are on lines of their
+    own."""
     texts = aligned(cells, "\n" if narrow else " ")
     if narrow:
         room = max(8, _width(texts))
@@ -110,7 +130,7 @@ def _number_column(head: str, cells: Sequence[tuple[str, ...]], narrow: bool) ->
 
 
 def _flush(texts: Sequence[str]) -> list[str]:
-    """Texts of one width, to the right; a '*' hangs behind the digits."""
+    """Right-aligned texts of one width; a '*' hangs behind the digits."""
     hanging = any(text.endswith("*") for text in texts)
     texts = [text if text.endswith("*") or not hanging else f"{text} " for text in texts]
     return [text.rjust(_width(texts)) for text in texts]
@@ -121,14 +141,14 @@ def _width(texts: Sequence[str]) -> int:
 
 
 def _least(columns: Sequence[_Texts], word: int = LONGEST_WORD) -> int:
-    """The width below which the table cannot go, with the two characters behind each column."""
+    """The least width of the table, with two characters behind each column."""
     return sum(
         (min(column.least, word + column.indent) if column.wraps else column.least) + 2 for column in columns
     )
 
 
 def _hyphenated(columns: Sequence[_Texts], room: int) -> list[_Texts]:
-    """The columns, names broken behind their hyphens where they must be; where several wrap, as they are."""
+    """The columns with names broken behind hyphens if one column wraps; unchanged if several do."""
     wrapping = [column for column in columns if column.wraps]
     if len(wrapping) != 1:
         return list(columns)
