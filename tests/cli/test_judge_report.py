@@ -52,7 +52,7 @@ def test_the_cases_are_161_verdicts_of_which_five_are_contradicted(words: list[s
     (disputed,) = [note for note in whole["notes"] if "contradicted" in note]
     assert disputed.startswith("5 verdicts")
     assert [disputed.count(f"Figure {figure},") for figure in (42, 45, 47)] == [2, 1, 2]
-    assert any(note.startswith("14 verdicts of people read 'partially correct'") for note in whole["notes"])
+    assert any(note.startswith("14 human verdicts are 'partially correct'") for note in whole["notes"])
     assert any("Table 4" in note and "GPT-4 85.9 and 0.71" in note for note in whole["notes"])
 
 

@@ -140,7 +140,7 @@ def test_both_judges_are_held_against_each_other_and_by_responder(judged: Judged
 def test_partly_right_answers_leave_both_judges_147(judged: Judged, capsys: Capture) -> None:
     whole = judged.report(capsys, "--partly", "left-out")[0]
     assert [row["n"] for row in whole["rows"]] == [147, 147]
-    assert any(note.startswith("14 verdicts of people read 'partially correct'") for note in whole["notes"])
+    assert any(note.startswith("14 human verdicts are 'partially correct'") for note in whole["notes"])
 
 
 def test_of_some_responders_the_verdicts_on_the_others_are_told(judged: Judged, capsys: Capture) -> None:

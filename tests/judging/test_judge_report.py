@@ -163,9 +163,7 @@ def test_a_judge_in_a_file_beside_is_no_human(tmp_path: Path) -> None:
     found = report(results, human=[str(tmp_path / "judge.jsonl")])
     assert (found.humans.raters, row(found, "gpt-4").answers) == (1, 4)
     alone = folder(tmp_path / "b", verdicts("rules", "rules", "rrww"), answers(4), "llava")
-    with pytest.raises(
-        UserError, match=r"0 verdicts of people.*verdicts of rules \(rules\), gpt-4 \(model\)"
-    ):
+    with pytest.raises(UserError, match=r"0 human verdicts.*verdicts of rules \(rules\), gpt-4 \(model\)"):
         report(alone, human=[str(tmp_path / "judge.jsonl")])
 
 
@@ -419,14 +417,14 @@ def test_humans_among_themselves(tmp_path: Path) -> None:
     numbers = [[{"r": 1.0, "w": 0.0, "-": float("nan")}[letter] for letter in letters] for letters in votes]
     wanted = krippendorff.alpha(numbers, level_of_measurement="nominal")
     assert found.alpha.value == pytest.approx(wanted, abs=1e-9)
-    assert [pair.subset for pair in found.pairs] == ["people=a and b", "people=a and c", "people=b and c"]
+    assert [pair.subset for pair in found.pairs] == ["humans=a and b", "humans=a and c", "humans=b and c"]
     assert [pair.n for pair in found.pairs] == [5, 5, 4]
 
 
 def test_verdicts_on_other_answers_are_refused(tmp_path: Path) -> None:
     results = folder(tmp_path / "a", verdicts("gpt", "model", "rw"), answers(2), "llava")
     write_verdicts(verdicts("ann", "human", "rw", "z"), tmp_path / "others.jsonl")
-    told = r"people decided on none of the 2 answers.*2 of 2 verdicts by ann.*--human FILE"
+    told = r"humans decided on none of the 2 answers.*2 of 2 verdicts by ann.*--human FILE"
     with pytest.raises(UserError, match=told):
         report(results, human=[str(tmp_path / "others.jsonl")])
 
@@ -445,7 +443,7 @@ def test_verdicts_that_match_no_answer_are_left_out_and_told(tmp_path: Path) -> 
 
 
 def test_humans_alone_are_no_judge_report(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="neither judge nor metric"):
+    with pytest.raises(UserError, match="no judge and no metric"):
         report(folder(tmp_path / "a", verdicts("ann", "human", "rw")))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sightline.judging.judge_data import Item
-from sightline.judging.ratings import accepted, errors
+from sightline.judging.judge_data import JudgedAnswer
+from sightline.judging.ratings import accepted_shares, error_shares
 from sightline.types import MetricValue, Verdict
 
 
-def item(key: str, *responders: str) -> Item:
-    return Item(key, "v", f"image {key}", responders)
+def item(key: str, *responders: str) -> JudgedAnswer:
+    return JudgedAnswer(key, "v", f"image {key}", responders)
 
 
 def said(key: str, judge: str, *labels: str, variant: str = "v") -> Verdict:
@@ -32,7 +32,7 @@ def shares(found: list[MetricValue]) -> dict[tuple[str, str], tuple[float | None
 
 def test_the_share_that_is_accepted_is_each_responder_s_own() -> None:
     items = [item("1", "a"), item("2", "a", "b"), item("3", "b")]
-    found = accepted(items, np.array([1.0, 0.0, 0.0]))
+    found = accepted_shares(items, np.array([1.0, 0.0, 0.0]))
     assert shares(found) == {
         ("responder=a", "accepted"): (50, 2),
         ("responder=b", "accepted"): (0, 2),
@@ -49,7 +49,7 @@ def test_an_answer_has_an_error_that_more_than_half_of_those_name_who_name_any()
         said("4", "ann"),
         said("5", "ann", "w"),
     ]
-    found = errors(items, verdicts)
+    found = error_shares(items, verdicts)
     assert [one.metric for one in found] == ["x", "y"]
     third = 100 / 3
     assert {name: round(value or 0, 9) for (_, name), (value, _) in shares(found).items()} == {
@@ -66,8 +66,8 @@ def test_who_leaves_the_variant_out_counts_beside_who_names_it() -> None:
         said("1", "cleo", "y", variant=""),
         said("1", "ann", "z", variant=""),
     ]
-    assert [one.metric for one in errors([item("1", "a")], verdicts)] == ["y"]
+    assert [one.metric for one in error_shares([item("1", "a")], verdicts)] == ["y"]
 
 
 def test_where_nobody_names_an_error_there_is_no_row() -> None:
-    assert errors([item("1", "a")], [said("1", "ann")]) == []
+    assert error_shares([item("1", "a")], [said("1", "ann")]) == []

@@ -106,7 +106,7 @@ def _labels(by: str | None, judge_data: JudgeData) -> list[str]:
     """The label that has a table of its own: the one asked for, else category where there is one."""
     from sightline.errors import unknown_name
 
-    known = dict.fromkeys(name for item in judge_data.items for name in item.labels)
+    known = dict.fromkeys(name for answer in judge_data.answers for name in answer.labels)
     if by is not None and by not in known:
         raise unknown_name("label", by, known)
     return [by] if by is not None else [name for name in ("category",) if name in known]

@@ -1,4 +1,4 @@
-"""How far the judges of an evaluation agree, where there are several (CODIS 5.3 and Appendix A)."""
+"""The agreement of an evaluation's judges with each other (CODIS 5.3 and Appendix A)."""
 
 from __future__ import annotations
 
@@ -11,34 +11,41 @@ from sightline.errors import UserError
 from sightline.metrics.agreement import agreement, human_consistency
 from sightline.types import MetricValue, Verdict
 
-MOST_JUDGES = 8
-"""More judges than this are not compared pair by pair."""
+MAX_PAIRED_JUDGES = 8
+"""With more judges than this, pairs of judges are not compared."""
 
-RATERS = 4
-"""People who must have rated the same answers before their consistency is reported (Appendix A)."""
+MIN_HUMANS = 4
+"""The number of humans from which their consistency is reported (Appendix A)."""
 
 
 def agreements(
     verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str], seed: int
 ) -> list[MetricValue]:
-    """Agreement of every two judges on right or not, and the people's consistency with their majority.
+    """The agreement of every two judges, and the consistency of humans with their majority.
 
-    Subsets read 'judges=A and B'. Empty where fewer than two judges decided anything.
+    Args:
+        verdicts: The verdicts of all judges; only the question `correct` counts.
+        clusters: The cluster of each verdict's targets, which the confidence intervals resample.
+        seed: The seed of the confidence intervals.
+
+    Returns:
+        `agreement` with the subset 'judges=A and B' for every two judges, then `human_consistency`; empty if
+        fewer than two judges decided anything.
     """
-    given: dict[str, list[Verdict]] = {}
+    by_judge: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.question == "correct":
-            given.setdefault(verdict.judge, []).append(verdict)
+            by_judge.setdefault(verdict.judge, []).append(verdict)
     values = [
         replace(
-            agreement(given[first], given[second], clusters=clusters, seed=seed),
+            agreement(by_judge[first], by_judge[second], clusters=clusters, seed=seed),
             subset=f"judges={first} and {second}",
         )
-        for first, second in combinations(given, 2)
-        if len(given) <= MOST_JUDGES
+        for first, second in combinations(by_judge, 2)
+        if len(by_judge) <= MAX_PAIRED_JUDGES
     ]
-    humans = [verdict for own in given.values() for verdict in own if verdict.kind == "human"]
-    if len({verdict.judge for verdict in humans}) >= RATERS:
+    humans = [verdict for own in by_judge.values() for verdict in own if verdict.kind == "human"]
+    if len({verdict.judge for verdict in humans}) >= MIN_HUMANS:
         values.append(_consistency(humans, clusters, seed))
     return values
 

@@ -1,4 +1,4 @@
-"""What a judge report rests on: answers, and the verdicts of judges and of people on them."""
+"""The data of a judge report: answers, and the verdicts of judges and humans on them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,22 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import answer_cases
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
-from sightline.formats.jsonl import read_outcomes
-from sightline.formats.read import read_predictions
-from sightline.formats.run_metadata import METRICS, RunMetadata, read_run_metadata
 from sightline.formats.verdict_flags import Partly, apply_partly, contradictions
 from sightline.formats.verdicts import read_verdicts, verdict_line
-from sightline.judging.import_answers import import_answers
-from sightline.judging.judges import RulesJudge
+from sightline.judging.judge_sources import AttributedAnswer, JudgeSources, read_source, single_answer_group
 from sightline.judging.text_metrics import TextMeasures
-from sightline.plan.effective import effective, setting_of, variant_of
 from sightline.plan.spec import Spec
-from sightline.registry import benchmark as find_benchmark
-from sightline.types import Group, Labels, Outcome, Verdict
-
-ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
-
-MEASURES = (*NAMES, "embedder")
-"""What of a run's versions says whose numbers the scores of its answers are."""
+from sightline.types import Labels, Verdict
 
 
-class Item(Struct, frozen=True):
-    """An answer that may be judged. `responders` gave it: several where files hold it under several names,
-    '' where none says who. `scores` are numbers of it by name, such as text metrics."""
+class JudgedAnswer(Struct, frozen=True):
+    """An answer that judges or humans may have judged.
+
+    `responders` are the models that gave the answer: several if files hold it under several names, '' if no
+    file names one. `scores` are numbers of the answer by name, such as text metrics.
+    """
 
     key: str
     variant: str
@@ -46,39 +36,19 @@ class Item(Struct, frozen=True):
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
-class JudgeData(Struct, frozen=True):
-    """Answers, each once, with the verdicts of judges and of people on the question `correct`.
+class JudgeData(Struct, frozen=True, kw_only=True):
+    """Distinct answers, with the verdicts of judges and of humans on the question `correct`.
 
-    `versions` says whose numbers the text metrics are, `notes` what a reader must know of the verdicts.
+    `versions` holds the identities of the models behind the text metrics by name, `notes` what a reader must
+    know about the verdicts.
     """
 
-    items: list[Item]
+    answers: list[JudgedAnswer]
     judges: list[Verdict]
     humans: list[Verdict]
     versions: Mapping[str, str] = field(default_factory=dict)
     benchmarks: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
-
-
-class _Given(Struct, frozen=True):
-    """An answer: who gave it, and to which benchmark, '' where no file says so."""
-
-    responder: str
-    benchmark: str
-    outcome: Outcome
-
-
-_Options = Mapping[str, Any]
-
-
-class _Found(Struct):
-    """What was read so far: answers; verdicts, each with the options under which its judge is known to have
-    judged; by metric whose numbers there are, and the file that says so; of which benchmarks."""
-
-    answers: list[_Given] = field(default_factory=list)
-    verdicts: list[tuple[Verdict, _Options]] = field(default_factory=list)
-    versions: dict[str, dict[str, Path]] = field(default_factory=lambda: defaultdict(dict))
-    benchmarks: dict[str, None] = field(default_factory=dict)
 
 
 def read_judge_data(
@@ -89,221 +59,166 @@ def read_judge_data(
     partly: Partly = "wrong",
     texts: TextMeasures | None = None,
 ) -> JudgeData:
-    """The testimony in results folders, verdicts.jsonl files and files of answers that carry verdicts.
+    """Read results folders, verdicts.jsonl files, and files of answers that carry verdicts.
 
-    Beside a verdicts.jsonl its folder's answers.jsonl and metrics.json are read, where they are there. What
-    the answers of any other file are to is said by the spec's task and data, and the rules of that benchmark
-    judge them. People's verdicts are those of kind `person`, of the sources and of the `human` files alike.
-    Where any answers are known, verdicts on others are left out, and the notes say how many. `texts` measures
-    the answers that have references. A model that judged under several options (the image shown or not) is
-    several judges: the scorers of its verdicts name them. UserError where a file is neither, or where folders
-    were measured by different models under one name.
+    With a verdicts.jsonl, the answers.jsonl and metrics.json of its folder are read too, if they exist. If
+    any source holds answers, verdicts on other answers are left out and counted in a note. A model that
+    judged under several options (with and without the image) counts as several judges: the scorers of its
+    verdicts name the options.
+
+    Args:
+        sources: The paths of the folders and files.
+        human: The paths of further files of human verdicts.
+        spec: The task and the data of files that hold only answers; the rules of the task judge them.
+        partly: How verdicts `partially correct` count.
+        texts: Text metrics to measure on answers with references; None uses those of the folders.
+
+    Returns:
+        The answers and the verdicts.
+
+    Raises:
+        UserError: A file holds neither verdicts nor answers, or different models measured the folders under
+            one name.
     """
-    found = _Found()
+    read = JudgeSources()
     for source in dict.fromkeys(sources):
-        _read(Path(source), spec, found)
+        read_source(Path(source), spec, read)
     measured = texts.identities if texts is not None else {}
-    versions = {**_versions(found.versions, measured), **measured}
-    answers = found.answers if texts is None else list(_measured(found.answers, texts))
+    versions = {**_one_version_each(read.versions, measured), **measured}
+    attributed = read.answers if texts is None else list(_measure(read.answers, texts))
     for file in human:
-        found.verdicts += [(verdict, {}) for verdict in read_verdicts(Path(file))]
-    verdicts = _each_once(_named_by_options(found.verdicts))
-    said = [one for one in verdicts if one.kind == "human"]
-    judges = [one for one in verdicts if one.kind != "human"]
-    items = _items(answers, [*judges, *said])
-    judges, strange = _on(items, judges)
-    said, unknown = _on(items, said)
-    humans = apply_partly(said, partly)
+        read.verdicts += [(verdict, {}) for verdict in read_verdicts(Path(file))]
+    verdicts = _distinct(_with_options_in_scorer(read.verdicts))
+    humans = [verdict for verdict in verdicts if verdict.kind == "human"]
+    judges = [verdict for verdict in verdicts if verdict.kind != "human"]
+    answers = _judged_answers(attributed, [*judges, *humans])
+    judges, judge_notes = _on_answers(answers, judges)
+    humans, human_notes = _on_answers(answers, humans)
     return JudgeData(
-        items=items,
+        answers=answers,
         judges=judges,
-        humans=humans,
+        humans=apply_partly(humans, partly),
         versions=versions,
-        benchmarks=tuple(found.benchmarks),
-        notes=[*unknown, *strange, *_notes(said, partly)],
+        benchmarks=tuple(read.benchmarks),
+        notes=[*human_notes, *judge_notes, *_flag_notes(humans, partly)],
     )
 
 
-def _read(source: Path, spec: Spec, found: _Found) -> None:
-    if source.is_dir() or _holds_verdicts(source):
-        _read_folder(source, found)
-    else:
-        _read_answers(source, spec, found)
-
-
-def _read_folder(source: Path, found: _Found) -> None:
-    """A results folder, or a verdicts file with what lies beside it."""
-    folder, file = (source, source / VERDICTS) if source.is_dir() else (source.parent, source)
-    if not file.is_file():
-        raise UserError(f"holds no {VERDICTS}", file=source, expected="a results folder (--out)")
-    run = read_run_metadata(folder)
-    # A run whose answers nobody judged has an empty file.
-    for verdict in read_verdicts(file) if file.stat().st_size else ():
-        options = _judging(run, verdict.judge) if run is not None and verdict.kind == "model" else {}
-        found.verdicts.append((verdict, options))
-    responder = benchmark = ""
-    if run is not None:
-        responder, benchmark = run.model, run.benchmark
-        found.benchmarks[benchmark] = None
-        for name, what in run.versions.items():
-            if name in MEASURES:
-                found.versions[name].setdefault(what, folder / METRICS)
-    if (folder / ANSWERS).is_file():
-        # Without metrics.json the answers were imported, and say whose they are where their file did.
-        found.answers += [
-            _Given(responder or outcome.version or folder.name, benchmark, outcome)
-            for outcome in read_outcomes(folder / ANSWERS)
-        ]
-
-
-def _read_answers(file: Path, spec: Spec, found: _Found) -> None:
-    """Answers that carry verdicts, in any layout; the rules of their benchmark judge them too."""
-    if not spec.task:
-        raise UserError(
-            "holds no verdicts as verdicts.jsonl has them",
-            file=file,
-            expected="a results folder, a verdicts.jsonl, or --task for answers that carry verdicts",
-        )
-    benchmark = find_benchmark(spec.task.partition(":")[0])
-    found.benchmarks[benchmark.name] = None
-    setting = setting_of(benchmark, spec.task)
-    rules = RulesJudge(benchmark, effective(benchmark, setting, spec).benchmark)
-    variant = variant_of(benchmark, setting)
-    predictions = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)
-    for one in import_answers(replace(spec, allow_missing=True), predictions, file):
-        outcome = one.outcome
-        found.answers.append(_Given(one.model, benchmark.name, outcome))
-        found.verdicts += [(verdict, {}) for verdict in one.verdicts]
-        if outcome.status == "ok" and outcome.references:
-            found.verdicts += [
-                (verdict, {}) for case in answer_cases(_group(outcome)) for verdict in rules.decide(case, {})
-            ]
-
-
-def _holds_verdicts(file: Path) -> bool:
-    """Whether the first record of a file is a verdict; one that is no JSON is a table of answers."""
-    content = read_bytes(file)
-    if content.lstrip()[:1] not in (b"{", b"["):
-        return False
-    rows = json_records(content, file)
-    return bool(rows) and "targets" in rows[0][1]
-
-
-def _judging(run: RunMetadata, judge: str) -> _Options:
-    """The options under which a model judged: those of the benchmark, and its sampling."""
-    options = {name: value for name, value in run.options.items() if name.startswith("judge_")}
-    options["judge_sampling"] = (options.get("judge_sampling") or {}).get(judge)
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _named_by_options(verdicts: Sequence[tuple[Verdict, _Options]]) -> Iterator[Verdict]:
-    """The verdicts; where a judge has judged under several values of an option, their scorers say which."""
-    met: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+def _with_options_in_scorer(verdicts: Sequence[tuple[Verdict, Mapping[str, Any]]]) -> Iterator[Verdict]:
+    """The verdicts; if a judge judged under several values of an option, the scorer names the value."""
+    values: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for verdict, options in verdicts:
         for name, value in options.items():
-            met[verdict.judge, verdict.scorer][name].add(_told(value))
+            values[verdict.judge, verdict.scorer][name].add(_text(value))
     for verdict, options in verdicts:
-        differ = [name for name, values in met[verdict.judge, verdict.scorer].items() if len(values) > 1]
-        said = [f"{name}={_told(options[name]) if name in options else 'unknown'}" for name in differ]
-        yield replace(verdict, scorer=", ".join([verdict.scorer, *said]))
+        by_name = values[verdict.judge, verdict.scorer]
+        differing = [name for name, several in by_name.items() if len(several) > 1]
+        named = [f"{name}={_text(options[name]) if name in options else 'unknown'}" for name in differing]
+        yield replace(verdict, scorer=", ".join([verdict.scorer, *named]))
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _versions(versions: Mapping[str, Mapping[str, Path]], anew: Collection[str]) -> dict[str, str]:
-    """Whose numbers there are, by metric. UserError where they are of several and not measured `anew`."""
+def _one_version_each(
+    versions: Mapping[str, Mapping[str, Path]], remeasured: Collection[str]
+) -> dict[str, str]:
+    """The model behind each metric. UserError if a metric has several and is not measured again."""
     for name, files in versions.items():
-        if len(files) > 1 and name not in anew:
+        if len(files) > 1 and name not in remeasured:
             (first, _), (other, file), *_ = files.items()
-            again = f", or --set text_metrics={name}, which measures all alike" if name in NAMES else ""
+            remedy = f", or --set text_metrics={name} to measure all of them again" if name in NAMES else ""
             raise UserError(
-                "the numbers of these folders are of different models",
+                "different models measured the scores of these folders",
                 file=file,
                 field=f"versions.{name}",
                 found=other,
-                expected=f"{first}, as in the folders before{again}",
+                expected=f"{first}, as in the first folder{remedy}",
             )
-    return {name: what for name, files in versions.items() for what in files}
+    return {name: model for name, files in versions.items() for model in files}
 
 
-def _measured(answers: Sequence[_Given], texts: TextMeasures) -> Iterator[_Given]:
-    groups = [_group(given.outcome) for given in answers]
+def _measure(answers: Sequence[AttributedAnswer], texts: TextMeasures) -> Iterator[AttributedAnswer]:
+    groups = [single_answer_group(answer.outcome) for answer in answers]
     texts.prepare(groups)
-    for given, group in zip(answers, texts.measured(groups), strict=True):
-        yield replace(given, outcome=group.outcomes[0])
+    for answer, group in zip(answers, texts.measured(groups), strict=True):
+        yield replace(answer, outcome=group.outcomes[0])
 
 
-def _group(outcome: Outcome) -> Group:
-    return Group(outcome.sample, outcome.draw, outcome.cluster, (outcome,))
-
-
-def _each_once(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts on whether one answer is right, without those that several files repeat word for word."""
+def _distinct(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts on whether one answer is correct, without exact repetitions."""
     single = (one for one in verdicts if one.question == "correct" and len(one.targets) == 1)
     return list({verdict_line(one): one for one in single}.values())
 
 
-def _items(answers: Sequence[_Given], verdicts: Sequence[Verdict]) -> list[Item]:
-    """The answers, each once. Where no file holds any, those that the verdicts are on, every one its own
-    cluster."""
-    if not answers:
+def _judged_answers(
+    attributed: Sequence[AttributedAnswer], verdicts: Sequence[Verdict]
+) -> list[JudgedAnswer]:
+    """The distinct answers. Without any, those that the verdicts name, each in a cluster of its own."""
+    if not attributed:
         named = dict.fromkeys((verdict.targets[0], verdict.variant) for verdict in verdicts)
-        # A verdict that does not say its variant is on each that others name.
-        said = {key for key, variant in named if variant}
-        return [Item(key, variant, key) for key, variant in named if variant or key not in said]
-    found: dict[tuple[str, str], Item] = {}
-    for given, cluster in zip(answers, _clusters(answers), strict=True):
-        outcome = given.outcome
+        # A verdict without a variant applies to each variant that other verdicts name.
+        with_variant = {key for key, variant in named if variant}
+        return [
+            JudgedAnswer(key, variant, key) for key, variant in named if variant or key not in with_variant
+        ]
+    answers: dict[tuple[str, str], JudgedAnswer] = {}
+    for one, cluster in zip(attributed, _clusters(attributed), strict=True):
+        outcome = one.outcome
         name = (outcome.key, outcome.variant)
-        new = Item(*name, cluster, (given.responder,), outcome.labels, outcome.scores)
-        known = found.get(name, new)
-        names = tuple(dict.fromkeys(filter(None, (*known.responders, given.responder))))
-        scores = {**known.scores, **outcome.scores}
-        found[name] = replace(known, responders=names or ("",), scores=scores)
-    return list(found.values())
+        new = JudgedAnswer(*name, cluster, (one.responder,), outcome.labels, outcome.scores)
+        before = answers.get(name, new)
+        responders = tuple(dict.fromkeys(filter(None, (*before.responders, one.responder))))
+        scores = {**before.scores, **outcome.scores}
+        answers[name] = replace(before, responders=responders or ("",), scores=scores)
+    return list(answers.values())
 
 
-def _clusters(answers: Sequence[_Given]) -> list[str]:
-    """The cluster of each answer. Files that know the image name it by its digest, others by its path or by
-    the sample: samples of one benchmark that share any such name, directly or by way of others, are one. What
-    files do not say is of the only benchmark that others name."""
-    above: dict[str, str] = {}
-    named = {given.benchmark for given in answers if given.benchmark}
-    unsaid = named.pop() if len(named) == 1 else ""
-    samples = [f"sample of {given.benchmark or unsaid}: {given.outcome.sample}" for given in answers]
+def _clusters(answers: Sequence[AttributedAnswer]) -> list[str]:
+    """The cluster of each answer.
 
-    def top(name: str) -> str:
-        while (next_ := above.setdefault(name, name)) != name:
-            name = next_
+    Some files name the image by its digest, others by its path or by the sample. Samples of one benchmark
+    that share any of these names, directly or through others, form one cluster. An answer without a
+    benchmark belongs to the only benchmark that other answers name.
+    """
+    parents: dict[str, str] = {}
+    benchmarks = {answer.benchmark for answer in answers if answer.benchmark}
+    default = benchmarks.pop() if len(benchmarks) == 1 else ""
+    samples = [f"sample of {answer.benchmark or default}: {answer.outcome.sample}" for answer in answers]
+
+    def root(name: str) -> str:
+        while (parent := parents.setdefault(name, name)) != name:
+            name = parent
         return name
 
-    for given, sample in zip(answers, samples, strict=True):
-        image = given.outcome.cluster or given.outcome.sample
-        above[top(sample)] = top(f"image of {given.benchmark or unsaid}: {image}")
-    return [top(sample) for sample in samples]
+    for answer, sample in zip(answers, samples, strict=True):
+        image = answer.outcome.cluster or answer.outcome.sample
+        parents[root(sample)] = root(f"image of {answer.benchmark or default}: {image}")
+    return [root(sample) for sample in samples]
 
 
-def _on(items: Sequence[Item], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[str]]:
-    """The verdicts on these answers, and of the judges of others how many of theirs are on none of them."""
-    known = {name for item in items for name in ((item.key, item.variant), (item.key, ""))}
-    kept = [verdict for verdict in verdicts if (verdict.targets[0], verdict.variant) in known]
-    given, held = (Counter(verdict.judge for verdict in some) for some in (verdicts, kept))
-    return kept, [
-        f"{count - held[judge]:,} of {count:,} verdicts by {judge} are on none of these answers"
-        for judge, count in given.items()
-        if held[judge] < count
+def _on_answers(
+    answers: Sequence[JudgedAnswer], verdicts: Sequence[Verdict]
+) -> tuple[list[Verdict], list[str]]:
+    """The verdicts on these answers, and a note for each judge with verdicts on other answers."""
+    names = {name for one in answers for name in ((one.key, one.variant), (one.key, ""))}
+    fitting = [verdict for verdict in verdicts if (verdict.targets[0], verdict.variant) in names]
+    total, matched = (Counter(verdict.judge for verdict in some) for some in (verdicts, fitting))
+    return fitting, [
+        f"{count - matched[judge]:,} of {count:,} verdicts by {judge} are on none of these answers"
+        for judge, count in total.items()
+        if matched[judge] < count
     ]
 
 
-def _notes(said: Sequence[Verdict], partly: Partly) -> list[str]:
-    """What is said of partly right answers, and of verdicts that their own source contradicts."""
+def _flag_notes(humans: Sequence[Verdict], partly: Partly) -> list[str]:
+    """Notes on partly correct answers, and on verdicts that their own source contradicts."""
     notes = []
-    partial = len(said) - len(apply_partly(said, "left-out"))
+    partial = len(humans) - len(apply_partly(humans, "left-out"))
     if partial:
         how = "count as wrong" if partly == "wrong" else "are left out"
-        notes.append(f"{partial:,} verdicts of people read 'partially correct' and {how} (--partly)")
-    if disputed := contradictions(said):
+        notes.append(f"{partial:,} human verdicts are 'partially correct' and {how} (--partly)")
+    if disputed := contradictions(humans):
         notes.append(f"{len(disputed):,} verdicts are contradicted by a second mark: {'; '.join(disputed)}")
     return notes

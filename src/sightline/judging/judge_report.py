@@ -1,7 +1,8 @@
-"""How far judges and metrics agree with people, and which can be told apart (ConTextual 3.3.1, Table 4)."""
+"""The judge report: agreement of judges and text metrics with humans (ConTextual 3.3.1, Table 4)."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
-from sightline.judging.agreement import MOST_JUDGES
-from sightline.judging.judge_data import Item, JudgeData
-from sightline.judging.ratings import RESPONDER, accepted, errors
+from sightline.judging.agreement import MAX_PAIRED_JUDGES
+from sightline.judging.judge_data import JudgedAnswer, JudgeData
+from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares
 from sightline.metrics.agreement import UNDECIDED, JudgedItem, levels
 from sightline.metrics.association import (
     AGREEMENT,
@@ -29,197 +30,223 @@ from sightline.metrics.association import (
 from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
 from sightline.metrics.statistics import Floats
+from sightline.scoring.majority import majority
 from sightline.types import MetricValue, Verdict
 
-NUMBERS = (*NAMES, "s_gt")
-"""The scores of answers that say how near they are to a reference."""
+SCORES = (*NAMES, "s_gt")
+"""The scores of answers that measure the similarity to a reference."""
 
 
-class _Data(Struct, frozen=True):
-    """The answers with a majority: `truth` of shape (n,), and by judge the reading of each, NaN for none."""
+class _JudgeLevels(Struct, frozen=True):
+    """The answers on which humans have a majority, and what each judge says of them.
 
-    items: list[Item]
-    truth: Floats
-    readings: Mapping[str, Floats]
-
-
-def judge_report(judge_data: JudgeData, labels: Sequence[str] = (), *, seed: int = 0) -> JudgeReport:
-    """Every judge and metric of the testimony against the majority of its people.
-
-    Over all answers, by responder where there are several, and by each of `labels`. Raises UserError where
-    people decided on none of the answers, or where no judge and no metric read any.
+    `truth` has shape (answers,): 1 for correct, 0 for not. `by_judge` holds an array of the same shape for
+    each judge and each score, NaN for an answer that it did not judge.
     """
-    ratings = _ratings(judge_data)
-    votes = np.array(list(ratings.values())).reshape(len(ratings), len(judge_data.items))
-    right, wrong = ((votes == vote).sum(axis=0).astype(np.float64) for vote in (1, 0))
-    # Where as many call an answer right as wrong there is no majority.
-    settled = np.flatnonzero(right != wrong)
-    items = [judge_data.items[place] for place in settled]
-    if not items:
-        others = ", ".join(dict.fromkeys(f"{one.judge} ({one.kind})" for one in judge_data.judges))
-        said = [f"{len(judge_data.humans):,} verdicts of people on them"]
-        said += [f"verdicts of {others}"] if others else []
+
+    answers: list[JudgedAnswer]
+    truth: Floats
+    by_judge: Mapping[str, Floats]
+
+    def clusters(self, chosen: NDArray[np.bool_]) -> list[str]:
+        """The clusters of the chosen answers; `chosen` has shape (answers,)."""
+        return [self.answers[index].cluster for index in np.flatnonzero(chosen)]
+
+
+def judge_report(data: JudgeData, labels: Sequence[str] = (), *, seed: int = 0) -> JudgeReport:
+    """Compare every judge and every text metric with the majority of the humans.
+
+    Args:
+        data: The answers and the verdicts. An answer without a majority of humans is left out.
+        labels: The labels by whose values the answers are also split. They are always split by responder,
+            if there are several.
+        seed: The seed of the confidence intervals.
+
+    Returns:
+        The report.
+
+    Raises:
+        UserError: Humans decided on none of the answers, or no judge and no metric judged any.
+    """
+    ratings = _ratings(data)
+    votes = np.array(list(ratings.values())).reshape(len(ratings), len(data.answers))
+    majorities = [majority(vote for vote in own if not math.isnan(vote)) for own in votes.T.tolist()]
+    truth = {index: vote for index, vote in enumerate(majorities) if vote is not None}
+    if not truth:
+        raise _no_human_verdict(data)
+    answers = [data.answers[index] for index in truth]
+    judged = _JudgeLevels(answers, np.array(list(truth.values())), dict(_levels_by_judge(data, answers)))
+    if not judged.by_judge:
         raise UserError(
-            f"people decided on none of the {len(judge_data.items):,} answers",
-            found="; ".join([*said, *judge_data.notes]),
-            expected="--human FILE with verdicts on the keys of these answers",
-        )
-    truth = (right > wrong)[settled].astype(np.float64)
-    data = _Data(items, truth, dict(_readings(judge_data, items)))
-    if not data.readings:
-        raise UserError(
-            "neither judge nor metric has read these answers",
-            expected="results folders with a --judge beside people, or --set text_metrics=rouge_l",
+            "no judge and no metric has judged these answers",
+            expected="results folders with another --judge than humans, or --set text_metrics=rouge_l",
         )
     rows = [
-        _row(data, judge, subset, places, seed)
-        for subset, places in _subsets(items, labels)
-        for judge in data.readings
+        _judge_result(judged, judge, subset, chosen, seed)
+        for subset, chosen in _subsets(answers, labels)
+        for judge in judged.by_judge
     ]
-    best, contrasts = _contrasts(data, rows, seed)
-    used = {name: what for name, what in judge_data.versions.items() if name in data.readings}
-    humans = _humans(judge_data, ratings, right, wrong, seed)
+    best, contrasts = _differences_from_best(judged, rows, seed)
     return JudgeReport(
-        rows,
-        humans,
-        best,
-        contrasts,
-        accepted(items, truth, seed=seed),
-        errors(judge_data.items, judge_data.humans, seed=seed),
-        used,
-        judge_data.benchmarks,
-        judge_data.notes,
+        rows=rows,
+        humans=_annotator_agreement(data, ratings, votes, seed),
+        best=best,
+        contrasts=contrasts,
+        accepted=accepted_shares(answers, judged.truth, seed=seed),
+        errors=error_shares(data.answers, data.humans, seed=seed),
+        versions={name: model for name, model in data.versions.items() if name in judged.by_judge},
+        benchmarks=data.benchmarks,
+        notes=data.notes,
     )
 
 
-def _row(data: _Data, judge: str, subset: str, places: NDArray[np.bool_], seed: int) -> JudgeResult:
-    """One judge over one subset; `places` of shape (n,) says which answers it holds."""
-    scores = data.readings[judge]
-    read = places & ~np.isnan(scores)
-    is_number = judge in NUMBERS
-    decided = read & (scores != UNDECIDED) & (not is_number)
+def _no_human_verdict(data: JudgeData) -> UserError:
+    others = ", ".join(dict.fromkeys(f"{one.judge} ({one.kind})" for one in data.judges))
+    found = [f"{len(data.humans):,} human verdicts on them"]
+    found += [f"verdicts of {others}"] if others else []
+    return UserError(
+        f"humans decided on none of the {len(data.answers):,} answers",
+        found="; ".join([*found, *data.notes]),
+        expected="--human FILE with verdicts on the keys of these answers",
+    )
 
-    def found(statistic: Statistic, held: NDArray[np.bool_]) -> MetricValue:
-        clusters = [data.items[place].cluster for place in np.flatnonzero(held)]
-        value = statistic_value(statistic, scores[held], data.truth[held], clusters, seed=seed)
+
+def _judge_result(
+    judged: _JudgeLevels, judge: str, subset: str, chosen: NDArray[np.bool_], seed: int
+) -> JudgeResult:
+    """One judge over one subset; `chosen` of shape (answers,) selects its answers."""
+    values = judged.by_judge[judge]
+    read = chosen & ~np.isnan(values)
+    is_score = judge in SCORES
+    decided = read & (values != UNDECIDED) & (not is_score)
+
+    def measure(statistic: Statistic, among: NDArray[np.bool_]) -> MetricValue:
+        clusters = judged.clusters(among)
+        value = statistic_value(statistic, values[among], judged.truth[among], clusters, seed=seed)
         return replace(value, subset=subset, judge=judge)
 
     return JudgeResult(
         judge=judge,
         subset=subset,
-        roc_auc=found(ROC_AUC, read),
-        spearman=found(SPEARMAN, read),
-        agreement=found(AGREEMENT, decided),
-        kappa=found(KAPPA, decided),
-        alpha=found(ALPHA_OF_TWO, decided),
+        roc_auc=measure(ROC_AUC, read),
+        spearman=measure(SPEARMAN, read),
+        agreement=measure(AGREEMENT, decided),
+        kappa=measure(KAPPA, decided),
+        alpha=measure(ALPHA_OF_TWO, decided),
         answers=int(read.sum()),
-        decided=None if is_number else int(decided.sum()),
+        decided=None if is_score else int(decided.sum()),
     )
 
 
-def _contrasts(
-    data: _Data, rows: Sequence[JudgeResult], seed: int
+def _differences_from_best(
+    judged: _JudgeLevels, rows: Sequence[JudgeResult], seed: int
 ) -> tuple[str | None, list[tuple[str, JudgeDifference]]]:
-    """The judge of the highest ROC-AUC, of those that read all that the one who read most did, and how far
-    each other one is from it: areas over other answers do not tell which judge is better."""
-    whole = {row.judge: row.roc_auc.value for row in rows if row.subset == "all"}
-    known = {judge: value for judge, value in whole.items() if value is not None}
-    if not known:
+    """The judge with the highest ROC-AUC, and the difference of every other judge from it.
+
+    Only judges that judged every answer of the most complete judge can be the best: areas over different
+    answers are not comparable.
+    """
+    overall = {row.judge: row.roc_auc.value for row in rows if row.subset == "all"}
+    areas = {judge: value for judge, value in overall.items() if value is not None}
+    if not areas:
         return None, []
-    read = {judge: ~np.isnan(data.readings[judge]) for judge in known}
+    read = {judge: ~np.isnan(judged.by_judge[judge]) for judge in areas}
     most = max(read.values(), key=np.count_nonzero)
-    best = max((judge for judge in known if read[judge][most].all()), key=known.__getitem__)
-    found = []
-    for judge in sorted((one for one in known if one != best), key=lambda one: -known[one]):
-        first, second = data.readings[judge], data.readings[best]
-        shared = ~np.isnan(first) & ~np.isnan(second)
-        clusters = [data.items[place].cluster for place in np.flatnonzero(shared)]
-        readings = first[shared], second[shared]
-        one = judge_difference(ROC_AUC, readings, data.truth[shared], clusters, seed=seed)
-        found.append((judge, replace(one, difference=replace(one.difference, judge=judge))))
-    return best, found
+    best = max((judge for judge in areas if read[judge][most].all()), key=areas.__getitem__)
+    differences = []
+    for judge in sorted((one for one in areas if one != best), key=lambda one: -areas[one]):
+        shared = read[judge] & read[best]
+        levels_of_both = judged.by_judge[judge][shared], judged.by_judge[best][shared]
+        clusters = judged.clusters(shared)
+        one = judge_difference(ROC_AUC, levels_of_both, judged.truth[shared], clusters, seed=seed)
+        differences.append((judge, replace(one, difference=replace(one.difference, judge=judge))))
+    return best, differences
 
 
-def _subsets(items: Sequence[Item], labels: Sequence[str]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """All answers, those of each responder where there are several, those under each value of the labels."""
-    yield "all", np.ones(len(items), dtype=bool)
-    responders = [item.responders for item in items]
+def _subsets(
+    answers: Sequence[JudgedAnswer], labels: Sequence[str]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """All answers, those of each responder if there are several, and those under each value of a label."""
+    yield "all", np.ones(len(answers), dtype=bool)
+    responders = [answer.responders for answer in answers]
     if len({name for names in responders for name in names}) > 1:
-        yield from _parts(RESPONDER, responders)
+        yield from _by_value(RESPONDER, responders)
     for label in labels:
-        yield from _parts(label, [_values(item, label) for item in items])
+        yield from _by_value(label, [_label_values(answer, label) for answer in answers])
 
 
-def _parts(name: str, values: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _by_value(name: str, values: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """The answers under each value, in the order in which values appear."""
-    for value in dict.fromkeys(value for held in values for value in held):
-        yield f"{name}={value}", np.array([value in held for held in values])
+    for value in dict.fromkeys(value for own in values for value in own):
+        yield f"{name}={value}", np.array([value in own for own in values])
 
 
-def _values(item: Item, label: str) -> tuple[str, ...]:
-    held = item.labels.get(label, ())
-    return (held,) if isinstance(held, str) else held
+def _label_values(answer: JudgedAnswer, label: str) -> tuple[str, ...]:
+    values = answer.labels.get(label, ())
+    return (values,) if isinstance(values, str) else values
 
 
-def _readings(judge_data: JudgeData, items: Sequence[Item]) -> Iterator[tuple[str, Floats]]:
-    """What each judge and each metric says of each answer, NaN where nothing: judges first."""
-    by_judge: dict[str, list[Verdict]] = defaultdict(list)
+def _levels_by_judge(data: JudgeData, answers: Sequence[JudgedAnswer]) -> Iterator[tuple[str, Floats]]:
+    """The levels of each judge, then those of each score: shape (answers,), NaN for none."""
     scorers: dict[str, set[str]] = defaultdict(set)
-    for verdict in judge_data.judges:
+    for verdict in data.judges:
         scorers[verdict.judge].add(verdict.scorer)
-    for verdict in judge_data.judges:
+    by_judge: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in data.judges:
         several = len(scorers[verdict.judge]) > 1
         by_judge[f"{verdict.judge} ({verdict.scorer})" if several else verdict.judge].append(verdict)
     for judge, verdicts in by_judge.items():
-        given = levels(verdicts)
-        said = np.array([_of(given, item) for item in items])
-        if not np.isnan(said).all():
-            yield judge, said
-    for name in NUMBERS:
-        # Numbers that only floating point tells apart, as two ways to 4/11, share a rank.
-        said = np.array([round(item.scores.get(name, np.nan), 9) for item in items])
-        if not np.isnan(said).all():
-            yield name, said
+        by_item = levels(verdicts)
+        values = np.array([_level(by_item, answer) for answer in answers])
+        if not np.isnan(values).all():
+            yield judge, values
+    for name in SCORES:
+        # Rounding removes differences of floating point only, so that equal scores share a rank.
+        values = np.array([round(answer.scores.get(name, np.nan), 9) for answer in answers])
+        if not np.isnan(values).all():
+            yield name, values
 
 
-def _of(said: Mapping[JudgedItem, float], item: Item) -> float:
-    """The level of an answer; a verdict that does not say its variant is on the answer whatever it was to."""
-    level = said.get(((item.key,), "correct", item.variant))
-    return said.get(((item.key,), "correct", ""), np.nan) if level is None else level
+def _level(by_item: Mapping[JudgedItem, float], answer: JudgedAnswer) -> float:
+    """The level of an answer; a verdict without a variant applies under every variant."""
+    level = by_item.get(((answer.key,), "correct", answer.variant))
+    return by_item.get(((answer.key,), "correct", ""), np.nan) if level is None else level
 
 
-def _ratings(judge_data: JudgeData) -> dict[str, Floats]:
-    """What each person calls each answer of the testimony: 1 right, 0 not, NaN where that is left open."""
+def _ratings(data: JudgeData) -> dict[str, Floats]:
+    """The rating of every answer by each human: 1 correct, 0 not, NaN for undecided or none."""
     by_human: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in judge_data.humans:
+    for verdict in data.humans:
         by_human[verdict.judge].append(verdict)
-    found = {}
+    ratings = {}
     for human, verdicts in by_human.items():
-        given = {judged: level for judged, level in levels(verdicts).items() if level != UNDECIDED}
-        found[human] = np.array([_of(given, item) for item in judge_data.items])
-    return found
+        decided = {item: level for item, level in levels(verdicts).items() if level != UNDECIDED}
+        ratings[human] = np.array([_level(decided, answer) for answer in data.answers])
+    return ratings
 
 
-def _humans(
-    judge_data: JudgeData, ratings: Mapping[str, Floats], right: Floats, wrong: Floats, seed: int
+def _annotator_agreement(
+    data: JudgeData, ratings: Mapping[str, Floats], votes: Floats, seed: int
 ) -> AnnotatorAgreement:
-    """The people among themselves; `right` and `wrong` of shape (answers,) count their votes."""
-    rated = right + wrong >= 2
-    clusters = [judge_data.items[place].cluster for place in np.flatnonzero(rated)]
+    """The agreement among the humans; `votes` has shape (humans, answers)."""
+    right, wrong = ((votes == vote).sum(axis=0).astype(np.float64) for vote in (1, 0))
+    rated = right + wrong
+
+    def clusters(chosen: NDArray[np.bool_]) -> list[str]:
+        return [data.answers[index].cluster for index in np.flatnonzero(chosen)]
+
     pairs = []
-    if len(ratings) <= MOST_JUDGES:
+    if len(ratings) <= MAX_PAIRED_JUDGES:
         for (one, first), (other, second) in combinations(ratings.items(), 2):
             both = ~np.isnan(first) & ~np.isnan(second)
-            held = [judge_data.items[place].cluster for place in np.flatnonzero(both)]
-            names = f"people={one} and {other}"
-            kappa = statistic_value(KAPPA, first[both], second[both], held, seed=seed)
-            pairs.append(replace(kappa, subset=names))
+            kappa = statistic_value(KAPPA, first[both], second[both], clusters(both), seed=seed)
+            pairs.append(replace(kappa, subset=f"humans={one} and {other}"))
+    several = rated >= 2
+    alpha = statistic_value(ALPHA, right[several], wrong[several], clusters(several), seed=seed)
     return AnnotatorAgreement(
         raters=len(ratings),
-        answers=int((right + wrong > 0).sum()),
-        tied=int(((right + wrong > 0) & (right == wrong)).sum()),
-        alpha=replace(
-            statistic_value(ALPHA, right[rated], wrong[rated], clusters, seed=seed), subset="human"
-        ),
+        answers=int((rated > 0).sum()),
+        tied=int(((rated > 0) & (right == wrong)).sum()),
+        alpha=replace(alpha, subset="human"),
         pairs=pairs,
     )

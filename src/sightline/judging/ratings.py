@@ -1,7 +1,8 @@
-"""Ratings: which share of each responder's answers people accept, and which errors they see in them.
+"""The share of each responder's answers that humans accept, and the errors that humans name in them.
 
-ConTextual reports the share that the majority of three people accepts (section 3.2.1, Table 3) and names what
-is wrong with some (Appendix I); II-Bench counts the errors of wrong answers (section 4.3, Figure 4).
+ConTextual reports the share that the majority of three annotators accepts (section 3.2.1, Table 3) and names
+what is wrong with some answers (Appendix I); II-Bench counts the errors of wrong answers (section 4.3,
+Figure 4).
 """
 
 from __future__ import annotations
@@ -11,51 +12,68 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sightline.judging.judge_data import Item
+from sightline.judging.judge_data import JudgedAnswer
 from sightline.metrics.metric_values import clustered_mean
 from sightline.metrics.statistics import Floats
 from sightline.types import MetricValue, Verdict
 
 RESPONDER = "responder"
+"""The label of subsets by the model that answered."""
 
 
-def accepted(items: Sequence[Item], truth: Floats, *, seed: int = 0) -> list[MetricValue]:
-    """The share of each responder's answers that people accept, in percent.
+def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats, *, seed: int = 0) -> list[MetricValue]:
+    """The share of each responder's answers that humans accept.
 
-    `truth` of shape (items,) is 1 where the majority accepts an answer, else 0.
+    Args:
+        answers: The answers.
+        truth: 1 for each answer that the majority accepts, otherwise 0; shape (answers,).
+        seed: The seed of the confidence intervals.
+
+    Returns:
+        One value per responder, in percent.
     """
-    given: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for item, value in zip(items, truth.tolist(), strict=True):
-        for responder in item.responders:
-            given[responder].append((item.cluster, value))
-    return [_share("accepted", responder, values, seed) for responder, values in given.items()]
+    by_responder: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for answer, value in zip(answers, truth.tolist(), strict=True):
+        for responder in answer.responders:
+            by_responder[responder].append((answer.cluster, value))
+    return [_share("accepted", responder, values, seed) for responder, values in by_responder.items()]
 
 
-def errors(items: Sequence[Item], verdicts: Iterable[Verdict], *, seed: int = 0) -> list[MetricValue]:
-    """Of each responder's answers in which somebody names an error, the share that has it, in percent.
+def error_shares(
+    answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict], *, seed: int = 0
+) -> list[MetricValue]:
+    """The share of each error among a responder's answers in which some human names an error.
 
-    An answer has an error that more than half of those name who name any in it, and may have several. A
-    responder's most frequent one comes first; one that no answer has is not there.
+    An answer has an error if more than half of the humans who name any error in it name this one. An answer
+    may have several errors.
+
+    Args:
+        answers: The answers.
+        verdicts: The verdicts of humans; their labels are the errors.
+        seed: The seed of the confidence intervals.
+
+    Returns:
+        One value per responder and error, in percent, the most frequent error of a responder first.
     """
-    named = _named(verdicts)
-    seen: dict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
-    for item in items:
-        # Who does not say which variant means the answer whatever it was to.
-        humans = {**named.get((item.key, ""), {}), **named.get((item.key, item.variant), {})}
-        if humans:
-            for responder in item.responders:
-                seen[responder].append((item.cluster, _agreed(humans)))
-    found = []
-    for responder, answers in seen.items():
-        counts = Counter(error for _, has in answers for error in sorted(has))
+    named = _named_errors(verdicts)
+    by_responder: dict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
+    for answer in answers:
+        # A verdict without a variant applies to the answer under every variant.
+        by_human = {**named.get((answer.key, ""), {}), **named.get((answer.key, answer.variant), {})}
+        if by_human:
+            for responder in answer.responders:
+                by_responder[responder].append((answer.cluster, _agreed_errors(by_human)))
+    values = []
+    for responder, found in by_responder.items():
+        counts = Counter(error for _, errors in found for error in sorted(errors))
         for error, _ in counts.most_common():
-            shares = [(cluster, float(error in has)) for cluster, has in answers]
-            found.append(_share(error, responder, shares, seed))
-    return found
+            shares = [(cluster, float(error in errors)) for cluster, errors in found]
+            values.append(_share(error, responder, shares, seed))
+    return values
 
 
-def _named(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mapping[str, set[str]]]:
-    """By answer and by person, the errors that the person names in it."""
+def _named_errors(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mapping[str, set[str]]]:
+    """The errors that each human names, by answer key and variant."""
     named: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for verdict in verdicts:
         if verdict.labels:
@@ -63,9 +81,9 @@ def _named(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mapping[str,
     return named
 
 
-def _agreed(humans: Mapping[str, set[str]]) -> frozenset[str]:
-    votes = Counter(error for errors in humans.values() for error in errors)
-    return frozenset(error for error, count in votes.items() if 2 * count > len(humans))
+def _agreed_errors(by_human: Mapping[str, set[str]]) -> frozenset[str]:
+    votes = Counter(error for errors in by_human.values() for error in errors)
+    return frozenset(error for error, count in votes.items() if 2 * count > len(by_human))
 
 
 def _share(name: str, responder: str, values: Sequence[tuple[str, float]], seed: int) -> MetricValue:
