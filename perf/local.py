@@ -227,12 +227,12 @@ def unshared() -> Iterator[None]:
     """Every request with its own image, though others of its batch show the same."""
 
     from sightline.models.local.batches import collate
-    from sightline.models.local.vision import to_device
+    from sightline.models.local.image_features import to_device
 
     def alone(loaded: Any, batch: Any) -> dict[str, Any]:
         return to_device(collate(batch, loaded.pad), loaded)
 
-    with patch("sightline.models.local.generate.together", alone):
+    with patch("sightline.models.local.generate.batch_inputs", alone):
         yield
 
 

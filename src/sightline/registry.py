@@ -44,6 +44,9 @@ MODELS = {
     "inspect/": "sightline.models.inspect:inspect",
 }
 
+ATTACHMENT = "sightline.adapter.loading:load_adapter"
+"""What loads the adapter of `--model-arg adapter=FOLDER`: a function of the folder's path."""
+
 PERTURBATIONS = {
     "blur": "sightline.builders.perturb:Blur",
     "crop": "sightline.builders.perturb:Crop",
@@ -137,6 +140,19 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
         return longest, _find("models", longest, MODELS)
     known = [f"{name}..." if name.endswith("/") else name for name in names]
     raise unknown_name("model", spec, [*known, "baseline/chance"])
+
+
+def attachment(folder: str) -> Any:
+    """Load the adapter in a folder, to be attached to a local model.
+
+    Args:
+        folder: The folder that `sightline adapter train` wrote.
+
+    Returns:
+        A `models.local.attachment.Attachment`.
+    """
+    module, _, function = ATTACHMENT.partition(":")
+    return getattr(importlib.import_module(module), function)(folder)
 
 
 def perturbation(name: str) -> Perturbation:

@@ -136,8 +136,8 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
             for words in ("what", "is the cat red")
         ]
         batch = training_batch(made, [encoder.encode(example) for example in examples])
-        if made.before is not None:
-            made.before.arm(batch.prompt_mask)
+        if made.prefix_vectors is not None:
+            made.prefix_vectors.arm(batch.prompt_mask)
         with torch.no_grad():
             made.model(**batch.inputs)
         return made
@@ -146,7 +146,7 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
     made = run(Prefix(prefix=2))
     (plain, _), (wider, mask) = given
     assert torch.equal(wider[:, 2:], plain)
-    assert torch.equal(wider[0, :2], made.before.module.vectors)
+    assert torch.equal(wider[0, :2], made.prefix_vectors.module.vectors)
     assert mask.shape == wider.shape[:2]
     assert bool(mask[:, :2].bool().all())
 

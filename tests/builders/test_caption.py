@@ -23,14 +23,14 @@ from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.images import ImageLimits
 from sightline.models.base import Capabilities
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 from sightline.prompts import load
 from sightline.types import Answer, Failure, ImageRef, Request, Text
 
 Reply = str | Answer | Failure
 
 
-class Painter(Offline):
+class Painter(OfflineModel):
     """Says of each image what it was told to say, by the draw; remembers what it was asked."""
 
     name = identity = host = "painter"

@@ -27,7 +27,7 @@ from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.metrics.statistics import wilson
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 from sightline.types import Answer, Failure, Request
 
 
@@ -206,7 +206,7 @@ def judged(folder: Path, pairs: Any) -> Any:
         return asyncio.run(by_judge(pairs, client, store, "baseline/chance"))
 
 
-class Wavering(Offline):
+class Wavering(OfflineModel):
     """A judge that finds first variants the same, second ones different, and of third ones cannot tell."""
 
     name = identity = "wavering"

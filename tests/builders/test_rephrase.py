@@ -29,7 +29,7 @@ from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import read_groups
 from sightline.formats.journal import JOURNAL
-from sightline.models.baseline import Chance
+from sightline.models.baseline import ChanceBaseline
 from sightline.types import Answer, Failure, Request, Text
 
 THREE = ("What was used to make them?", "Of what are they made?", "Which material are they of?")
@@ -154,8 +154,8 @@ def test_a_useless_reply_is_asked_for_again_twice_and_then_dropped(
     assert {one.draw for one in found.values()} == {ASKS - 1}
 
 
-class Opened(Chance):
-    """Chance, which tells when it is opened and closed, and by how many calls it was asked."""
+class Opened(ChanceBaseline):
+    """A baseline that tells when it is opened and closed, and by how many calls it was asked."""
 
     told: ClassVar[list[str]] = []
 
@@ -176,7 +176,7 @@ class Opened(Chance):
 def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_asked(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
+    monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare(sources, client)
@@ -195,7 +195,7 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
 def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.resolve.Chance", Opened)
+    monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare(sources, client)

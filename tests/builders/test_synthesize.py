@@ -16,7 +16,7 @@ from sightline.builders.reply_retries import ASKS
 from sightline.builders.synthesize import CATEGORY
 from sightline.cli.main import main
 from sightline.models.base import Capabilities
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 from sightline.prompts import load
 from sightline.types import Answer, Failure, ImageRef, Request, Text
 
@@ -30,7 +30,7 @@ def said(instruction: str, response: str = "23") -> str:
     return f"Good Instruction: {instruction}\nResponse: {response}"
 
 
-class Writer(Offline):
+class Writer(OfflineModel):
     """Writes of each image what it was told to write, by the draw; remembers what it was asked."""
 
     name = identity = host = "writer"

@@ -19,7 +19,7 @@ from sightline.evaluation.sweep import plan_sweep
 from sightline.images import BadImage
 from sightline.models.base import Capabilities
 from sightline.models.ocr import Word
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 from sightline.plan.spec import Spec
 from sightline.types import Answer, Augmentation, Failure, ImageFile, ImageRef, Request, Text
 
@@ -45,7 +45,7 @@ class Signs:
         return (Word(name, (10, 0, 10 + 10 * len(name), 10), 1.0), Word("sign", (50, 20, 90, 30), 1.0))
 
 
-class Asked(Offline):
+class Asked(OfflineModel):
     """Answers yes, and keeps what it was asked; it takes no images."""
 
     capabilities = Capabilities(images=False)

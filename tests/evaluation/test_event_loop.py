@@ -17,7 +17,7 @@ import sightline
 from sightline import registry
 from sightline.builders.synthetic import generate_codis
 from sightline.models.base import Capabilities
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 from sightline.types import Answer, Failure, Request
 
 PAIRS = 40
@@ -43,7 +43,7 @@ BLOCKING = (
 """What hashes, reads, writes or counts."""
 
 
-class Yes(Offline):
+class Yes(OfflineModel):
     """Answers yes."""
 
     capabilities = Capabilities()

@@ -12,7 +12,7 @@ from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.formats.synthetic_marker import MARKER
 from sightline.models.base import Capabilities
-from sightline.models.baseline import Chance
+from sightline.models.baseline import ChanceBaseline
 
 
 def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_judge_that_takes_no_images_is_refused_where_it_is_to_see_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = generate_contextual(tmp_path / "contextual", questions=0, val=2)
-    monkeypatch.setattr(Chance, "capabilities", Capabilities(images=False))
+    monkeypatch.setattr(ChanceBaseline, "capabilities", Capabilities(images=False))
     (tmp_path / "a.jsonl").write_text('{"id": "images/val-001.png", "response": "left"}\n')
     with pytest.raises(UserError, match="the judge baseline/chance takes no images"):
         sightline.score(

@@ -12,7 +12,7 @@ import pytest
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.judging.text_metrics import TextMeasures
-from sightline.models.text_metrics import Pair
+from sightline.models.text_metrics import ResponsePair
 from sightline.types import Group, Outcome, Usage
 
 
@@ -23,10 +23,10 @@ class Lengths:
     identity = "lengths 1"
 
     def __init__(self, value: float | None = None) -> None:
-        self.asked: list[Pair] = []
+        self.asked: list[ResponsePair] = []
         self._value = value
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
         self.asked += pairs
         if self._value is not None:
             return [self._value for _ in pairs]

@@ -9,7 +9,7 @@ import pytest
 from sightline.errors import UserError
 from sightline.models.argument_checks import read_values
 from sightline.models.local.args import LocalArgs, Sampling
-from sightline.models.resolve import EndpointArgs
+from sightline.models.openai import EndpointArgs
 
 
 @pytest.mark.parametrize(

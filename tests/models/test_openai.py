@@ -16,10 +16,11 @@ from aiohttp import web
 from msgspec.structs import replace
 from PIL import Image
 
-import sightline.models.openai as openai_module
 from sightline.errors import UserError
 from sightline.images import ImageLimits, data_url, inspect_image, transform_for
-from sightline.models.openai import OpenAICompatible
+from sightline.models import chat_request
+from sightline.models.chat_request import INLINE_BYTES
+from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Request, Text, user
 
 KEY = "sk-planted/0123+456=="
@@ -53,7 +54,9 @@ async def _server(handler: Handler) -> AsyncIterator[str]:
 
 
 def _model(address: str, model: str = "m", **options: Any) -> OpenAICompatible:
-    return OpenAICompatible(address, model, name="name", identity="identity", **options)
+    key = options.pop("key", None)
+    endpoint = Endpoint(address=address, model=model, name="name", identity="identity", key=key)
+    return OpenAICompatible(endpoint, EndpointArgs(**options))
 
 
 def _request(
@@ -168,7 +171,7 @@ def test_a_re_encoded_image_is_made_once_for_all_probes_that_show_it(
         made.append(file.path)
         return data_url(file)
 
-    monkeypatch.setattr(openai_module, "data_url", counted)
+    monkeypatch.setattr(chat_request, "data_url", counted)
     file = image("a.bmp", (300, 300))
 
     async def run() -> None:
@@ -189,7 +192,7 @@ def test_a_re_encoded_image_is_made_once_for_all_probes_that_show_it(
 
 def test_a_large_image_is_read_whole(image: Callable[..., ImageFile]) -> None:
     file = image("a.png", (1200, 1200))
-    assert file.stamp[0] > openai_module.INLINE_BYTES
+    assert file.stamp[0] > INLINE_BYTES
     (body,) = sent(_request(user(ImageRef(file.path)), files=(file,)))
     data = body["messages"][0]["content"][0]["image_url"]["url"].partition(",")[2]
     assert base64.b64decode(data) == Path(file.path).read_bytes()

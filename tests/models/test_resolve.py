@@ -11,7 +11,7 @@ import pytest
 
 from sightline.config import Config, Host, NamedModel
 from sightline.errors import UserError
-from sightline.models.baseline import Chance
+from sightline.models.baseline import ChanceBaseline
 from sightline.models.openai import OpenAICompatible
 from sightline.models.replay import Replay
 from sightline.models.resolve import ModelOptions, resolve
@@ -124,11 +124,11 @@ def _asked(text: str, key: str, origin: Origin | None = None) -> Request:
 def test_chance_guesses_one_of_the_options_the_same_each_time_and_another_by_seed() -> None:
     text = "Choose.\n(A) one\n(B) two\n(C) three"
     requests = [_asked(text, str(number)) for number in range(300)]
-    first, again, other = (_answers(Chance(seed), *requests) for seed in (0, 0, 1))
+    first, again, other = (_answers(ChanceBaseline(seed), *requests) for seed in (0, 0, 1))
     assert first == again != other
     guesses = [result.text for result in first if isinstance(result, Answer)]
     assert {guess: guesses.count(guess) > 70 for guess in guesses} == {"(A)": True, "(B)": True, "(C)": True}
-    assert Chance(0).identity != Chance(1).identity
+    assert ChanceBaseline(0).identity != ChanceBaseline(1).identity
 
 
 def test_a_replayed_file_answers_its_own_probes_and_fails_for_others_at_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from sightline.errors import UserError
 from sightline.models.embedder import DEFAULT
-from sightline.models.text_metrics import BertScore, Bleurt, Pair, RougeL, text_metric
+from sightline.models.text_metrics import BertScore, Bleurt, ResponsePair, RougeL, text_metric
 
 pytestmark = pytest.mark.skipif(
     None in (find_spec("bert_score"), find_spec("rouge_score")), reason="needs the extra 'text'"
@@ -34,7 +34,7 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def released(shared: Path) -> list[Pair]:
+def released(shared: Path) -> list[ResponsePair]:
     """The released predictions of Gemini with their references."""
     lines = (shared / "data/contextual/repo_predictions.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
@@ -66,7 +66,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return make
 
 
-def test_rouge_l_is_that_of_the_package(released: list[Pair]) -> None:
+def test_rouge_l_is_that_of_the_package(released: list[ResponsePair]) -> None:
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(["rougeL"], use_stemmer=False)
@@ -98,7 +98,7 @@ def test_the_identity_is_known_without_torch() -> None:
 
 @pytest.mark.slow
 def test_bertscore_by_default_is_that_of_the_package_without_a_network(
-    released: list[Pair], monkeypatch: pytest.MonkeyPatch
+    released: list[ResponsePair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import bert_score
 

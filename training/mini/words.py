@@ -13,8 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
-from sightline.evaluation.prepare import prepare
 from sightline.models.offline import Offline
+
+from sightline.evaluation.prepare import prepare
 from sightline.plan.spec import Spec
 from sightline.types import Answer, Failure, Message, Request, Text
 

@@ -92,7 +92,9 @@ def attach(loaded: Loaded, kind: AdapterKind) -> Attached:
     if isinstance(kind, Lora):
         return Attached(loaded, _with_lora(loaded, kind))
     module = prefix_module(kind, embedding_width(loaded)).to(loaded.device)
-    return Attached(replace(loaded, before=PromptPrefix(module, receiver)), dict(module.named_parameters()))
+    return Attached(
+        replace(loaded, prefix_vectors=PromptPrefix(module, receiver)), dict(module.named_parameters())
+    )
 
 
 def merge_lora(loaded: Loaded) -> None:

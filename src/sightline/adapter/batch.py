@@ -12,10 +12,10 @@ from torch import Tensor
 from sightline.adapter.examples import TrainingExample
 from sightline.errors import UserError
 from sightline.models.local.encode import Encoded, Encoder
-from sightline.models.local.inputs import fill_up, runs_along
+from sightline.models.local.image_features import Features, encoded_images, to_device, with_encoded
+from sightline.models.local.input_tensors import fill_up, runs_along
 from sightline.models.local.likelihood import choice_tokens, decoder_start
 from sightline.models.local.load import Loaded
-from sightline.models.local.vision import Features, encoded_images, to_device, with_encoded
 from sightline.types import Failure
 
 IGNORED = -100

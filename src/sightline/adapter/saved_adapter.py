@@ -19,9 +19,9 @@ from sightline.adapter.kinds import AdapterKind, Lora
 from sightline.adapter.training_checkpoint import STATE
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
-from sightline.models.local.headers import parameters
 from sightline.models.local.load import Loaded
-from sightline.models.weights import digest_of
+from sightline.models.local.weight_headers import parameter_count
+from sightline.models.model_files import digest_of_files
 from sightline.types import Request
 
 METADATA, WEIGHTS = "adapter.json", "adapter.safetensors"
@@ -58,12 +58,12 @@ class SavedAdapter:
         if not (folder / WEIGHTS).is_file():
             raise UserError(f"lacks {WEIGHTS}", file=folder)
         self._training_images = frozenset(self.metadata.images)
-        self.identity = digest_of(folder, {Path(METADATA), Path(WEIGHTS)})
+        self.identity = digest_of_files(folder, {Path(METADATA), Path(WEIGHTS)})
 
     @property
     def parameters(self) -> int:
         """The adapter's parameter count."""
-        return parameters(self.folder / WEIGHTS)
+        return parameter_count(self.folder / WEIGHTS)
 
     @property
     def memory(self) -> int:

@@ -183,8 +183,8 @@ def answer_logits(attached: Attached, batch: TrainingBatch) -> Tensor:
     Returns:
         The logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
     """
-    if attached.loaded.before is not None:
-        attached.loaded.before.arm(batch.prompt_mask)
+    if attached.loaded.prefix_vectors is not None:
+        attached.loaded.prefix_vectors.arm(batch.prompt_mask)
     device = attached.loaded.device.type
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
         logits: Tensor = attached.loaded.model(**batch.inputs, use_cache=False).logits

@@ -17,7 +17,7 @@ from sightline.data.host_throttle import HostLimits, HostThrottle
 from sightline.data.url_safety import NonPublicAddressError, parse_url, redirect_target, safe_connector
 from sightline.formats.atomic_file import AtomicFile
 from sightline.images import MAX_BYTES
-from sightline.models.reply import seconds_until
+from sightline.models.chat_response import seconds_until
 
 PIECE = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)

@@ -33,7 +33,7 @@ class Caption(Struct, frozen=True):
     missing: str = ""
 
 
-class Estimate(Struct, frozen=True):
+class CaptioningEstimate(Struct, frozen=True):
     """What captioning would ask: distinct images, requests to be sent, bytes of the images in them.
 
     `known` are the images about which nothing is to be asked, those with an empty reply among them.
@@ -81,14 +81,14 @@ class Captioner:
         distinct = {file.digest: file for file in files}
         return {digest: _read(one, stopped) for digest, one in self._standing(distinct, store).items()}
 
-    def estimate(self, files: Iterable[ImageFile], store: Store) -> Estimate:
+    def estimate(self, files: Iterable[ImageFile], store: Store) -> CaptioningEstimate:
         """What `describe` would ask, by what the store holds; nothing is asked or written."""
         distinct = {file.digest: file for file in files}
         wanted = self._wanted(distinct, store)
         settled = self._client.settled(store, wanted)
         sent = [keyed.request for keyed in wanted if keyed.request.key not in settled]
         size = sum(file.stamp[0] for request in sent for file in request.images.values())
-        return Estimate(len(distinct), len(distinct) - len(sent), len(sent), size)
+        return CaptioningEstimate(len(distinct), len(distinct) - len(sent), len(sent), size)
 
     def _wanted(self, distinct: Mapping[str, ImageFile], store: Store) -> list[KeyedRequest]:
         """The request that counts of each image; the one behind an empty reply only where it is known, or

@@ -21,9 +21,9 @@ from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import transform_for
+from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve
-from sightline.models.sampling import refuse_protocol
 from sightline.progress import request_progress
 from sightline.types import ImageFile, Message, Request
 
@@ -162,4 +162,4 @@ def _check(asking: ClientOptions) -> None:
     for name, number in (("--max-requests", asking.max_requests), ("--max-cost", asking.max_cost)):
         if number is not None and number < 0:
             raise UserError(f"{name} {number} is negative", expected="0 or more")
-    refuse_protocol(asking.gen)
+    refuse_protocol_fields(asking.gen)

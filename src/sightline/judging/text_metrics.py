@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.text_metrics import chosen
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.text_metrics import Pair, TextMetric, text_metric
+from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
 from sightline.progress import Advance, progress
 from sightline.types import Group, Outcome
 
@@ -88,8 +88,8 @@ class TextMeasures:
                 yield replace(group, outcomes=tuple(_scored(outcome, values) for outcome in group))
 
     def _values(
-        self, name: str, pairs: Sequence[Pair], advance: Advance = lambda _: None
-    ) -> dict[Pair, float]:
+        self, name: str, pairs: Sequence[ResponsePair], advance: Advance = lambda _: None
+    ) -> dict[ResponsePair, float]:
         """The number of each pair: as it is remembered, else measured now."""
         keys = {pair: self._key(name, pair) for pair in pairs}
         known = self._store.vectors(list(keys.values()))
@@ -115,7 +115,7 @@ class TextMeasures:
             self._loaded[name] = made
         return self._loaded[name]
 
-    def _key(self, name: str, pair: Pair) -> bytes:
+    def _key(self, name: str, pair: ResponsePair) -> bytes:
         said, reference = pair
         # The length tells where one text ends and the other begins.
         told = f"{name} {self.identities[name]}\n{len(said)}\n{said}{reference}"
@@ -128,19 +128,19 @@ def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:
         yield chunk
 
 
-def _pairs(groups: Iterable[Group]) -> list[Pair]:
+def _pairs(groups: Iterable[Group]) -> list[ResponsePair]:
     """The distinct pairs of a response and a reference."""
     return list(dict.fromkeys(pair for group in groups for outcome in group for pair in _of(outcome)))
 
 
-def _of(outcome: Outcome) -> list[Pair]:
+def _of(outcome: Outcome) -> list[ResponsePair]:
     """An answer with each of its references."""
     if not outcome.answered:
         return []
     return [(outcome.response, reference) for reference in outcome.references if reference.strip()]
 
 
-def _scored(outcome: Outcome, values: Mapping[str, Mapping[Pair, float]]) -> Outcome:
+def _scored(outcome: Outcome, values: Mapping[str, Mapping[ResponsePair, float]]) -> Outcome:
     pairs = _of(outcome)
     if not pairs:
         return outcome
@@ -148,7 +148,7 @@ def _scored(outcome: Outcome, values: Mapping[str, Mapping[Pair, float]]) -> Out
     return replace(outcome, scores={**outcome.scores, **found})
 
 
-def _refuse_unusable(name: str, found: Mapping[Pair, float]) -> None:
+def _refuse_unusable(name: str, found: Mapping[ResponsePair, float]) -> None:
     for (said, _), value in found.items():
         if not math.isfinite(value):
             shown = said if len(said) <= 80 else said[:77] + "..."

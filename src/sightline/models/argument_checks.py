@@ -1,8 +1,8 @@
-"""The values of a model's options, and what is said of one that an option cannot have."""
+"""Checks of a model's arguments: `--model-arg` and `--gen` values against their types and ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,21 +15,50 @@ T = TypeVar("T")
 _BOUNDS = (("ge", "{:g} or more"), ("gt", "more than {:g}"), ("le", "{:g} at most"))
 
 
-def read_values(option: str, values: Mapping[str, Any], kind: type[T]) -> T:
-    """The values as a struct whose fields all have defaults; `option` is what the command line calls them.
+PROTOCOL_FIELDS = ("model", "messages", "n", "stream", "tools", "functions")
+"""Fields of a chat completions request that Sightline sets itself."""
 
-    Raises UserError for the first one that its field cannot have, with what it can.
+
+def refuse_protocol_fields(names: Iterable[str]) -> None:
+    """Refuse sampling options that would change the request itself.
+
+    Args:
+        names: Names of sampling options.
+
+    Raises:
+        UserError: A name is a field that Sightline sets.
+    """
+    for name in names:
+        if name in PROTOCOL_FIELDS:
+            raise UserError(
+                f"--gen {name} is not a sampling option", expected="an option such as temperature or seed"
+            )
+
+
+def read_values(option: str, values: Mapping[str, Any], kind: type[T]) -> T:
+    """Convert option values to a struct.
+
+    Args:
+        option: The option's name on the command line, for messages.
+        values: Name -> value.
+        kind: A struct whose fields all have defaults.
+
+    Returns:
+        The struct.
+
+    Raises:
+        UserError: A value has the wrong type or is out of range; the message says what the option accepts.
     """
     try:
         return msgspec.convert(dict(values), kind)
     except msgspec.ValidationError as error:
-        name = next((name for name in values if not _can_be(name, values[name], kind)), None)
+        name = next((name for name in values if not _is_valid(name, values[name], kind)), None)
         if name is None:
             raise UserError(f"{option}: {error}") from None
-        raise _wrong(option, name, values[name], kind) from None
+        raise _invalid(option, name, values[name], kind) from None
 
 
-def _can_be(name: str, value: object, kind: type[Any]) -> bool:
+def _is_valid(name: str, value: object, kind: type[Any]) -> bool:
     try:
         msgspec.convert({name: value}, kind)
     except msgspec.ValidationError:
@@ -37,12 +66,12 @@ def _can_be(name: str, value: object, kind: type[Any]) -> bool:
     return True
 
 
-def _wrong(option: str, name: str, value: object, kind: type[Any]) -> UserError:
+def _invalid(option: str, name: str, value: object, kind: type[Any]) -> UserError:
     struct = inspect.type_info(kind)
     fields = struct.fields if isinstance(struct, inspect.StructType) else ()
-    (wanted,) = (field.type for field in fields if field.name == name)
-    near = did_you_mean(value, _choices(wanted)) if isinstance(value, str) else ""
-    return UserError(f"{option} {name} cannot be {value!r}{near}", expected=_allowed(wanted))
+    (field_type,) = (field.type for field in fields if field.name == name)
+    near = did_you_mean(value, _choices(field_type)) if isinstance(value, str) else ""
+    return UserError(f"{option} {name} cannot be {value!r}{near}", expected=_allowed(field_type))
 
 
 def _choices(kind: inspect.Type) -> list[str]:
@@ -50,7 +79,7 @@ def _choices(kind: inspect.Type) -> list[str]:
 
 
 def _allowed(kind: inspect.Type) -> str:
-    """What a field can be, in words."""
+    """Describe the values that a field accepts."""
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra_json_schema or {}).get("description") or _allowed(kind.type))
     if isinstance(kind, inspect.UnionType):

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
 
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 from sightline.types import Answer, Failure, Request, Text
 
 _OPTION = re.compile(r"^\(([A-Z])\) ", re.MULTILINE)
@@ -22,7 +22,7 @@ _YES_NO = re.compile(
 _ASKING = re.compile(f"{_OPEN.pattern}|{_YES_NO.pattern}", re.IGNORECASE)
 
 
-class Chance(Offline):
+class ChanceBaseline(OfflineModel):
     """Guesses: a letter where options are listed, one of what the question offers, else yes or no.
 
     The guess is a pure function of the request and `seed`; it never looks at an image.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.transformers_logging import without_bars
-from sightline.models.weights import cached_folder, digest_of
+from sightline.models.model_files import cached_folder, digest_of_files
+from sightline.models.transformers_loading import loading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +135,7 @@ def _folder_of(name: str) -> Path:
 def _identity(name: str, folder: Path) -> str:
     """The name, the digest of every file that has a part in the vectors, and the tokens that are read."""
     parts = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    digest = digest_of(folder, filter(_matters, parts))
+    digest = digest_of_files(folder, filter(_matters, parts))
     short = DEFAULT if name == f"{_HUB}/{DEFAULT}" else Path(name).name if Path(name).is_dir() else name
     return f"{short} sha256:{digest} max {_max_length(folder)}"
 
@@ -156,24 +156,12 @@ def _max_length(folder: Path) -> str:
 
 
 def _load(name: str, folder: Path) -> SentenceTransformer:
-    """The model in that folder, in single precision; UserError where it is none."""
-    try:
-        with without_bars():
-            from sentence_transformers import SentenceTransformer
+    """Load a model in float32. Raises UserError where that fails."""
+    expected = "the whole folder of a sentence-transformers model"
+    with loading(f"the embedder '{name}'", folder, install=_INSTALL, expected=expected):
+        from sentence_transformers import SentenceTransformer
 
-            return SentenceTransformer(str(folder), local_files_only=True).float().eval()
-    except ImportError as error:
-        raise UserError(
-            f"the embedder '{name}' needs a part that is missing", found=str(error), expected=_INSTALL
-        ) from None
-    # A foreign folder fails in as many ways as there are libraries below.
-    except Exception as error:
-        raise UserError(
-            f"the embedder '{name}' cannot be loaded",
-            file=folder,
-            found=f"{type(error).__name__}: {error}",
-            expected="the whole folder of a sentence-transformers model",
-        ) from error
+        return SentenceTransformer(str(folder), local_files_only=True).float().eval()
 
 
 def _batches(

@@ -24,8 +24,8 @@ from sightline.errors import UserError, unknown_name
 from sightline.images import BadImage, ImageLimits, data_url
 from sightline.models.argument_checks import read_values
 from sightline.models.base import Capabilities
+from sightline.models.chat_response import failure_of_status
 from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
-from sightline.models.reply import failure_of_status
 from sightline.types import Answer, Failure, Message, Request, Text, Usage
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ WIDEST = 240
 APART = 2
 """Widths of a character from which on two words of a line are parted by two spaces, as columns are."""
 
-Line = tuple[Word, ...]
+TextLine = tuple[Word, ...]
 
 
-def lines_of(words: Iterable[Word]) -> list[Line]:
+def lines_of(words: Iterable[Word]) -> list[TextLine]:
     """The words line by line, from top to bottom, and from left to right within a line.
 
     Two words of which one stands above the other (more than half of the narrower one's width is below or
@@ -40,7 +40,7 @@ def lines_of(words: Iterable[Word]) -> list[Line]:
     ]
     above = Counter(n for lower in below for n in lower)
     left = dict.fromkeys(range(len(found)))
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     while left:
         # The highest of those that are left has nothing above it; neither may those that join it.
         free = [n for n in left if not above[n]]
@@ -88,7 +88,7 @@ def layout_text(words: Iterable[Word]) -> str:
     return "\n".join(texts)
 
 
-def _columns(lines: Sequence[Line]) -> dict[float, int]:
+def _columns(lines: Sequence[TextLine]) -> dict[float, int]:
     """The character at which words begin, by the x at which they do.
 
     It grows with x, by the width of a character where nothing is in the way; where the words further left in
@@ -114,7 +114,7 @@ def _columns(lines: Sequence[Line]) -> dict[float, int]:
     return columns
 
 
-def _character_width(lines: Sequence[Line]) -> float:
+def _character_width(lines: Sequence[TextLine]) -> float:
     """The width of a character in pixels: the median over the words, more where that would be too many."""
     words = [word for line in lines for word in line]
     if not words:

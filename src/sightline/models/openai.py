@@ -1,4 +1,4 @@
-"""OpenAI-compatible endpoints: chat completions with images as data URLs (OpenAI, vLLM, SGLang, Ollama)."""
+"""OpenAI-compatible endpoints: chat completions with images (OpenAI, vLLM, SGLang, Ollama)."""
 
 from __future__ import annotations
 
@@ -7,99 +7,129 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
 from sightline.errors import UserError
-from sightline.images import BadImage, ImageLimits, data_url
+from sightline.images import BadImage, ImageLimits
 from sightline.models.base import Capabilities
-from sightline.models.reply import failure_of_status, read_reply
-from sightline.types import Answer, Failure, ImageFile, Message, Request, Text
+from sightline.models.chat_request import DETAIL, ChatRequestEncoder
+from sightline.models.chat_response import failure_of_status, read_response
+from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
     import aiohttp
 
-INLINE_BYTES = 1024 * 1024
-"""Images up to this size are read on the event loop; a thread costs more than they do."""
-
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
-# Models that think before they answer take another name for the token limit, and no sampling options.
-_THINKING = re.compile(r"(o\d|gpt-5)(-|$)")
-
-_DETAIL = "image_detail"
 CONNECT_SECONDS = 30
+REACHABLE_SECONDS = 10
+"""How long the first connection to a server may take."""
+
+# Reasoning models use another name for the token limit, and take no sampling options.
+_REASONING_MODEL = re.compile(r"(o\d|gpt-5)(-|$)")
+
+
+class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
+    """`--model-arg` for endpoints.
+
+    Attributes:
+        timeout: Seconds that one call may take.
+        max_side: Largest side of an image in pixels, 0 for no limit; larger images are scaled down.
+        max_bytes: Largest image file; larger ones are re-encoded.
+        detail: OpenAI's `detail` of images, None to omit it.
+    """
+
+    timeout: Annotated[float, Meta(gt=0)] = 300.0
+    max_side: Annotated[int, Meta(ge=0)] = 0
+    max_bytes: Annotated[int, Meta(gt=0)] = 20 * 1024 * 1024
+    detail: Literal["low", "high", "auto"] | None = None
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """Where a model is served, and under which names.
+
+    Attributes:
+        address: Root of the API, such as `http://host:8000/v1`.
+        model: The model's name at the server.
+        name: The model's name in results, as the user wrote it.
+        identity: The model's identity in request keys.
+        key: API key, sent to this address only; None for none.
+        proxy: URL of a proxy; None: the environment decides.
+    """
+
+    address: str
+    model: str
+    name: str
+    identity: str
+    key: str | None = None
+    proxy: str | None = None
 
 
 class OpenAICompatible:
-    """One address that speaks the chat completions protocol.
-
-    `key` is sent to this address only, and never kept of what comes back. `timeout` is in seconds, for a
-    whole call. `detail` is how closely OpenAI's models look at images.
-    """
+    """A model behind one endpoint that speaks the chat completions protocol."""
 
     batch_size = 1
     parallel: int | None = None
 
-    def __init__(
-        self,
-        address: str,
-        model: str,
-        *,
-        name: str,
-        identity: str,
-        key: str | None = None,
-        proxy: str | None = None,
-        timeout: float = 300.0,
-        limits: ImageLimits | None = None,
-        detail: str | None = None,
-    ) -> None:
-        self.name = name
-        self.identity = identity
-        self.model = model
-        self.capabilities = Capabilities(limits=limits or ImageLimits())
-        self._url = address.rstrip("/") + "/chat/completions"
-        parts = urlsplit(address)
+    def __init__(self, endpoint: Endpoint, args: EndpointArgs) -> None:
+        """Prepare the model; nothing is sent before `async with`.
+
+        Args:
+            endpoint: Address, names and key.
+            args: The user's `--model-arg`.
+        """
+        self.name = endpoint.name
+        self.identity = endpoint.identity
+        self.model = endpoint.model
+        limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
+        self.capabilities = Capabilities(limits=limits)
+        self._url = endpoint.address.rstrip("/") + "/chat/completions"
+        parts = urlsplit(endpoint.address)
         self._hostname = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self.host = f"{self._hostname}:{self._port}"
-        self._key = key
-        self._proxy = proxy
-        self._timeout = timeout
-        self._detail = detail
+        self._key = endpoint.key
+        self._proxy = endpoint.proxy
+        self._timeout = args.timeout
+        self._detail = args.detail
+        self._encoder = ChatRequestEncoder(endpoint.model)
         self._session: aiohttp.ClientSession | None = None
         self._has_answered = False
-        self._encoded: dict[tuple[str, str], asyncio.Task[msgspec.Raw]] = {}
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The options as this model takes them: thinking models get max_completion_tokens, no temperature.
+        """Translate options: reasoning models get `max_completion_tokens`, and no temperature or top_p.
 
-        `image_detail` goes with the images; it stands here because it decides what is asked.
+        Args:
+            sampling: The requested options.
+
+        Returns:
+            The options that are sent, with `image_detail`, which decides how the model sees images.
         """
-        wanted = dict(sampling)
+        options = dict(sampling)
         if self._detail is not None:
-            wanted.setdefault(_DETAIL, self._detail)
-        if _THINKING.match(self.model.rpartition("/")[2]):
-            if "max_tokens" in wanted:
-                wanted.setdefault("max_completion_tokens", wanted.pop("max_tokens"))
+            options.setdefault(DETAIL, self._detail)
+        if _REASONING_MODEL.match(self.model.rpartition("/")[2]):
+            if "max_tokens" in options:
+                options.setdefault("max_completion_tokens", options.pop("max_tokens"))
             for name in ("temperature", "top_p"):
-                wanted.pop(name, None)
-        return wanted
+                options.pop(name, None)
+        return options
 
     async def __aenter__(self) -> Self:
-        """Open a session. Raises UserError where nothing listens at the address."""
+        """Open a session. Raises UserError where no server listens at the address."""
         import aiohttp
 
         if self._proxy is None:
-            await self._knock()
+            await self._check_reachable()
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         self._session = aiohttp.ClientSession(
-            # Servers drop idle connections after 5 s (uvicorn, so vLLM and SGLang): let go before they do.
+            # Servers close idle connections after 5 s (uvicorn, so vLLM and SGLang); close them earlier here.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=4),
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=CONNECT_SECONDS),
             headers=headers,
@@ -116,21 +146,21 @@ class OpenAICompatible:
             await self._session.close()
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Ask each request by one call."""
+        """Send each request in one call, as `Model.answer`."""
         for index, request in enumerate(requests):
-            yield index, await self._ask(request)
+            yield index, await self._send(request)
 
-    async def _ask(self, request: Request) -> Answer | Failure:
+    async def _send(self, request: Request) -> Answer | Failure:
         import aiohttp
 
-        assert self._session is not None, "asked outside 'async with'"
+        assert self._session is not None, "used outside 'async with'"
         try:
-            body = await self._body(request)
+            body = await self._encoder.encode(request)
         except BadImage as error:
             return Failure("permanent", str(error))
         began = time.perf_counter()
         try:
-            # A redirect is not followed: the key, and the images, go to the address that was named.
+            # Redirects are not followed: key and images go to the named address only.
             async with self._session.post(self._url, data=body, allow_redirects=False) as response:
                 raw = await response.read()
                 status, retry_after = response.status, response.headers.get("Retry-After")
@@ -143,12 +173,12 @@ class OpenAICompatible:
         if self._key:
             raw = raw.replace(self._key.encode(), b"[key]")
         if status != 200:
-            return self._redacted(self._failure(status, raw, retry_after))
+            return self._redact(self._failure(status, raw, retry_after))
         self._has_answered = True
-        return self._redacted(read_reply(raw, self.host, time.perf_counter() - began))
+        return self._redact(read_response(raw, self.host, time.perf_counter() - began))
 
     def _failure(self, status: int, raw: bytes, retry_after: str | None) -> Failure:
-        """What an HTTP status means; before the first answer it may mean that no call can ever succeed."""
+        """The failure for an HTTP status; before the first answer some mean that no call can succeed."""
         if not self._has_answered and status in (401, 403):
             raise UserError(
                 f"{self.host} {'refuses the' if self._key else 'asks for an'} API key (HTTP {status})",
@@ -161,72 +191,30 @@ class OpenAICompatible:
             )
         return failure_of_status(self.host, status, raw, retry_after)
 
-    def _redacted(self, result: Answer | Failure) -> Answer | Failure:
-        """The result without the key, which some servers repeat, in whatever escapes, in what they say."""
+    def _redact(self, result: Answer | Failure) -> Answer | Failure:
+        """Remove the key from a result: some servers repeat it, with various escapes."""
         if not self._key:
             return result
-        words = {name: value for name, value in asdict(result).items() if isinstance(value, str)}
-        return replace(result, **{name: text.replace(self._key, "[key]") for name, text in words.items()})
+        texts = {name: value for name, value in asdict(result).items() if isinstance(value, str)}
+        return replace(result, **{name: text.replace(self._key, "[key]") for name, text in texts.items()})
 
-    async def _body(self, request: Request) -> bytes:
-        body: dict[str, Any] = {
-            "model": self.model,
-            "messages": [await self._message(message, request) for message in request.messages],
-            **{name: value for name, value in request.sampling.items() if name != _DETAIL},
-        }
-        if "seed" in body:
-            body["seed"] += request.draw
-        return msgspec.json.encode(body)
-
-    async def _message(self, message: Message, request: Request) -> dict[str, Any]:
-        match message.parts:
-            case [Text(text)]:
-                # Words alone go as a string: not every server takes them as a list of one.
-                return {"role": message.role, "content": text}
-        content: list[dict[str, Any]] = []
-        for part in message.parts:
-            if isinstance(part, Text):
-                content.append({"type": "text", "text": part.text})
-            else:
-                url: dict[str, Any] = {"url": await self._data_url(request.images[part.path])}
-                if _DETAIL in request.sampling:
-                    url["detail"] = request.sampling[_DETAIL]
-                content.append({"type": "image_url", "image_url": url})
-        return {"role": message.role, "content": content}
-
-    async def _data_url(self, file: ImageFile) -> msgspec.Raw:
-        """The image as a JSON string; a re-encoded one is made once for all probes that share it."""
-        if not file.transform:
-            if file.stamp[0] <= INLINE_BYTES:
-                return _encode(file)
-            return await asyncio.to_thread(_encode, file)
-        address = (file.digest, file.transform)
-        task = self._encoded.get(address)
-        if task is None:
-            task = self._encoded[address] = asyncio.create_task(asyncio.to_thread(_encode, file))
-            if len(self._encoded) > 64:
-                del self._encoded[next(iter(self._encoded))]
-        return await asyncio.shield(task)
-
-    async def _knock(self) -> None:
-        """Whether anything listens at all, before the first image is read."""
+    async def _check_reachable(self) -> None:
+        """Raise UserError where nothing listens at the address, before any image is read."""
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(self._hostname, self._port), 10)
+            connection = asyncio.open_connection(self._hostname, self._port)
+            _, writer = await asyncio.wait_for(connection, REACHABLE_SECONDS)
         except (OSError, TimeoutError) as error:
-            if self._hostname not in LOOPBACK and _environment_proxy(self._hostname):
+            if self._hostname not in LOOPBACK and _has_environment_proxy(self._hostname):
                 return
+            reason = error or f"no connection within {REACHABLE_SECONDS} s"
             raise UserError(
-                f"nothing answers at {self.host} ({error or 'no connection within 10 s'})",
-                expected="a running server: start it, or mend the address",
+                f"nothing answers at {self.host} ({reason})",
+                expected="a running server: start it, or correct the address",
             ) from None
         writer.close()
 
 
-def _environment_proxy(hostname: str) -> bool:
+def _has_environment_proxy(hostname: str) -> bool:
     from urllib.request import getproxies, proxy_bypass
 
     return bool(getproxies()) and not proxy_bypass(hostname)
-
-
-def _encode(file: ImageFile) -> msgspec.Raw:
-    return msgspec.Raw(b'"%s"' % data_url(file))

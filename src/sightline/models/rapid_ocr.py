@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from sightline.errors import UserError
 from sightline.images import BadImage, read_image
 from sightline.models.layout import lines_of
+from sightline.models.model_files import digest_of_files
 from sightline.models.ocr import Word
-from sightline.models.weights import digest_of
 from sightline.types import ImageFile
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class RapidOcr:
                 raise UserError(f"reading images needs {package}", expected=_INSTALL)
         version, self._weights = _packaged()
         folder = Path(self._weights[0]).parent
-        digest = digest_of(folder, [Path(Path(path).name) for path in self._weights])
+        digest = digest_of_files(folder, [Path(Path(path).name) for path in self._weights])
         self.identity = f"{PACKAGE} {version} {digest}"
         self._threads = threads
 

@@ -1,26 +1,25 @@
-"""From a model's name to the models that answer for it."""
+"""Model names: from a name such as `openai/gpt-4o` to the models that answer for it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from sightline import registry
 from sightline.config import Config, api_key
 from sightline.errors import UserError, unknown_name
-from sightline.images import ImageLimits
 from sightline.models.argument_checks import read_values
 from sightline.models.base import Model
-from sightline.models.baseline import Chance
-from sightline.models.launch import SGLANG, VLLM, Kind, launch
-from sightline.models.openai import OpenAICompatible
+from sightline.models.baseline import ChanceBaseline
+from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.models.replay import Replay
 from sightline.models.served import Served
-from sightline.registry import model_factory
+from sightline.models.server_command import SGLANG, VLLM, ServerKind, server_command
 
 if TYPE_CHECKING:
     from sightline.models.local.args import LocalArgs
@@ -33,28 +32,31 @@ _ADDRESS = "http://HOST:PORT/v1#MODEL"
 
 
 class ModelOptions(Struct, frozen=True):
-    """What the user said of a model beside its name."""
+    """What the user specifies about a model besides its name.
+
+    Attributes:
+        config: The contents of sightline.toml.
+        args: `--model-arg`, for the back end.
+        model_id: `--model-id`, which replaces the identity in request keys; None keeps it.
+        seed: Seed of models that choose at random (`baseline/chance`).
+        keyless: Whether API keys, programs and downloads are unnecessary, because nothing will be sent.
+    """
 
     config: Config = field(default_factory=Config)
     args: Mapping[str, Any] = field(default_factory=dict)
     model_id: str | None = None
     seed: int = 0
     keyless: bool = False
-    """Whether no key is needed, because nothing will be asked."""
-
-
-class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for endpoints: seconds a call may take, what images they take, OpenAI's `detail`."""
-
-    timeout: Annotated[float, Meta(gt=0)] = 300.0
-    max_side: Annotated[int, Meta(ge=0)] = 0
-    max_bytes: Annotated[int, Meta(gt=0)] = 20 * 1024 * 1024
-    detail: Literal["low", "high", "auto"] | None = None
 
 
 class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for servers that are started: also their flags as in a shell, the program that is run
-    in place of the one of this environment, and seconds that loading may take."""
+    """`--model-arg` for servers that Sightline starts, in addition to those for endpoints.
+
+    Attributes:
+        flags: Flags of the server, as in a shell.
+        executable: Program to start in place of the one in this environment.
+        startup: Seconds that the server may take to load.
+    """
 
     flags: str = ""
     executable: str = ""
@@ -62,16 +64,24 @@ class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
 
 
 def resolve(spec: str, options: ModelOptions) -> list[Model]:
-    """The models behind a name: one, or one for each of several addresses.
+    """Create the models for a name. Nothing is sent or loaded yet.
 
-    Raises UserError for a name that means nothing, a missing key, an argument that the backend lacks.
+    Args:
+        spec: The name on the command line, or a name of sightline.toml.
+        options: What the user specifies besides the name.
+
+    Returns:
+        One model, or one for each of several addresses.
+
+    Raises:
+        UserError: The name is unknown, a key is missing, or the back end does not have an argument.
     """
     named = options.config.models.get(spec)
     if named is not None:
         args, model_id = {**named.args, **options.args}, options.model_id or named.model_id
         options = replace(options, args=args, model_id=model_id)
         spec = named.spec
-    prefix, make = model_factory(spec)
+    prefix, make = registry.model_factory(spec)
     models: list[Model] = make(spec.removeprefix(prefix), spec, options)
     if options.model_id is not None:
         for model in models:
@@ -80,35 +90,89 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
 
 
 def openai(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`openai/gpt-4o`: OpenAI's own API, with the key in OPENAI_API_KEY."""
+    """Create `openai/MODEL`: OpenAI's own API, with the key in OPENAI_API_KEY.
+
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: No model is named, or the key is missing.
+    """
     if not rest:
         raise UserError("no model after 'openai/'", expected="openai/MODEL, such as openai/gpt-4o")
-    return [_at(OPENAI, rest, spec, options, default_variable="OPENAI_API_KEY")]
+    return [_at_address(OPENAI, rest, spec, options, default_variable="OPENAI_API_KEY")]
 
 
 def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`http://HOST/v1#MODEL`, or several addresses separated by commas for one model."""
+    """Create `http://HOST/v1#MODEL`: one model at one address, or at several separated by commas.
+
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        A model for each address.
+
+    Raises:
+        UserError: The name holds no model, or an address is invalid.
+    """
     addresses, _, model = spec.partition("#")
     if not model:
         raise UserError(
             f"the address {spec} does not say which model", expected=f"{spec}#MODEL, as the server names it"
         )
-    places = [address.strip().rstrip("/") for address in addresses.split(",")]
-    return [_at(place, model, f"{','.join(places)}#{model}", options) for place in places]
+    parts = [address.strip().rstrip("/") for address in addresses.split(",")]
+    return [_at_address(address, model, f"{','.join(parts)}#{model}", options) for address in parts]
 
 
 def vllm(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`vllm/ORG/NAME`, or `vllm/FOLDER`: vLLM, started and stopped."""
+    """Create `vllm/ORG/NAME` or `vllm/FOLDER`: a vLLM server that Sightline starts and stops.
+
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+    """
     return [_served(VLLM, rest, spec, options)]
 
 
 def sglang(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`sglang/ORG/NAME`, or `sglang/FOLDER`: SGLang, started and stopped."""
+    """Create `sglang/ORG/NAME` or `sglang/FOLDER`: an SGLang server that Sightline starts and stops.
+
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+    """
     return [_served(SGLANG, rest, spec, options)]
 
 
 def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`hf/ORG/NAME` of the Hugging Face Hub, or `hf/FOLDER`: a model in this process, by transformers."""
+    """Create `hf/ORG/NAME` (Hugging Face Hub) or `hf/FOLDER`: a model that runs in this process.
+
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: No model is named, or its folder lacks a file.
+    """
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.checkpoint import find_folder
     from sightline.models.local.model import LocalModel
@@ -121,7 +185,16 @@ def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`mini`: the embedded model, in single precision where nothing else is asked for."""
+    """Create `mini`: the embedded model, in float32 by default.
+
+    Args:
+        rest: The name after its prefix, ''.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+    """
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.model import LocalModel
 
@@ -130,8 +203,17 @@ def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def model_folder(spec: str) -> Path:
-    """The folder with the config.json of a local model, `hf/...` or `mini`; weights need not be there, and
-    are not fetched. Raises UserError."""
+    """Find the folder with the config.json of a local model; its weights are not downloaded.
+
+    Args:
+        spec: `hf/...` or `mini`.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: The model is not local, or has no config.json.
+    """
     from sightline.models.local.checkpoint import find_config
 
     if spec == "mini":
@@ -141,72 +223,91 @@ def model_folder(spec: str) -> Path:
 
 
 def refuse_remote(spec: str) -> None:
-    """Raise UserError for a name that is none of a local model, before a key is asked for."""
+    """Refuse a model that does not run in this process, before a key is needed.
+
+    Args:
+        spec: The model's name.
+
+    Raises:
+        UserError: The name is not that of a local model.
+    """
     if spec != "mini" and not spec.startswith("hf/"):
         raise UserError(f"{spec} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
 
 
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`replay/FILE`: answers collected before."""
+    """Create `replay/FILE`: answers from a file of predictions.
+
+    Args:
+        rest: The name after its prefix: the path of the file.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+    """
     _arguments(options.args, Struct)
     return [Replay(rest)]
 
 
 def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`baseline/chance`."""
+    """Create `baseline/chance`: random guesses.
+
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+    """
     _arguments(options.args, Struct)
     if rest != "chance":
         raise unknown_name("model", spec, ["baseline/chance"])
-    return [Chance(options.seed)]
+    return [ChanceBaseline(options.seed)]
 
 
 def _attachment(args: LocalArgs) -> Attachment | None:
-    """The adapter that is to be attached to a local model."""
+    """The adapter of `--model-arg adapter=FOLDER`."""
     if args.adapter is None:
         return None
-    from sightline.adapter.requirements import check_installed
-
-    check_installed()
-    from sightline.adapter.saved_adapter import SavedAdapter
-
-    return SavedAdapter(Path(args.adapter))
+    adapter: Attachment = registry.attachment(args.adapter)
+    return adapter
 
 
-def _at(
+def _at_address(
     address: str, model: str, spec: str, options: ModelOptions, default_variable: str | None = None
 ) -> OpenAICompatible:
-    hostname, port = _place(address)
+    hostname, port = _host_and_port(address)
     host = options.config.host(hostname, port)
-    return _client(
-        address,
-        model,
-        _arguments(options.args, EndpointArgs),
+    target = Endpoint(
+        address=address,
+        model=model,
         name=spec,
         identity=f"{spec.partition('#')[0] if '#' in spec else address} {model}",
         key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
     )
+    return OpenAICompatible(target, _arguments(options.args, EndpointArgs))
 
 
-def _client(address: str, model: str, args: EndpointArgs, **known: Any) -> OpenAICompatible:
-    limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
-    return OpenAICompatible(address, model, timeout=args.timeout, limits=limits, detail=args.detail, **known)
-
-
-def _served(kind: Kind, model: str, spec: str, options: ModelOptions) -> Served:
+def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> Served:
     if not model:
         raise UserError(f"no model after '{spec}'", expected=f"{spec}ORG/NAME, or {spec}FOLDER")
-    args = _arguments(options.args, ServedArgs)
-    way = launch(kind, model, flags=args.flags, program=args.executable, starts=not options.keyless)
+    args: ServedArgs = _arguments(options.args, ServedArgs)
+    command = server_command(
+        kind, model, flags=args.flags, program=args.executable, starts=not options.keyless
+    )
 
     def connect(address: str) -> OpenAICompatible:
-        return _client(address, way.served, args, name=spec, identity=way.identity)
+        target = Endpoint(address=address, model=command.served_name, name=spec, identity=command.identity)
+        return OpenAICompatible(target, args)
 
-    return Served(way, connect, startup=args.startup)
+    return Served(command, connect, startup=args.startup)
 
 
-def _place(address: str) -> tuple[str, int]:
-    """The host and the port of an address. Raises UserError where it is none, or may hold what is secret."""
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Split an address. Raises UserError where it is invalid, or may hold a secret."""
     if "@" in address or "?" in address:
         raise UserError(
             "the model's address holds a password or a query, which would end up in results",
@@ -223,10 +324,10 @@ def _place(address: str) -> tuple[str, int]:
 
 
 def _arguments(args: Mapping[str, Any], kind: type[Any]) -> Any:
-    known = getattr(kind, "__struct_fields__", ())
+    fields = getattr(kind, "__struct_fields__", ())
     for name in args:
-        if name not in known:
-            if not known:
+        if name not in fields:
+            if not fields:
                 raise UserError(f"this model takes no --model-arg, not even '{name}'")
-            raise unknown_name("--model-arg", name, known)
-    return read_values("--model-arg", args, kind) if known else None
+            raise unknown_name("--model-arg", name, fields)
+    return read_values("--model-arg", args, kind) if fields else None

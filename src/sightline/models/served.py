@@ -25,8 +25,8 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.models import process_supervisor
-from sightline.models.launch import Launch
 from sightline.models.openai import OpenAICompatible
+from sightline.models.server_command import ServerCommand
 from sightline.paths import cache_folder
 from sightline.types import Answer, Failure, Request
 
@@ -70,7 +70,9 @@ class Served:
     batch_size = 1
     parallel: int | None = None
 
-    def __init__(self, launch: Launch, connect: Callable[[str], OpenAICompatible], *, startup: float) -> None:
+    def __init__(
+        self, launch: ServerCommand, connect: Callable[[str], OpenAICompatible], *, startup: float
+    ) -> None:
         self._launch = launch
         self._connect = connect
         self._startup = startup
@@ -124,7 +126,7 @@ class Server:
     however it does.
     """
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: ServerCommand) -> None:
         self._launch = launch
         self.log = _new_log(launch)
         self._guard: subprocess.Popen[bytes] | None = None
@@ -206,7 +208,7 @@ class Server:
                 return False
         async with session.get("/v1/models") as reply:
             models = msgspec.json.decode(await reply.read(), type=_Models).data
-        return any(model.id == self._launch.served for model in models)
+        return any(model.id == self._launch.served_name for model in models)
 
     def _end_of_log(self) -> str:
         with self.log.open("rb") as log:
@@ -227,10 +229,10 @@ def _free_port() -> int:
     return port
 
 
-def _new_log(launch: Launch) -> Path:
+def _new_log(launch: ServerCommand) -> Path:
     """A new file in the user's cache folder, named after the model and the time; old ones are removed."""
     folder = cache_folder() / "logs"
-    model = re.sub(r"[^\w.-]+", "-", launch.served).strip("-")[-80:]
+    model = re.sub(r"[^\w.-]+", "-", launch.served_name).strip("-")[-80:]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(".log", f"{model}-{time.strftime('%Y%m%d-%H%M%S')}-", folder)

@@ -7,18 +7,17 @@ any sequence-regression checkpoint that transformers loads. Nothing is ever fetc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from sightline.errors import UserError, unknown_name
 from sightline.models.embedder import DEFAULT, packaged_folder
-from sightline.models.transformers_logging import without_bars
-from sightline.models.weights import cached_folder, digest_of, folder_of, parts_of
+from sightline.models.model_files import answer_files, cached_folder, digest_of_files, folder_of
+from sightline.models.transformers_loading import loading
 
-Pair = tuple[str, str]
+ResponsePair = tuple[str, str]
 """A response and a reference."""
 
 BATCH = 16
@@ -28,6 +27,7 @@ MOST_TOKENS = 512
 """What an encoder reads where neither tokenizer nor configuration says it."""
 
 _INSTALL = "pip install 'sightline[text]'"
+_EXPECTED = "the whole folder of a model that transformers loads"
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 _T5 = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
 
@@ -42,7 +42,7 @@ class TextMetric(Protocol):
     name: str
     identity: str
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
         """A number for each pair, in their order; UserError where the model cannot be loaded."""
         ...
 
@@ -77,7 +77,7 @@ class RougeL:
     def __init__(self) -> None:
         self.identity = _version("rouge-score")
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
         """F x 100, 0 to 100."""
         from rouge_score.rouge_scorer import RougeScorer
 
@@ -103,7 +103,7 @@ class BertScore:
         self.identity = f"{weights} {_version('bert-score')}"
         self._loaded: Any = None
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
         """F1 x 100, at most 100. Where a text is blank it is 0, as in the package, which is not asked."""
         values = [0.0] * len(pairs)
         places = [place for place, pair in enumerate(pairs) if all(text.strip() for text in pair)]
@@ -123,7 +123,7 @@ class BertScore:
                     file=self._folder,
                     expected="the model under another path",
                 )
-            with _loading(self._model, self._folder):
+            with loading(f"'{self._model}'", self._folder, install=_INSTALL, expected=_EXPECTED):
                 from bert_score import BERTScorer
 
                 loaded = BERTScorer(model_type=str(self._folder), num_layers=self._layer)
@@ -154,7 +154,7 @@ class Bleurt:
         self.identity = f"{_short(model)} sha256:{_digest(self._folder)}"
         self._loaded: tuple[Any, Any] | None = None
 
-    def score(self, pairs: Sequence[Pair]) -> list[float]:
+    def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
         """The regression output x 100, unclipped: below 0 and above 100 too."""
         import torch
 
@@ -175,7 +175,7 @@ class Bleurt:
 
     def _parts(self) -> tuple[Any, Any]:
         if self._loaded is None:
-            with _loading(self._model, self._folder):
+            with loading(f"'{self._model}'", self._folder, install=_INSTALL, expected=_EXPECTED):
                 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
                 tokenizer = AutoTokenizer.from_pretrained(str(self._folder), local_files_only=True)
@@ -238,7 +238,7 @@ def _tuned_layer(model: str) -> int | None:
 
 
 def _digest(folder: Path) -> str:
-    return digest_of(folder, parts_of(folder))
+    return digest_of_files(folder, answer_files(folder))
 
 
 def _short(model: str) -> str:
@@ -250,23 +250,3 @@ def _bound(tokenizer: Any, config: Mapping[str, Any]) -> None:
     if tokenizer.model_max_length > 10**6:
         # Some models count their positions from 2.
         tokenizer.model_max_length = int(config.get("max_position_embeddings") or MOST_TOKENS + 2) - 2
-
-
-@contextmanager
-def _loading(model: str, folder: Path) -> Iterator[None]:
-    """Turn what fails while a model is loaded into a UserError that names it."""
-    try:
-        with without_bars():
-            yield
-    except ImportError as error:
-        raise UserError(
-            f"'{model}' needs a part that is missing", found=str(error), expected=_INSTALL
-        ) from None
-    # A foreign folder fails in as many ways as there are libraries below.
-    except Exception as error:
-        raise UserError(
-            f"'{model}' cannot be loaded",
-            file=folder,
-            found=f"{type(error).__name__}: {error}",
-            expected="the whole folder of a model that transformers loads",
-        ) from error

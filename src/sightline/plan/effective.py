@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark, defaults
 from sightline.benchmarks.options import FILE, BenchmarkOption, Setting
 from sightline.errors import UserError, did_you_mean, unknown_name
-from sightline.models.sampling import refuse_protocol
+from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.plan.spec import Spec
 
 _RANGES = {
@@ -93,7 +93,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
             raise unknown_name(f"--gen preset of {benchmark.name}", spec.preset, benchmark.presets)
         preset = benchmark.presets[spec.preset]
     sampling = {**setting.sampling, **preset, **spec.gen}
-    refuse_protocol((*spec.gen, *spec.judge_gen))
+    refuse_protocol_fields((*spec.gen, *spec.judge_gen))
     _check_sampling(sampling)
     return EffectiveOptions(options, {name: value for name, value in sampling.items() if value is not None})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sightline.models.local.encode import Encoded
-from sightline.models.local.inputs import fill_up, runs_along
+from sightline.models.local.input_tensors import fill_up, runs_along
 from sightline.models.local.prompt import images_shown
 from sightline.types import Request, Text
 

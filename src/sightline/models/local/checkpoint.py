@@ -14,8 +14,8 @@ from sightline.errors import UserError
 from sightline.images import MAX_BYTES, MEDIA_TYPES, ImageLimits
 from sightline.models.base import Capabilities
 from sightline.models.local.args import LocalArgs
-from sightline.models.local.headers import parameters
-from sightline.models.weights import digest_of, folder_of, no_folder, parts_of
+from sightline.models.local.weight_headers import parameter_count
+from sightline.models.model_files import answer_files, digest_of_files, folder_of, no_folder
 
 INSTALL = "pip install 'sightline[local]'"
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
@@ -57,7 +57,7 @@ class Checkpoint(Struct, frozen=True):
 
     def identity(self) -> str:
         """The digest of all that has a part in the answers, whatever the folder is called."""
-        digest = digest_of(self.folder, {*parts_of(self.folder), *self.weights})
+        digest = digest_of_files(self.folder, {*answer_files(self.folder), *self.weights})
         return f"{self.architecture} sha256:{digest} {self.dtype}"
 
 
@@ -170,7 +170,7 @@ def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
         architecture=str(architectures[0]),
         dtype=args.dtype if args.dtype != "auto" else _own_dtype(config),
         weights=weights,
-        parameters=sum(parameters(folder / name) for name in weights),
+        parameters=sum(parameter_count(folder / name) for name in weights),
         chat_template=_chat_template(folder),
         takes_images=has_vision or has_processor,
     )

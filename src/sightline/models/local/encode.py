@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sightline.images import BadImage, read_image
 from sightline.models.local.args import Sampling, read_sampling
-from sightline.models.local.inputs import with_room
+from sightline.models.local.input_tensors import with_room
 from sightline.models.local.load import Loaded, is_out_of_memory
 from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
 from sightline.types import Failure, ImageFile, Request
@@ -63,8 +63,8 @@ class Encoder:
                 raise
             self._opened.clear()
             return Failure("transient", "memory does not suffice to prepare its images")
-        if self._loaded.before is not None:
-            inputs = with_room(inputs, self._loaded.before.length, self._loaded.pad)
+        if self._loaded.prefix_vectors is not None:
+            inputs = with_room(inputs, self._loaded.prefix_vectors.length, self._loaded.pad)
         tokens = int(inputs["input_ids"].shape[1])
         sampling = read_sampling(request.sampling)
         limit = self._limit(tokens, sampling.max_tokens)

@@ -11,7 +11,7 @@ from typing import Any
 from sightline.models.local.args import Sampling
 from sightline.models.local.encode import Encoded
 from sightline.models.local.load import Loaded
-from sightline.models.local.prefix import together
+from sightline.models.local.prefix_cache import batch_inputs
 from sightline.types import Answer, Usage
 
 
@@ -25,9 +25,9 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
 
     began = time.perf_counter()
     with torch.inference_mode():
-        inputs = together(loaded, batch)
-        if loaded.before is not None:
-            loaded.before.arm(inputs["attention_mask"])
+        inputs = batch_inputs(loaded, batch)
+        if loaded.prefix_vectors is not None:
+            loaded.prefix_vectors.arm(inputs["attention_mask"])
         tokens = loaded.model.generate(**inputs, **_options(loaded, batch, inputs, stop))
     # A decoder of its own begins with one token; any other goes on behind the prompt.
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]
@@ -52,9 +52,9 @@ def _options(
     processors = LogitsProcessorList()
     if sampling.repetition_penalty != 1:
         seen = None if loaded.is_seq2seq else inputs["attention_mask"].bool()
-        if seen is not None and loaded.before is not None:
+        if seen is not None and loaded.prefix_vectors is not None:
             # Room for what goes before a prompt is no part of it.
-            seen = seen & (seen.cumsum(1) > loaded.before.length)
+            seen = seen & (seen.cumsum(1) > loaded.prefix_vectors.length)
         processors.append(_Penalty(sampling.repetition_penalty, seen))
     if sampling.temperature > 0:
         dice = [Random(f"{sampling.seed} {one.request.key}") for one in batch]

@@ -8,9 +8,9 @@ from typing import Any
 
 from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
+from sightline.models.local.image_features import to_device
 from sightline.models.local.load import Loaded
-from sightline.models.local.prefix import together
-from sightline.models.local.vision import to_device
+from sightline.models.local.prefix_cache import batch_inputs
 from sightline.types import Answer, Usage
 
 
@@ -66,9 +66,9 @@ def _continued(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
     """The mean log-likelihoods, the prompt read once for all choices: they go on from what is kept of it."""
-    inputs = together(loaded, batch)
-    if loaded.before is not None:
-        loaded.before.arm(inputs["attention_mask"])
+    inputs = batch_inputs(loaded, batch)
+    if loaded.prefix_vectors is not None:
+        loaded.prefix_vectors.arm(inputs["attention_mask"])
     if "past_key_values" in inputs:
         # The prompts are of one length, so there is no gap in them that a mask would have to tell of.
         del inputs["attention_mask"]
@@ -97,8 +97,8 @@ def _asked_again(
     inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
     start = decoder_start(loaded.model)
     seen = _right_filled([[start, *tokens[:-1]] for _, tokens in rows], loaded)
-    if loaded.before is not None:
-        loaded.before.arm(inputs["attention_mask"])
+    if loaded.prefix_vectors is not None:
+        loaded.prefix_vectors.arm(inputs["attention_mask"])
     logits = loaded.model(**inputs, decoder_input_ids=seen).logits
     sums = _sums(logits, [tokens for _, tokens in rows])
     return _means(

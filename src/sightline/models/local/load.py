@@ -17,7 +17,7 @@ from sightline.models.local.processor import first_line, load_processor, silent
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
-class Before(Protocol):
+class PrefixVectors(Protocol):
     """Vectors that are put before the embeddings of each prompt: `length` of them."""
 
     length: int
@@ -41,7 +41,7 @@ class Loaded(Struct, frozen=True):
     ends: frozenset[int]
     pad: int
     is_seq2seq: bool
-    before: Before | None = None
+    prefix_vectors: PrefixVectors | None = None
 
 
 def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.local import processors
+from sightline.models.local import cpu
 from sightline.models.local.args import LocalArgs, effective
 from sightline.models.local.attachment import Attachment
 from sightline.models.local.batches import alike, chunks
@@ -24,7 +24,7 @@ from sightline.models.local.load import Loaded, is_out_of_memory, load
 from sightline.models.local.processor import first_line
 from sightline.types import Answer, Failure, Request
 
-Result = tuple[int, Answer | Failure]
+IndexedResult = tuple[int, Answer | Failure]
 T = TypeVar("T")
 
 WORKERS = 2
@@ -102,15 +102,15 @@ class LocalModel:
         self._stop.set()
         await asyncio.to_thread(self._threads.shutdown)
         if self._loaded.device.type == "cpu":
-            processors.release()
+            cpu.release()
         del self._loaded, self._encoder
 
-    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[Result]:
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[IndexedResult]:
         """Answer requests in batches of like ones; each chunk of them is handed over when it is done."""
         # Of its own for each window: one that was given up must not cut off the next.
         self._stop = stop = Event()
         waiting = chunks(requests, self._most)
-        running: set[asyncio.Future[list[Result]]] = set()
+        running: set[asyncio.Future[list[IndexedResult]]] = set()
         try:
             while True:
                 for chunk in islice(waiting, WORKERS - len(running)):
@@ -139,13 +139,13 @@ class LocalModel:
             loaded = self._attachment.attach(loaded)
         if loaded.device.type != "cpu":
             return loaded, Semaphore(1)
-        processors.occupy(WORKERS)
+        cpu.occupy(WORKERS)
         return loaded, Semaphore(WORKERS)
 
-    def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[Result]:
+    def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
         """The answers to some of the requests, and why others cannot be asked."""
         encoded: list[tuple[int, Encoded]] = []
-        found: list[Result] = []
+        found: list[IndexedResult] = []
         with self._encoding:
             for place in chunk:
                 one = self._encode(requests[place])
@@ -165,7 +165,7 @@ class LocalModel:
             return Failure("permanent", reason)
         return self._encoder.encode(request)
 
-    def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[Result]]:
+    def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[IndexedResult]]:
         """The answers of a batch, in halves where memory does not suffice for it or a request of it fails."""
         waiting = [batch]
         while waiting:
@@ -201,7 +201,7 @@ class LocalModel:
         return failure
 
 
-def _let_go(part: asyncio.Future[list[Result]]) -> None:
+def _let_go(part: asyncio.Future[list[IndexedResult]]) -> None:
     """Nobody asks any more what came of it."""
     if not part.cancelled():
         part.exception()

@@ -13,7 +13,7 @@ from typing import Any
 from sightline.errors import UserError
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.checkpoint import INSTALL, PROCESSORS, Checkpoint
-from sightline.models.transformers_logging import without_bars
+from sightline.models.transformers_loading import without_progress_bar
 
 
 def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
@@ -109,7 +109,7 @@ def silent() -> Iterator[None]:
     level = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        with without_bars():
+        with without_progress_bar():
             yield
     finally:
         logging.set_verbosity(level)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sightline.models.local.encode import Encoded
-from sightline.models.local.inputs import images_of
+from sightline.models.local.input_tensors import images_of
 from sightline.models.local.load import Loaded
 
 

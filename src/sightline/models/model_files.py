@@ -61,14 +61,14 @@ def no_folder(name: str) -> UserError:
     return UserError(f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub")
 
 
-def parts_of(folder: Path) -> list[Path]:
+def answer_files(folder: Path) -> list[Path]:
     """The files of a model's folder that may have a part in its answers: weights, of adapters too, config,
     processor, tokenizer, code."""
     files = (path.name for path in folder.iterdir() if path.is_file())
     return [Path(name) for name in files if not name.startswith(_OF_NO_EFFECT)]
 
 
-def digest_of(folder: Path, parts: Iterable[Path]) -> str:
+def digest_of_files(folder: Path, parts: Iterable[Path]) -> str:
     """The digest of files by their names within a folder and by what they hold: 64 hexadecimal digits.
 
     A file is read again only where its size or its time of change is another. Raises OSError where one

@@ -1,4 +1,4 @@
-"""What models share that call nobody: nothing to open, no sampling option that matters."""
+"""The base class of models without a connection and without sampling, such as `replay` and `baseline`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from typing import Any, Self
 from sightline.models.base import Capabilities
 
 
-class Offline:
-    """The part of a model that is the same for all that answer by themselves."""
+class OfflineModel:
+    """The members of `Model` that are the same for every model that answers without a connection."""
 
     batch_size = 256
     parallel: int | None = None
     capabilities = Capabilities()
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """No option matters."""
+        """Drop all options, because none changes an answer.
+
+        Args:
+            sampling: The requested options.
+
+        Returns:
+            No option.
+        """
         return {}
 
     async def __aenter__(self) -> Self:
-        """Nothing to get ready."""
+        """Open nothing."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to let go of."""
+        """Close nothing."""

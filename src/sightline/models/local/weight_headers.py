@@ -18,7 +18,7 @@ class _Tensor(Struct):
     data_offsets: tuple[int, int] = (0, 0)
 
 
-def parameters(file: Path) -> int:
+def parameter_count(file: Path) -> int:
     """Numbers in a file of weights; 0 for a kind of file that does not say it.
 
     Raises UserError where it is damaged, ends too early, or only says where the weights are.

@@ -53,7 +53,7 @@ class _Reply(Struct):
 _decoder = msgspec.json.Decoder(_Reply)
 
 
-def read_reply(raw: bytes, host: str, latency: float) -> Answer | Failure:
+def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     """The answer in the body of a 200; reasoning, in its own field or in <think> marks, is kept apart."""
     try:
         reply = _decode(raw)

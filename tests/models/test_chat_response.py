@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.models.reply import failure_of_status, read_reply, seconds_until
+from sightline.models.chat_response import failure_of_status, read_response, seconds_until
 from sightline.types import Answer, Failure, Usage
 
 
 def _read(message: dict[str, Any], **more: Any) -> Answer | Failure:
     choice = {"message": message, "finish_reason": more.pop("finish_reason", "stop")}
-    return read_reply(json.dumps({"choices": [choice], **more}).encode(), "host", 1.0)
+    return read_response(json.dumps({"choices": [choice], **more}).encode(), "host", 1.0)
 
 
 def _text(message: dict[str, Any], **more: Any) -> tuple[str, str]:
@@ -87,14 +87,14 @@ def test_an_answer_is_not_lost_for_its_bookkeeping(told: Any, usage: Usage) -> N
     ],
 )
 def test_an_answer_cut_in_the_middle_of_a_character_is_kept(raw: bytes, text: str) -> None:
-    answer = read_reply(b'{"choices":[{"message":{"content":"' + raw + b'"}}]}', "host", 0.0)
+    answer = read_response(b'{"choices":[{"message":{"content":"' + raw + b'"}}]}', "host", 0.0)
     assert isinstance(answer, Answer)
     assert answer.text == text
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_no_bytes_whatsoever_break_the_reading(raw: bytes) -> None:
-    result = read_reply(raw, "host", 0.0)
+    result = read_response(raw, "host", 0.0)
     assert isinstance(result, Failure)
     assert result.kind == "transient"
 
@@ -112,7 +112,7 @@ def test_no_json_whatsoever_breaks_the_reading(value: Any) -> None:
     raw = json.dumps(
         {"choices": [{"message": value, "finish_reason": value}], "usage": value, "model": value}
     )
-    assert isinstance(read_reply(raw.encode(), "host", 0.0), Answer | Failure)
+    assert isinstance(read_response(raw.encode(), "host", 0.0), Answer | Failure)
 
 
 @pytest.mark.parametrize(

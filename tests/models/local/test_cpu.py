@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sightline.models.local import processors
+from sightline.models.local import cpu
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra 'local'")
 
@@ -32,27 +32,27 @@ def torch() -> Iterator[Any]:
     """torch with four threads, as on a machine of four cores."""
     library = import_module("torch")
     before = library.get_num_threads()
-    processors._threads.cache_clear()
+    cpu._threads.cache_clear()
     _in_new_thread(library.set_num_threads, 4)
     yield library
-    processors._threads.cache_clear()
+    cpu._threads.cache_clear()
     library.set_num_threads(before)
 
 
 def test_each_model_gets_the_same_share_of_the_threads_and_gives_them_back(torch: Any) -> None:
     for _ in range(3):
-        _in_new_thread(processors.occupy, 2)
+        _in_new_thread(cpu.occupy, 2)
         assert _in_new_thread(torch.get_num_threads) == 2
-        processors.release()
+        cpu.release()
         assert _in_new_thread(torch.get_num_threads) == 4
 
 
 def test_two_models_at_once_do_not_halve_each_other(torch: Any) -> None:
-    _in_new_thread(processors.occupy, 2)
-    _in_new_thread(processors.occupy, 2)
+    _in_new_thread(cpu.occupy, 2)
+    _in_new_thread(cpu.occupy, 2)
     assert _in_new_thread(torch.get_num_threads) == 2
-    processors.release()
-    processors.release()
+    cpu.release()
+    cpu.release()
     assert _in_new_thread(torch.get_num_threads) == 4
 
 
@@ -69,7 +69,7 @@ def test_memory_that_a_tensor_leaves_behind_is_there_for_the_next(torch: Any) ->
             alive.append(torch.ones(size))
         return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
 
-    _in_new_thread(processors.occupy, 2)
+    _in_new_thread(cpu.occupy, 2)
     rounds = _in_new_thread(lambda: [pages() for _ in range(4)])
     # Without it 15 to 30 % of all pages are taken anew in each round.
     assert min(rounds) < 0.05 * sum(sizes) * 4 / resource.getpagesize()

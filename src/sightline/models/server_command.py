@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.models.weights import digest_of, folder_of, parts_of
+from sightline.models.model_files import answer_files, digest_of_files, folder_of
 
 CHOSEN_HERE = {
     "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
@@ -34,7 +34,7 @@ OF_NO_EFFECT = {
 _FLAG = re.compile(r"--?[A-Za-z]")
 
 
-class Kind(Struct, frozen=True):
+class ServerKind(Struct, frozen=True):
     """A server that can be started.
 
     `words` stand between its program and the model, `program` says which program that is, `find` finds the
@@ -48,11 +48,11 @@ class Kind(Struct, frozen=True):
     find: Callable[[], str | None]
 
 
-class Launch(Struct, frozen=True):
+class ServerCommand(Struct, frozen=True):
     """How one model is served: the command, but for host and port; what the server calls the model."""
 
     command: tuple[str, ...]
-    served: str
+    served_name: str
     identity: str
 
 
@@ -64,13 +64,15 @@ def _sglang() -> str | None:
     return sys.executable if find_spec("sglang") else None
 
 
-VLLM = Kind("vllm", "vLLM", ("serve",), "the program vllm", _vllm)
-SGLANG = Kind(
+VLLM = ServerKind("vllm", "vLLM", ("serve",), "the program vllm", _vllm)
+SGLANG = ServerKind(
     "sglang", "SGLang", ("-m", "sglang.launch_server", "--model-path"), "the Python that has sglang", _sglang
 )
 
 
-def launch(kind: Kind, model: str, *, flags: str = "", program: str = "", starts: bool = True) -> Launch:
+def server_command(
+    kind: ServerKind, model: str, *, flags: str = "", program: str = "", starts: bool = True
+) -> ServerCommand:
     """How a model, a repository's name or a folder of weights, is served with the flags of a command line.
 
     `program` replaces the one of this environment, and may bring words of its own. Raises UserError where
@@ -88,12 +90,12 @@ def launch(kind: Kind, model: str, *, flags: str = "", program: str = "", starts
         place, served, weights = (
             str(folder),
             folder.resolve().name,
-            f"sha256:{digest_of(folder, parts_of(folder))}",
+            f"sha256:{digest_of_files(folder, answer_files(folder))}",
         )
     telling = [shlex.join(unit) for unit in sorted(units, key=_order) if unit[0] not in OF_NO_EFFECT]
-    return Launch(
+    return ServerCommand(
         command=(*words, *kind.words, place, "--served-model-name", served, *given),
-        served=served,
+        served_name=served,
         identity=" ".join([kind.name, weights, *telling]),
     )
 
@@ -125,7 +127,7 @@ def _order(unit: Sequence[str]) -> str:
     return unit[0].replace("--no-", "--", 1)
 
 
-def _refuse(kind: Kind, flag: str) -> None:
+def _refuse(kind: ServerKind, flag: str) -> None:
     """Refuse what is not for the user to say, however short: the servers take a name's beginning for it."""
     full = next(
         (name for name in sorted(CHOSEN_HERE | SECRET | {FILE_OF_FLAGS}) if name.startswith(flag)), ""
@@ -148,7 +150,7 @@ def _refuse(kind: Kind, flag: str) -> None:
         )
 
 
-def _program(kind: Kind, named: str) -> list[str]:
+def _program(kind: ServerKind, named: str) -> list[str]:
     words = _words(named, "executable") or [kind.find() or ""]
     found = shutil.which(os.path.expanduser(words[0])) if words[0] else None
     if found is None and named:

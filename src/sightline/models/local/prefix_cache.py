@@ -8,15 +8,15 @@ from typing import Any
 
 from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
-from sightline.models.local.inputs import fill_up, images_of
+from sightline.models.local.image_features import share_images, takes_encoded, to_device
+from sightline.models.local.input_tensors import fill_up, images_of
 from sightline.models.local.load import Loaded
-from sightline.models.local.vision import share_images, takes_encoded, to_device
 
 LEAST = 16
 """Tokens from which on it pays to read them by themselves."""
 
 
-def together(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
+def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     """The inputs of a batch, with what its requests share computed once as far as the architecture allows.
 
     Where prompts begin alike, what is kept of that beginning stands in `past_key_values`, and `input_ids`
@@ -24,7 +24,7 @@ def together(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     puts before prompts differs from one to the other.
     """
     groups = _groups(batch)
-    shares = loaded.before is None and len(groups) < len(batch)
+    shares = loaded.prefix_vectors is None and len(groups) < len(batch)
     length = _common_length(loaded, batch, groups) if shares else 0
     if length < LEAST:
         return share_images(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
