@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 import sightline
 from sightline.benchmarks.contextual.data import MISCELLANEOUS
-from sightline.benchmarks.contextual.folder import COLUMNS, SYNTHETIC, image_path, table_name
+from sightline.benchmarks.contextual.folder import COLUMNS, NAME, SYNTHETIC, image_path, table_name
 from sightline.builders.built_folder import (
     IMAGES,
     BuildIdentity,
@@ -97,7 +97,7 @@ def examples_in(folder: Path | None) -> tuple[ImageFile, ...]:
     expected = f"--examples DIR with {' and '.join(paths)}, or `sightline data pull contextual`"
     if folder is None:
         raise UserError("there is no folder for the two examples of the prompt", expected=expected)
-    place = folder / "contextual" if (folder / "contextual" / paths[0]).is_file() else folder
+    place = folder / NAME if (folder / NAME / paths[0]).is_file() else folder
     try:
         return tuple(inspect_image(ImageRef(str(place / path), str(place)), {}) for path in paths)
     except BadImage as error:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 import sightline
-from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, image_path
+from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, NAME, image_path
 from sightline.benchmarks.published import published
 from sightline.builders.built_folder import BuildIdentity, begin, copy_images, finish, held
 from sightline.builders.image_index import check_images
@@ -155,7 +155,7 @@ def share_right(found: Sequence[ReviewedLine], *, seed: int = 0) -> MetricValue:
     share = structs.replace(share, judge=names or None)
     if not all(set(COLUMNS) <= one.line.cells.keys() for one in found):
         return share
-    return structs.replace(share, published=published("contextual", KIND, "Humans")["right", "all"])
+    return structs.replace(share, published=published(NAME, KIND, "Humans")["right", "all"])
 
 
 def report(found: Sequence[ReviewedLine], rule: AcceptanceRule, *, seed: int = 0) -> dict[str, Any]:

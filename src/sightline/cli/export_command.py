@@ -1,4 +1,4 @@
-"""`sightline export`: answers in the formats that others read."""
+"""`sightline export`: write answers in the formats that other tools read."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import argparse
 import sys
 from pathlib import Path
 
+from sightline.registry import export_formats
+
 EXAMPLE = """examples:
   sightline export results/llava --as codis --out outputs.json
   sightline export results/gpt-4o --as submission --data data/iibench --out submission.jsonl
   sightline export results/gpt-4o-test --as contextual --model gpt-4o --out predictions.json
   sightline export answers.jsonl --as jsonl --out answers-plain.jsonl
-
-codis: the list that CODIS' eval.py reads. contextual: {model: {image_url: response}}, for ConTextual's test
-leaderboard; contextual-val: {model: {image_url: 1 or 0}}, for that of val. iibench: the lines that II-Bench's
-eval.py reads. submission: the lines of II-Bench's challenge. jsonl: plain lines of {"id", "variant", "draw",
-"response"}.
 """
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
-    parser.epilog = EXAMPLE
+    formats = export_formats()
+    listed = "\n".join(f"  {name}: {layout.summary}" for name, layout in formats.items())
+    parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"
     parser.add_argument(
         "answers", metavar="ANSWERS", help="an answers.jsonl, or the results folder it lies in"
     )
@@ -29,18 +28,18 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="layout",
         required=True,
-        metavar="LAYOUT",
-        help="codis, contextual, contextual-val, iibench, submission or jsonl",
+        metavar="FORMAT",
+        help=", ".join(formats),
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     parser.add_argument(
-        "--data", metavar="DIR", help="data folder, for II-Bench's layouts (else SIGHTLINE_DATA)"
+        "--data", metavar="DIR", help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA)"
     )
     parser.add_argument(
         "--model",
         default="",
         metavar="NAME",
-        help="the model's name in ConTextual's layouts (default: that in metrics.json beside the answers)",
+        help="the model's name, for formats that hold it (default: that in metrics.json next to the answers)",
     )
     parser.add_argument("--force", action="store_true", help="write over a FILE that exists")
     parser.set_defaults(execute=execute)
@@ -53,7 +52,6 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.formats.files import refuse_overwriting
     from sightline.plan.data_folder import data_folder
     from sightline.plan.spec import Spec
-    from sightline.registry import export_formats
 
     layouts = export_formats()
     if options.layout not in layouts:

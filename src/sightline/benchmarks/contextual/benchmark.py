@@ -10,6 +10,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.appendix_cases import ERRORS
 from sightline.benchmarks.contextual.data import SPLITS, Shots, image_of, read_samples
+from sightline.benchmarks.contextual.folder import NAME
 from sightline.benchmarks.contextual.formats import ANSWER_FILES, EXPORT_FORMATS, add_judgements
 from sightline.benchmarks.contextual.sources import RELEASE
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
@@ -56,7 +57,7 @@ class Contextual(Benchmark):
     The split `synthetic` is what `sightline build synthesize` writes.
     """
 
-    name = "contextual"
+    name = NAME
     title = "ConTextual: context-sensitive text-rich visual reasoning"
     citation = (
         "Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning in LMMs"

@@ -16,6 +16,7 @@ from sightline.benchmarks.contextual.folder import (
     ANSWER,
     COLUMNS,
     IMAGE,
+    NAME,
     SYNTHETIC,
     image_path,
     table_name,
@@ -79,7 +80,7 @@ def read_samples(
     of the same instances in val, where the folder has it, and of the file `answers`; `labels` is a file of
     tasks. Raises UserError with file and record where one is wrong.
     """
-    place = data_folder(folder, "contextual", table_name(split))
+    place = data_folder(folder, NAME, table_name(split))
     files = {name: place / table_name(name) for name in SPLITS}
     tables = {name: _read(file, solved=name != "test") for name, file in files.items() if file.is_file()}
     solved = {(one.image_url, one.instruction): one for one in tables.get("val", {}).values()}

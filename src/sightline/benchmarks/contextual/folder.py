@@ -6,6 +6,9 @@ import hashlib
 import re
 from urllib.parse import urlsplit
 
+NAME = "contextual"
+"""The benchmark's name, and that of its folder of data."""
+
 IMAGE, INSTRUCTION, ANSWER, CATEGORY = COLUMNS = ("image_url", "instruction", "response", "category")
 """The columns of the tables, in the released order; that of test lacks the answers."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sightline.benchmarks.contextual.folder import IMAGE, SYNTHETIC, image_path, table_name
+from sightline.benchmarks.contextual.folder import IMAGE, NAME, SYNTHETIC, image_path, table_name
 from sightline.benchmarks.release import Release, ReleasedRecords, UserRecords
 
 RELEASE = Release(
-    name="contextual",
+    name=NAME,
     repository="rohan598/ConTextual",
     # The commit that brought the data.
     revision="6e199b8b5cd7ec99e57d28bc1ef0b7693218365d",

@@ -1,0 +1,82 @@
+"""What belongs to a paper lies in its folder: no other module tests for its name or imports from it."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import sightline
+from sightline.registry import BENCHMARKS
+
+ROOT = Path(sightline.__file__).parent
+PAPERS = {"codis", "iibench", "contextual", "mmr3"}
+
+IMPORTS = {
+    "builders/annotate.py": "writes II-Bench's records, from lists in ConTextual's columns",
+    "builders/annotation_form.py": "its form holds the labels of II-Bench's records",
+    "builders/mask.py": "writes MM-R3's prompt into groups files",
+    "builders/rephrase.py": "writes MM-R3's prompt into groups files",
+    "builders/restyle.py": "writes MM-R3's prompt into groups files",
+    "builders/split.py": "writes ConTextual's tables",
+    "builders/synthesize.py": "writes ConTextual's tables",
+    "builders/synthetic/contextual.py": "writes synthetic data in ConTextual's layout",
+    "builders/synthetic/mmr3.py": "writes synthetic data with MM-R3's prompts",
+    "builders/verify.py": "reviews ConTextual's tables",
+    "cli/build_perturb.py": "its default prompt is MM-R3's",
+    "registry.py": "registers the benchmarks as strings",
+}
+"""Modules that may import from a paper's folder, or name it, and why: most of them make a paper's data."""
+
+NAMES = {
+    "cli/build_scenes.py": "makes synthetic data in the layout of the benchmark that the user names",
+    "cli/quickstart_command.py": "runs the benchmarks on synthetic data",
+    "interop/inspect_tasks.py": "inspect_ai finds a task for each benchmark by its function's name",
+    "registry.py": "registers the benchmarks",
+}
+"""Modules that may hold a paper's name as a string, and why."""
+
+
+def test_only_the_listed_modules_import_from_a_papers_folder() -> None:
+    found = defaultdict(set)
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                found[name] |= folders(f"{node.module}.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.Import):
+                found[name] |= folders(alias.name for alias in node.names)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found[name] |= folders([node.value])
+    assert {name for name, papers in found.items() if papers} == set(IMPORTS)
+
+
+def test_only_the_listed_modules_name_a_paper() -> None:
+    found = {
+        name
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in PAPERS
+    }
+    assert found == set(NAMES)
+
+
+def test_every_paper_has_a_folder_and_a_line_in_the_registry() -> None:
+    assert all((ROOT / "benchmarks" / paper / "published.json").is_file() for paper in PAPERS)
+    assert set(BENCHMARKS) >= PAPERS
+
+
+def modules() -> list[tuple[str, ast.Module]]:
+    """The modules outside of sightline.benchmarks, by their path."""
+    files = [file for file in ROOT.rglob("*.py") if ROOT / "benchmarks" not in file.parents]
+    return [(file.relative_to(ROOT).as_posix(), ast.parse(file.read_text())) for file in files]
+
+
+def folders(names: Iterable[str]) -> set[str]:
+    """The papers whose folders these dotted names lie in."""
+    return {
+        paper
+        for name in names
+        for paper in PAPERS
+        if name.startswith(f"sightline.benchmarks.{paper}")
+    }
