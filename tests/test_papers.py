@@ -39,7 +39,7 @@ NAMES = {
 
 
 def test_only_the_listed_modules_import_from_a_papers_folder() -> None:
-    found = defaultdict(set)
+    found: dict[str, set[str]] = defaultdict(set)
     for name, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
@@ -74,9 +74,4 @@ def modules() -> list[tuple[str, ast.Module]]:
 
 def folders(names: Iterable[str]) -> set[str]:
     """The papers whose folders these dotted names lie in."""
-    return {
-        paper
-        for name in names
-        for paper in PAPERS
-        if name.startswith(f"sightline.benchmarks.{paper}")
-    }
+    return {paper for name in names for paper in PAPERS if name.startswith(f"sightline.benchmarks.{paper}")}

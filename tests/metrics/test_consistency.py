@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
 from sightline.scoring.similarity import pair_verdict
@@ -48,7 +49,7 @@ def group_of(
     return Group(name, 0, name, tuple(outcomes), tuple(judgements))
 
 
-def values(groups: Sequence[Group], **how: bool) -> dict[tuple[str, str], MetricValue]:
+def values(groups: Sequence[Group], **how: Any) -> dict[tuple[str, str], MetricValue]:
     return {(m.metric, m.subset): m for m in tally(groups, consistency_metrics(**how))}
 
 
@@ -166,7 +167,7 @@ def test_answers_that_name_their_mask_are_counted_under_its_colour() -> None:
         return outcome("a", nth, said, colour=colour, shape="rectangle", lines="3")
 
     outcomes = [masked(0, "a green square", "green"), masked(1, "an orange", "red"), masked(2, "red", "red")]
-    found = values([group_of("a", {}, outcomes)], masks=True)
+    found = values([group_of("a", {}, outcomes)], task_metrics=MASK_METRICS)
     assert found["names_colour", "colour=green"].value == 100
     assert found["names_colour", "colour=red"].value == 50
 

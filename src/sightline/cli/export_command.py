@@ -33,7 +33,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     parser.add_argument(
-        "--data", metavar="DIR", help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA)"
+        "--data",
+        metavar="DIR",
+        help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA)",
     )
     parser.add_argument(
         "--model",

@@ -8,7 +8,6 @@ from itertools import combinations, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
 from sightline.metrics.difference import difference_range
 from sightline.scoring.containment import normalised
 from sightline.scoring.multiple_choice import is_refusal
@@ -340,26 +339,6 @@ def minus_sampling(terms: Terms) -> Terms:
     return difference
 
 
-def of_mask(holds: Callable[[str, str], bool], label: str) -> Terms:
-    """The share of answers that name a property of their mask (MM-R3 4.3.1).
-
-    Args:
-        score: The score of an outcome that is 1 if its answer names the property.
-        label: The label that holds the property.
-
-    Returns:
-        The terms of a metric: one per answer with the label, under its own labels.
-    """
-
-    def terms(group: Group) -> Iterator[Term]:
-        for outcome in group:
-            value = outcome.labels.get(label)
-            if isinstance(value, str) and outcome.answered:
-                yield Term(holds(outcome.response, value), 1, outcome.labels)
-
-    return terms
-
-
 def refused(group: Group) -> Iterator[Term]:
     """The share of answers that decline to answer (A.9.3).
 
@@ -389,7 +368,11 @@ def empty(group: Group) -> Iterator[Term]:
 
 
 def consistency_metrics(
-    *, embedded: bool = True, ignore_empty: bool = False, sampling: bool = False, masks: bool = False
+    *,
+    embedded: bool = True,
+    ignore_empty: bool = False,
+    sampling: bool = False,
+    task_metrics: Sequence[Metric] = (),
 ) -> list[Metric]:
     """The metrics of consistency, acc first.
 
@@ -397,14 +380,14 @@ def consistency_metrics(
         embedded: Whether similarities exist; without them, the metrics that use them are null.
         ignore_empty: Whether empty answers are left out of all metrics except their count.
         sampling: Whether to add the differences to the repeated unchanged input.
-        masks: Whether to add the shares of answers that name the mask itself.
+        task_metrics: Further metrics of the task, before the counts of answers and pairs left out.
 
     Returns:
         The metrics in the order of reports.
     """
     main = [ACC, S_GT, CON, S_C]
     differences = [_minus_sampling(metric) for metric in main]
-    every = [*main, *(differences if sampling else ()), *_BESIDE, *(_MASKS if masks else ())]
+    every = [*main, *(differences if sampling else ()), *_BESIDE, *task_metrics]
     if ignore_empty:
         every = [replace(metric, terms=without_empty(metric.terms)) for metric in every]
     left_out = pairs_left_out_or_empty if ignore_empty else pairs_left_out
@@ -674,22 +657,4 @@ _BESIDE = (
         judged=None,
         absent="no answers",
     ),
-)
-
-_MASKS = tuple(
-    Metric(
-        name=name,
-        terms=of_mask(holds, label),
-        meaning=f"answers that name the {label} of the mask",
-        better="lower",
-        range=PERCENT,
-        source="MM-R3 4.3.1 and A.9.3",
-        judged=None,
-        absent=f"no label '{label}'",
-    )
-    for name, holds, label in (
-        ("names_colour", names_colour, "colour"),
-        ("names_shape", names_shape, "shape"),
-        ("names_lines", names_lines, "lines"),
-    )
 )

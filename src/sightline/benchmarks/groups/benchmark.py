@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, answer_cases
 from sightline.benchmarks.groups.data import GROUPS, Chosen, answered_samples, probes_of, read_samples
+from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
@@ -118,7 +119,7 @@ class Groups(Benchmark):
             embedded=options["embedder"] != "none",
             ignore_empty=options["empty"] == "ignore",
             sampling=not options["unchanged"],
-            masks=options["task"] == "context",
+            task_metrics=MASK_METRICS if options["task"] == "context" else (),
         )
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.benchmarks.mmr3.mask_words import names_colour, names_lines, names_shape
+from sightline.benchmarks.groups.mask_words import names_colour, names_lines, names_shape
 from sightline.scoring.multiple_choice import is_refusal
 
 GREEN_AND_SQUARE = {
