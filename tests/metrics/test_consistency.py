@@ -8,6 +8,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing import Any
+
 from msgspec.structs import replace
 
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
