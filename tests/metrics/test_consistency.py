@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typing import Any
-
 from msgspec.structs import replace
 
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
