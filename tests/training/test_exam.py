@@ -1,4 +1,4 @@
-"""What the words of a question give away."""
+"""How much the words of a question reveal without the image."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_without_eyes_the_drawn_questions_stay_near_chance(tmp_path: Path) -> No
     values = {}
     for part in exam.parts(tmp_path / "data", 120, 2):
         if part.metric in ("acc_p", "accuracy") and " no " not in part.title:
-            found = exam.told(part, f"words/{tmp_path / 'read'}", tmp_path)
+            found = exam.metric_values(part, f"words/{tmp_path / 'read'}", tmp_path)
             values[part.title] = found[0].value
     assert values["II-Bench accuracy"] is not None
     assert values["II-Bench accuracy"] < 30

@@ -15,7 +15,6 @@ from training.mini.checkpoint import ANSWER, BOS, IMAGE, IMAGE_TOKENS, model, pr
 from training.mini.lessons import Turn
 from training.mini.train import (
     IGNORED,
-    keep,
     learn,
     lessons_of,
     logits,
@@ -23,7 +22,8 @@ from training.mini.train import (
     pack,
     pixel_values,
     rate_at,
-    take_up,
+    read_state,
+    write_state,
 )
 
 
@@ -112,8 +112,8 @@ def test_training_that_was_stopped_goes_on_to_the_same_weights(words: Any, tmp_p
     part, steppers = fresh()
     for batch in batches[:2]:
         learn(part, steppers, batch, bf16=True)
-    keep(part, steppers, 2, tmp_path / "state.pt")
+    write_state(part, steppers, 2, tmp_path / "state.pt")
     again, steppers = fresh()
-    assert take_up(again, steppers, tmp_path / "state.pt") == 2
+    assert read_state(again, steppers, tmp_path / "state.pt") == 2
     assert [learn(again, steppers, batch, bf16=True) for batch in batches[2:]] == losses[2:]
     assert all(torch.equal(weight, whole.state_dict()[name]) for name, weight in again.state_dict().items())

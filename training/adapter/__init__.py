@@ -1,1 +1,1 @@
-"""What the kinds of adapter buy on the embedded model."""
+"""A comparison of the kinds of adapter on the embedded model."""

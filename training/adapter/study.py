@@ -1,10 +1,10 @@
-"""Which adapter makes `mini` more consistent: kinds and losses on the same data, steps and seeds.
+"""Compares adapters for `mini`: kinds and losses on the same data, steps and seeds.
 
-python -m training.adapter.study --out DIR: draws scenes for training and others for the test, searches each
-kind's learning rate on held-out groups, trains every kind with every loss from several seeds, runs the three
-tasks with each adapter, and prints the comparisons as Markdown. One adapter is trained for all three tasks. A
-wording, a style and a colour of masks are left out of the training, but for two arms that show what was lost
-by that. What is done is not done again: the same command goes on where it was stopped.
+python -m training.adapter.study --out DIR generates scenes for training and others for the test, searches the
+learning rate of each kind on held-out groups, trains every kind with every loss from several seeds, runs the
+three tasks with each adapter, and prints the comparisons as Markdown. Each adapter is trained for all three
+tasks. A phrasing, a style and a colour of masks are left out of the training, except in two arms that show
+the effect. Finished parts are not repeated: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sightline.results.compare import significance_of
 
 TASKS = ("rephrasing", "restyling", "context")
 WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
-"""What no adapter meets in training: the test has it."""
+"""Labels that are left out of the training and occur in the test."""
 
 LABELS = {"rephrasing": "wording", "restyling": "style", "context": "colour"}
 KINDS: dict[str, AdapterKind] = {
@@ -47,7 +47,7 @@ KINDS: dict[str, AdapterKind] = {
     "prefix": Prefix(),
     "lora": Lora(),
 }
-"""As the paper has it, a smaller one that costs `mini` less time, and what it is held against."""
+"""The paper's adapter, a smaller one that is faster with `mini`, and the kinds to compare it with."""
 
 RATES = {
     "bilstm": (3e-4, 1e-3, 3e-3),
@@ -56,35 +56,35 @@ RATES = {
     "lora": (3e-4, 1e-3, 3e-3, 1e-2),
 }
 SEARCH = 100
-"""The seed of the adapters that the rate is chosen by, which are not tested."""
+"""The seed of the adapters that choose the learning rate; they are not tested."""
 
 Loss = Literal["ce", "ce+consistency"]
 LOSSES: tuple[Loss, ...] = ("ce", "ce+consistency")
 
 
 class Arm(NamedTuple):
-    """A kind of adapter, and what its training makes small."""
+    """A kind of adapter with the loss of its training."""
 
     kind: str
     loss: Loss
-    whole: bool = False
-    """Whether nothing is left out of its training."""
+    all_labels: bool = False
+    """Whether nothing is left out of the training."""
 
     @property
     def name(self) -> str:
-        """As the tables have it."""
-        return f"{self.kind}, {self.loss}{', nothing left out' if self.whole else ''}"
+        """The name in the tables."""
+        return f"{self.kind}, {self.loss}{', nothing left out' if self.all_labels else ''}"
 
 
 ARMS = (
     *(Arm(kind, loss) for loss in LOSSES for kind in KINDS),
-    Arm("bilstm", "ce", whole=True),
-    Arm("lora", "ce", whole=True),
+    Arm("bilstm", "ce", all_labels=True),
+    Arm("lora", "ce", all_labels=True),
 )
 
 
 class Study(NamedTuple):
-    """Where everything lies, and how much of it there is."""
+    """The folder and the sizes of the study."""
 
     folder: Path
     model: str
@@ -96,22 +96,22 @@ class Study(NamedTuple):
 
     @property
     def store(self) -> str:
-        """The answers."""
+        """The store of the answers."""
         return str(self.folder / "sightline.db")
 
     def data(self, name: str) -> Path:
-        """The drawn groups for training, or for the test."""
+        """The synthetic groups for training, or for the test."""
         return self.folder / name
 
-    def draw(self) -> None:
-        """Draw both; other seeds are other scenes."""
+    def generate_data(self) -> None:
+        """Generate both, with different seeds."""
         generate_mmr3(self.data("train"), groups=self.groups, seed=7, held_out=False)
         generate_mmr3(self.data("test"), groups=self.test, seed=1000)
 
     def train(self, arm: Arm, rate: float, seed: int) -> Path:
-        """The folder of an adapter, trained where it is not there yet."""
+        """Train an adapter unless it exists; returns its folder."""
         size = f"{self.groups}x{self.steps}x{self.batch}"
-        left_out = "whole" if arm.whole else "parted"
+        left_out = "whole" if arm.all_labels else "parted"
         folder = self.folder / "adapters" / f"{arm.kind}-{arm.loss}-{left_out}-{size}-{rate:g}-{seed}"
         if not (folder / METADATA).exists():
             print(folder.name, file=sys.stderr)
@@ -123,21 +123,23 @@ class Study(NamedTuple):
                     out=str(folder),
                     recipe=Recipe(steps=self.steps, batch=self.batch, rate=rate, loss=arm.loss, seed=seed),
                     adapter=KINDS[arm.kind],
-                    without={} if arm.whole else WITHOUT,
+                    without={} if arm.all_labels else WITHOUT,
                     every=self.steps,
                 )
             )
         return folder
 
     def rate_of(self, kind: str) -> float:
-        """The rate at which an adapter of a seed of its own, trained with ce, is best on held-out groups."""
-        worths = {rate: worth(last(self.train(Arm(kind, "ce"), rate, SEARCH))) for rate in RATES[kind]}
-        best = max(worths, key=worths.__getitem__)
-        print(f"{kind}: rate {best:g} of {worths}", file=sys.stderr)
+        """The learning rate with the best result on held-out groups, for adapters trained with ce."""
+        scores = {
+            rate: score(last_validation(self.train(Arm(kind, "ce"), rate, SEARCH))) for rate in RATES[kind]
+        }
+        best = max(scores, key=scores.__getitem__)
+        print(f"{kind}: rate {best:g} of {scores}", file=sys.stderr)
         return best
 
     def run(self, task: str, adapter: Path | None) -> None:
-        """Run a task, with an adapter or without."""
+        """Run a task with or without an adapter."""
         sightline.run(
             f"mmr3:{task}",
             model=self.model,
@@ -147,19 +149,19 @@ class Study(NamedTuple):
         )
 
 
-def last(folder: Path) -> Validation:
-    """What an adapter did on the held-out groups at the end of its training."""
+def last_validation(folder: Path) -> Validation:
+    """The validation of an adapter at the end of its training."""
     entries = msgspec.json.Decoder(LogEntry).decode_lines((folder / LOG).read_bytes())
     return next(entry.validation for entry in reversed(entries) if entry.validation is not None)
 
 
-def worth(validation: Validation) -> float:
-    """What the rate is chosen by: equal answers, and right ones. con takes red for blue."""
+def score(validation: Validation) -> float:
+    """The criterion for the learning rate: equal and right answers. con accepts red for blue."""
     return validation.agree + validation.acc
 
 
 def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, Sequence[ReportTable]]]:
-    """The tables, each under its heading."""
+    """The tables with their headings."""
     store = Store.open(study.store)
     try:
         runs = {arm: [SavedAdapter(folder) for folder in folders] for arm, folders in trained.items()}
@@ -167,22 +169,22 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
             arm: adapted(store, [adapter.identity for adapter in adapters]) for arm, adapters in runs.items()
         }
         for arm, tasks in pairs.items():
-            found = [compare_runs(store, task.runs) for task in tasks]
-            yield arm.name, [adapted_table(found, SHOWN, None)]
-            for task, comparison in zip(tasks, found, strict=True):
+            comparisons = [compare_runs(store, task.runs) for task in tasks]
+            yield arm.name, [adapted_table(comparisons, SHOWN, None)]
+            for task, comparison in zip(tasks, comparisons, strict=True):
                 label = LABELS[task.task.partition(":")[2]]
                 yield (
                     f"{arm.name}, {task.task} by {label}",
                     [_compared(comparison, ("acc", "con", "agree"), label)],
                 )
-        for first, second in versus(list(trained)):
-            found = [
+        for first, second in arm_pairs(list(trained)):
+            comparisons = [
                 compare_runs(store, [(a, b) for (_, a), (_, b) in zip(one.runs, two.runs, strict=True)])
                 for one, two in zip(pairs[first], pairs[second], strict=True)
             ]
             yield (
                 f"{second.name} less {first.name}",
-                [_compared(comparison, SHOWN, None) for comparison in found],
+                [_compared(comparison, SHOWN, None) for comparison in comparisons],
             )
     finally:
         store.close()
@@ -193,9 +195,8 @@ def _compared(comparison: Comparison, metrics: Sequence[str], label: str | None)
     return comparison_table(comparison, rows, significance_of(comparison, rows))
 
 
-def versus(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
-    """What is held against what: the paper's adapter against the other kinds, a kind with the other loss and
-    with nothing left out against the same without."""
+def arm_pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
+    """The pairs to compare: the paper's adapter with the other kinds, and each kind with its variants."""
     paper = Arm("bilstm", "ce")
     for arm in arms:
         plain = Arm(arm.kind, "ce")
@@ -206,22 +207,22 @@ def versus(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
 
 
 def main() -> None:
-    """Draw, search, train, run, print."""
+    """Generate data, search rates, train, run, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--model", default="mini")
-    parser.add_argument("--groups", type=int, default=500, help="groups of a task to train on")
-    parser.add_argument("--test", type=int, default=400, help="groups of a task to test on")
+    parser.add_argument("--groups", type=int, default=500, help="training groups per task")
+    parser.add_argument("--test", type=int, default=400, help="test groups per task")
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--batch", type=int, default=8, help="groups a step")
+    parser.add_argument("--batch", type=int, default=8, help="groups per step")
     parser.add_argument("--seeds", type=int, default=3)
     chosen = parser.parse_args()
     study = Study(
         chosen.out, chosen.model, chosen.groups, chosen.test, chosen.steps, chosen.batch, chosen.seeds
     )
-    study.draw()
+    study.generate_data()
     trained: dict[Arm, list[Path]] = {}
     for arm in ARMS:
         rate = study.rate_of(arm.kind)

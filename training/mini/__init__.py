@@ -1,1 +1,1 @@
-"""`mini`: a LLaVA of a million parameters, trained from scratch on drawn scenes."""
+"""`mini`: a LLaVA of a million parameters, trained from scratch on synthetic scenes."""

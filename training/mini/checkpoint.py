@@ -1,4 +1,4 @@
-"""The untrained model, its tokenizer and its processor: LLaVA's architecture in small."""
+"""The untrained model, its tokenizer and its processor: a small LLaVA."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ TEMPLATE = (
     "{% endfor %}"
     "<answer>{% endif %}{% endfor %}"
 )
-"""Images first, then the words, as LLaVA's own template has them."""
+"""Images before the text, as in LLaVA's own template."""
 
 
 def instructions() -> list[str]:
-    """The sentences in which the four papers say what to do: one token each, as they never vary."""
+    """The fixed instructions of the papers' prompts; each becomes one token."""
     codis, iibench, mmr3 = (
         load("sightline.benchmarks.codis"),
         load("sightline.benchmarks.iibench"),
@@ -64,17 +64,16 @@ def instructions() -> list[str]:
 
 
 def vocabulary(texts: Iterable[str]) -> list[str]:
-    """Every word, digit and mark of the texts, as the tokenizer cuts them."""
-    cut = _pre_tokenizer()
-    tidy = _normalizer()
-    found: set[str] = set()
+    """Every word, digit and punctuation mark of the texts, as the tokenizer splits them."""
+    splitter, normalizer = _pre_tokenizer(), _normalizer()
+    pieces: set[str] = set()
     for text in set(texts):
-        found.update(piece for piece, _ in cut.pre_tokenize_str(tidy.normalize_str(text)))
-    return sorted(found)
+        pieces.update(piece for piece, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    return sorted(pieces)
 
 
 def lesson_texts(count: int = 4000) -> Iterator[str]:
-    """What is said in many lessons; what only tests say are unknown words."""
+    """The texts of many lessons; words that only tests use stay unknown."""
     random = Random(0)
     for number in range(count):
         for turn in list(WORLDS.values())[number % len(WORLDS)](random).turns:
@@ -83,18 +82,20 @@ def lesson_texts(count: int = 4000) -> Iterator[str]:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Words and digits; the instructions of the papers and the letters of options are one token each."""
+    """A word-level tokenizer; the papers' instructions and the letters of options are one token each."""
     words = vocabulary(_without(instructions(), lesson_texts()))
     whole = [*instructions(), *(f"({letter})" for letter in LETTERS)]
-    made = Tokenizer(models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *words])}, "<unk>"))
-    made.normalizer = _normalizer()
-    made.pre_tokenizer = _pre_tokenizer()
-    made.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    made.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
-    made.add_tokens([AddedToken(text, normalized=False, lstrip=True, rstrip=True) for text in whole])
+    word_level = Tokenizer(
+        models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *words])}, "<unk>")
+    )
+    word_level.normalizer = _normalizer()
+    word_level.pre_tokenizer = _pre_tokenizer()
+    word_level.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    word_level.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
+    word_level.add_tokens([AddedToken(text, normalized=False, lstrip=True, rstrip=True) for text in whole])
     kind: Any = PreTrainedTokenizerFast
     return kind(  # type: ignore[no-any-return]
-        tokenizer_object=made,
+        tokenizer_object=word_level,
         pad_token="<pad>",
         bos_token="<s>",
         eos_token="</s>",
@@ -106,7 +107,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
-    """Images to SIDE x SIDE pixels, text by the tokenizer, an image token a patch."""
+    """A processor that resizes images to SIDE x SIDE pixels and inserts one image token per patch."""
     images = CLIPImageProcessorPil(
         size={"height": SIDE, "width": SIDE},
         do_center_crop=False,
@@ -127,7 +128,7 @@ def processor(words: PreTrainedTokenizerFast) -> LlavaProcessor:
 
 
 def model(size: int) -> LlavaForConditionalGeneration:
-    """CLIP vision tower, projector, Llama decoder, untrained; the start is the global torch seed's."""
+    """An untrained CLIP vision tower, projector and Llama decoder, initialized by torch's global seed."""
     vision = CLIPVisionConfig(
         hidden_size=VISION,
         intermediate_size=3 * VISION,
@@ -152,7 +153,7 @@ def model(size: int) -> LlavaForConditionalGeneration:
         tie_word_embeddings=True,
     )
     config: Any = LlavaConfig
-    made = LlavaForConditionalGeneration(
+    llava = LlavaForConditionalGeneration(
         config(
             vision_config=vision,
             text_config=words,
@@ -164,32 +165,32 @@ def model(size: int) -> LlavaForConditionalGeneration:
             tie_word_embeddings=True,
         )
     )
-    made.generation_config.pad_token_id = PAD
-    made.generation_config.bos_token_id = BOS
-    made.generation_config.eos_token_id = EOS
+    llava.generation_config.pad_token_id = PAD
+    llava.generation_config.bos_token_id = BOS
+    llava.generation_config.eos_token_id = EOS
     with torch.no_grad():
-        _prepare(made)
-    return made
+        _prepare(llava)
+    return llava
 
 
-def save(made: Any, words: PreTrainedTokenizerFast, folder: Path) -> None:
-    """The whole checkpoint, its weights in half precision."""
-    made.to(torch.float16).save_pretrained(folder)
-    made.to(torch.float32)
+def save(llava: Any, words: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Write the complete checkpoint, with weights in half precision."""
+    llava.to(torch.float16).save_pretrained(folder)
+    llava.to(torch.float32)
     processor(words).save_pretrained(folder)
     for file in folder.iterdir():
         file.chmod(0o644)
 
 
-def _prepare(made: LlavaForConditionalGeneration) -> None:
-    """The projector by its fan-in; positions of patches as waves as strong as the patches themselves.
+def _prepare(llava: LlavaForConditionalGeneration) -> None:
+    """Initialize the projector by its fan-in, and patch positions as waves as strong as the patches.
 
-    With the usual start of both, a tower as narrow as this one does not find where things are.
+    With the usual initialization, a tower as narrow as this one does not learn to locate things.
     """
-    projector = made.model.multi_modal_projector
+    projector = llava.model.multi_modal_projector
     for linear in (projector.linear_1, projector.linear_2):
         torch.nn.init.normal_(linear.weight, std=linear.in_features**-0.5)
-    tower: Any = made.model.vision_tower
+    tower: Any = llava.model.vision_tower
     embeddings = getattr(tower, "vision_model", tower).embeddings
     edge = SIDE // PATCH
     down, across = torch.meshgrid(torch.arange(float(edge)), torch.arange(float(edge)), indexing="ij")

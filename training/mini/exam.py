@@ -1,8 +1,8 @@
-"""What a trained `mini` can do on scenes that it never saw, as a Markdown table for its card.
+"""Evaluates a trained `mini` on held-out scenes, as a Markdown table for its model card.
 
-python -m training.mini.exam FOLDER [FOLDER ...]: a column a model, one for the best guess from the words
-alone, learnt on scenes of another seed, and one for chance. The answers are kept in a store beside the drawn
-data, so that a second call asks nothing again.
+python -m training.mini.exam FOLDER [FOLDER ...] prints a column for each model, one for the best guess from
+the words of the questions alone (learnt on scenes of another seed), and one for chance. A store beside the
+synthetic data caches the answers, so a second call sends no request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHANCE = "baseline/chance"
 
 
 class Part(NamedTuple):
-    """A row of the table: what is run on which data, and the metric that is told."""
+    """A row of the table: the task, its data, and the metric to report."""
 
     title: str
     task: str
@@ -36,18 +36,18 @@ class Part(NamedTuple):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What is run, in the words of `sightline.run`."""
+        """The keyword arguments of `sightline.run`."""
         return {"task": self.task, "data": str(self.data), "split": self.split, "set": dict(self.options)}
 
 
 def parts(folder: Path, size: int, seed: int) -> list[Part]:
-    """Draw the data; all that is asked of a model."""
+    """Generate the data; returns all rows."""
     codis = generate_codis(folder / "codis", pairs=size, seed=seed)
     iibench = generate_iibench(folder / "iibench", dev=size, questions=0, seed=seed)
     mmr3 = generate_mmr3(folder / "mmr3", groups=size // 2, seed=seed)
     contextual = generate_contextual(folder / "contextual", val=size, questions=0, seed=seed)
-    seen = as_groups(contextual, folder / "contextual" / "seen.jsonl", images=True)
-    unseen = as_groups(contextual, folder / "contextual" / "unseen.jsonl", images=False)
+    with_images = as_groups(contextual, folder / "contextual" / "seen.jsonl", images=True)
+    without_images = as_groups(contextual, folder / "contextual" / "unseen.jsonl", images=False)
     matched = (("embedder", "none"),)
     rows = [
         Part("CODIS acc_p", "codis", codis, "acc_p"),
@@ -57,8 +57,8 @@ def parts(folder: Path, size: int, seed: int) -> list[Part]:
         Part("CODIS acc_q, no context", "codis:no-context", codis, "acc_q"),
         Part("II-Bench accuracy", "iibench:none", iibench, "accuracy", "dev"),
         Part("II-Bench accuracy, no image", "iibench:no-image", iibench, "accuracy", "dev"),
-        Part("ConTextual, by matching", f"groups:{seen}", contextual, "acc", None, matched),
-        Part("ConTextual, no image", f"groups:{unseen}", contextual, "acc", None, matched),
+        Part("ConTextual, by matching", f"groups:{with_images}", contextual, "acc", None, matched),
+        Part("ConTextual, no image", f"groups:{without_images}", contextual, "acc", None, matched),
     ]
     return rows + [
         Part(f"MM-R3 {task} {metric}", f"mmr3:{task}", mmr3, metric)
@@ -87,8 +87,8 @@ def as_groups(contextual: Path, file: Path, *, images: bool) -> Path:
     return file
 
 
-def told(part: Part, model: str, folder: Path) -> list[MetricValue]:
-    """The values of a part's metric, over all and by label."""
+def metric_values(part: Part, model: str, folder: Path) -> list[MetricValue]:
+    """The values of a row's metric, over all samples and by label."""
     evaluation = sightline.run(
         **part.spec,
         model=model,
@@ -99,36 +99,40 @@ def told(part: Part, model: str, folder: Path) -> list[MetricValue]:
 
 
 def cell(value: MetricValue) -> str:
-    """A value with its interval."""
+    """A value with its 95 % confidence interval."""
     if value.value is None:
         return "-"
     return f"{value.value:.1f} ({value.low:.1f}-{value.high:.1f})"
 
 
 def main() -> None:
-    """Draw, ask, print."""
+    """Generate the data, run the models, print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", help="folders of trained models")
-    parser.add_argument("--data", type=Path, default=Path("exam"), help="where data and answers are kept")
-    parser.add_argument("--size", type=int, default=600, help="questions of a benchmark (MM-R3: half of it)")
+    parser.add_argument("--data", type=Path, default=Path("exam"), help="folder for data and answers")
+    parser.add_argument(
+        "--size", type=int, default=600, help="questions per benchmark (MM-R3: half as many groups)"
+    )
     parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--labels", action="store_true", help="also a row for each label")
+    parser.add_argument("--labels", action="store_true", help="also print a row for each label")
     chosen = parser.parse_args()
     plug_in(words.__file__)
-    read = chosen.data / "read"
-    others = parts(read, chosen.size, chosen.seed + 1)
-    (read / words.READ).write_text(json.dumps([part.spec for part in others if " no " not in part.title]))
-    models = [f"hf/{folder}" for folder in chosen.models] + [f"words/{read}", CHANCE]
+    learned = chosen.data / "read"
+    others = parts(learned, chosen.size, chosen.seed + 1)
+    (learned / words.READ).write_text(json.dumps([part.spec for part in others if " no " not in part.title]))
+    models = [f"hf/{folder}" for folder in chosen.models] + [f"words/{learned}", CHANCE]
     rows = []
     for part in parts(chosen.data / "data", chosen.size, chosen.seed):
         print(part.title, file=sys.stderr)
-        columns = [{value.subset: value for value in told(part, model, chosen.data)} for model in models]
+        columns = [
+            {value.subset: value for value in metric_values(part, model, chosen.data)} for model in models
+        ]
         subsets = list(columns[0]) if chosen.labels else ["all"]
         for subset in subsets:
             title = part.title if subset == "all" else f"- {subset}"
-            found = [column.get(subset) for column in columns]
-            rows.append([title, *("-" if value is None else cell(value) for value in found)])
-            rows[-1].insert(1, f"{found[0].n:g}" if found[0] else "-")
+            values = [column.get(subset) for column in columns]
+            rows.append([title, *("-" if value is None else cell(value) for value in values)])
+            rows[-1].insert(1, f"{values[0].n:g}" if values[0] else "-")
     head = ["", "n", *(Path(model).name for model in chosen.models), "from the words", "chance"]
     for row in (head, ["---"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")

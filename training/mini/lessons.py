@@ -1,4 +1,4 @@
-"""What `mini` learns from: images of drawn scenes, each with questions as the four benchmarks put them."""
+"""The training data of `mini`: synthetic scenes with questions in the form of the four benchmarks."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ from sightline.builders.scenes.styles import STYLES
 from sightline.prompts import fill, load
 
 SIDE = 64
-"""The side of the images that the model sees, in pixels."""
+"""The width and height of the model's input images, in pixels."""
 TURNS = 8
-"""Plain questions about an image; what does not fit in a row is left out."""
+"""Questions about an image; those that do not fit in a row are left out."""
 STYLED = 0.07
 MASKED = 0.05
 ASKED = {"context": True, "instructions": True, "image": "shown"}
-"""CODIS's default prompt but for chain of thought, which some lessons leave out."""
+"""The options of CODIS's default prompt, except for chain of thought, which some lessons leave out."""
 SHARES = {"puzzle": 0.28, "meaning": 0.19, "room": 0.26, "board": 0.27}
-"""The share of each world among the images."""
+"""The share of each world of images."""
 DENSE = {"puzzle": 0.08, "meaning": 0.12, "room": 0.5, "board": 0.3}
-"""The same while things are to be told by where they are: images of which much is said."""
+"""The shares at the start, while the model learns to locate things: more images with many questions."""
 
 
 class Turn(NamedTuple):
-    """A question as it is put to the model, its answer, the type under which accuracy is counted, and how
-    much its loss weighs."""
+    """A prompt, its answer, the type of question for the accuracy counts, and the weight of its loss."""
 
     prompt: str
     answer: str
@@ -50,47 +49,50 @@ class Turn(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """An image, uint8 (SIDE, SIDE, 3), and what is asked about it."""
+    """An image, uint8 (SIDE, SIDE, 3), with its questions."""
 
     image: NDArray[np.uint8]
     turns: list[Turn]
 
 
 def lesson(random: Random, exam: bool = False, shares: Mapping[str, float] = SHARES) -> Lesson:
-    """A lesson of one of the four worlds; an exam asks of held-out combinations, in any words."""
+    """A lesson of one of the four worlds; an exam uses held-out combinations in all phrasings."""
     world = random.choices(list(shares), list(shares.values()))[0]
     return WORLDS[world](random, exam)
 
 
-def seen(image: Image.Image) -> NDArray[np.uint8]:
-    """The image as the image processor resizes it."""
+def model_input(image: Image.Image) -> NDArray[np.uint8]:
+    """The image, resized as the image processor does it."""
     return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
 
 
 def puzzle_lesson(random: Random, exam: bool = False) -> Lesson:
-    """An image that a context makes plain: the situations of its puzzles, and plain facts."""
+    """An image that is ambiguous without a context: the situations of its puzzles, and facts."""
     kind = random.choice(KINDS)
-    made: PuzzleImage = kind(random)
-    while any(is_held_out(puzzle.combination) != exam for puzzle in made.puzzles) or not _allowed(
-        made.scene, exam
+    puzzle_image: PuzzleImage = kind(random)
+    while any(is_held_out(puzzle.combination) != exam for puzzle in puzzle_image.puzzles) or not _allowed(
+        puzzle_image.scene, exam
     ):
-        made = kind(random)
+        puzzle_image = kind(random)
     turns = [
         Turn(fact.questions.choose_for_training(random), fact.answer, f"fact:{fact.kind}", 0.7)
-        for fact in _some(list(made.facts), 2, random)
+        for fact in _some(list(puzzle_image.facts), 2, random)
     ]
     while len(turns) < TURNS:
-        puzzle = random.choice(made.puzzles)
-        # Both answers of a choice in one lesson: what differs is the context alone.
+        puzzle = random.choice(puzzle_image.puzzles)
+        # Both situations in one lesson, so that only the context differs.
         for situation in random.sample(puzzle.situations, 2):
-            context, question = _said(situation.contexts, random, exam), _said(puzzle.questions, random, exam)
+            context, question = (
+                _phrase(situation.contexts, random, exam),
+                _phrase(puzzle.questions, random, exam),
+            )
             prompt = codis.prompt_text(question, context, "", {**ASKED, "cot": random.random() < 0.8})
             turns.append(Turn(prompt, situation.answer, f"codis:{kind.__name__}"))
-    return Lesson(_drawn(made.scene), turns)
+    return Lesson(_rendered(puzzle_image.scene), turns)
 
 
 def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
-    """A pictogram: its meaning in words, and among five others in several orders."""
+    """A pictogram: its meaning as text, and as one of six options in several orders."""
     plain: list[Fact] = []
     if random.random() < 0.35:
         meaning = random.choice(MEANINGS)
@@ -113,50 +115,51 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
 
     turns = [_plain(fact, random, exam) for fact in plain]
     if exam or not plain or random.random() < 0.3:
-        turns.append(Turn(_said(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7))
+        turns.append(Turn(_phrase(QUESTIONS, random, exam), meaning.meaning, "meaning", 0.7))
     for _ in range(3):
         options = random.sample([meaning.meaning, *wrong()], 6)
-        # The option's text, which II-Bench's extraction reads where no letter is named: a model of this
-        # size learns what an image means long before it learns to look up a letter.
-        asked = iibench.prompt_text(_said(QUESTIONS, random, exam), options)
-        turns.append(Turn(asked, meaning.meaning, "iibench"))
-    return Lesson(_drawn(scene), turns)
+        # The answer is the text of the option, which II-Bench's extraction reads if no letter is named: a
+        # model of this size learns meanings long before it learns to look up letters.
+        prompt = iibench.prompt_text(_phrase(QUESTIONS, random, exam), options)
+        turns.append(Turn(prompt, meaning.meaning, "iibench"))
+    return Lesson(_rendered(scene), turns)
 
 
 def room_lesson(random: Random, exam: bool = False) -> Lesson:
-    """A place with things: plain questions in many words, a description, a listing; styled or masked."""
+    """A place with things: questions in many phrasings, a description, a list; restyled or masked."""
     big = random.random() < 0.25
-    made = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
-    while rooms.any_is_held_out(made.things) != exam:
-        made = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
-    image = render(made.scene)
+    room = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
+    while rooms.any_is_held_out(room.things) != exam:
+        room = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
+    image = render(room.scene)
     describe = Turn(
-        load("sightline.benchmarks.mmr3")["restyling"]["prompt"], rooms.room_description(made), "describe"
+        load("sightline.benchmarks.mmr3")["restyling"]["prompt"], rooms.room_description(room), "describe"
     )
     if big and random.random() < MASKED:
-        return Lesson(seen(masked(image, made, random)), _masked_turns(made, random, exam))
+        return Lesson(model_input(masked(image, room, random)), _masked_turns(room, random, exam))
     if random.random() < STYLED:
         styled = STYLES[random.choice(list(STYLES))](image)
         plain = [
-            fact for fact in rooms.room_facts(made) if fact.kind in ("place", "time", "count", "what_at")
+            fact for fact in rooms.room_facts(room) if fact.kind in ("place", "time", "count", "what_at")
         ]
-        asked = [_asked(fact, random, exam) for fact in random.sample(plain, 3)]
+        questions = [_asked(fact, random, exam) for fact in random.sample(plain, 3)]
         return Lesson(
-            seen(styled), [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in asked)]
+            model_input(styled),
+            [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in questions)],
         )
-    turns = [Turn("List the things in the image.", rooms.room_listing(made, random), "list", 0.6)]
+    turns = [Turn("List the things in the image.", rooms.room_listing(room, random), "list", 0.6)]
     if random.random() < 0.7:
-        turns.append(Turn("Describe the image.", rooms.room_description(made, fully=True), "describe fully"))
+        turns.append(Turn("Describe the image.", rooms.room_description(room, fully=True), "describe fully"))
     if random.random() < 0.2:
         turns.append(describe)
-    turns += [_asked(rooms.existence_fact(made, random, held_out=exam), random, exam) for _ in range(2)]
-    turns += [_asked(fact, random, exam) for fact in _some(rooms.room_facts(made), TURNS, random)]
-    return Lesson(seen(image), turns)
+    turns += [_asked(rooms.existence_fact(room, random, held_out=exam), random, exam) for _ in range(2)]
+    turns += [_asked(fact, random, exam) for fact in _some(rooms.room_facts(room), TURNS, random)]
+    return Lesson(model_input(image), turns)
 
 
-def masked(image: Image.Image, made: Room, random: Random) -> Image.Image:
-    """The image with its big thing masked in one of the ways of MM-R3."""
-    thing, side = made.things[0], image.width
+def masked(image: Image.Image, room: Room, random: Random) -> Image.Image:
+    """The image with its large thing masked in one of the ways of MM-R3."""
+    thing, side = room.things[0], image.width
     reach = thing.size / 2
     box = [
         round(side * edge) for edge in (thing.x - reach, thing.y - reach, thing.x + reach, thing.y + reach)
@@ -168,36 +171,36 @@ def masked(image: Image.Image, made: Room, random: Random) -> Image.Image:
 
 
 def board_lesson(random: Random, exam: bool = False) -> Lesson:
-    """An image with writing: what it says where, and all of it."""
-    made: Board = random.choice(BOARDS)(random)
-    facts = [fact for fact in made.facts if is_held_out(fact.combination) == exam]
-    while len(facts) < (1 if exam else len(made.facts)) or not _allowed(made.scene, exam):
-        made = random.choice(BOARDS)(random)
-        facts = [fact for fact in made.facts if is_held_out(fact.combination) == exam]
-    turns = [Turn("Read all that is written in the image.", made.text, "read", 0.6)]
+    """An image with text: questions about parts of the text, and all of the text."""
+    board: Board = random.choice(BOARDS)(random)
+    facts = [fact for fact in board.facts if is_held_out(fact.combination) == exam]
+    while len(facts) < (1 if exam else len(board.facts)) or not _allowed(board.scene, exam):
+        board = random.choice(BOARDS)(random)
+        facts = [fact for fact in board.facts if is_held_out(fact.combination) == exam]
+    turns = [Turn("Read all that is written in the image.", board.text, "read", 0.6)]
     turns += [_plain(fact, random, exam) for fact in _some(facts, TURNS, random)]
-    return Lesson(_drawn(made.scene), turns)
+    return Lesson(_rendered(board.scene), turns)
 
 
 WORLDS = {"puzzle": puzzle_lesson, "meaning": meaning_lesson, "room": room_lesson, "board": board_lesson}
 
 
 def _allowed(scene: Scene, exam: bool) -> bool:
-    """Whether an image may be shown: in training no thing in a colour that is kept for tests."""
+    """Whether an image is allowed: in training without any held-out thing."""
     return exam or not rooms.any_is_held_out(scene.things)
 
 
-def _drawn(scene: Scene) -> NDArray[np.uint8]:
-    return seen(render(scene))
+def _rendered(scene: Scene) -> NDArray[np.uint8]:
+    return model_input(render(scene))
 
 
 def _some(facts: list[Fact], count: int, random: Random) -> list[Fact]:
     return random.sample(facts, min(count, len(facts)))
 
 
-def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
-    name = made.things[0].shape
-    place = [fact for fact in rooms.room_facts(made) if fact.kind in ("place", "time")]
+def _masked_turns(room: Room, random: Random, exam: bool) -> list[Turn]:
+    name = room.things[0].shape
+    place = [fact for fact in rooms.room_facts(room) if fact.kind in ("place", "time")]
     return [
         Turn(load("sightline.benchmarks.mmr3")["context"]["prompt"], name, "masked"),
         *(_asked(f, random, exam) for f in place),
@@ -205,7 +208,7 @@ def _masked_turns(made: Room, random: Random, exam: bool) -> list[Turn]:
 
 
 def _asked(fact: Fact, random: Random, exam: bool) -> Turn:
-    """A fact about a room, as MM-R3 asks it half of the times."""
+    """A question about a room, with probability 0.5 in the prompt of MM-R3."""
     turn = _plain(fact, random, exam)
     if random.random() < 0.5:
         return turn
@@ -215,8 +218,8 @@ def _asked(fact: Fact, random: Random, exam: bool) -> Turn:
 
 
 def _plain(fact: Fact, random: Random, exam: bool) -> Turn:
-    return Turn(_said(fact.questions, random, exam), fact.answer, fact.kind)
+    return Turn(_phrase(fact.questions, random, exam), fact.answer, fact.kind)
 
 
-def _said(wording: Phrasings, random: Random, exam: bool) -> str:
-    return wording.choose_for_test(random) if exam else wording.choose_for_training(random)
+def _phrase(phrasings: Phrasings, random: Random, exam: bool) -> str:
+    return phrasings.choose_for_test(random) if exam else phrasings.choose_for_training(random)

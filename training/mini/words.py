@@ -1,7 +1,7 @@
-"""The best guess from words alone: what a model without eyes could know of the drawn scenes.
+"""A baseline that answers from the words of a question alone: what the synthetic data reveal without images.
 
-A model for `sightline.run`, `words/FOLDER`: it has read the questions and answers of the data that were drawn
-there, from another seed than those it is asked about, and sees no image.
+It is a model for `sightline.run`, `words/FOLDER`. It learns from the questions and answers of synthetic data
+in that folder, which have another seed than the data it is tested on, and ignores images.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from sightline.plan.spec import Spec
 from sightline.types import Answer, Failure, Message, Request, Text
 
 READ = "read.json"
-"""The tasks whose questions are read, in the folder of the drawn data: a list of Spec's fields."""
+"""The file in the data folder that lists the tasks to learn from, as fields of Spec."""
 
 _OPTION = re.compile(r"^\(([A-F])\) (.+)$", re.MULTILINE)
 
 
 class Words(Offline):
-    """Naive Bayes over the words of a question; of options, the one that was right most often.
+    """Naive Bayes over the words of a question; for options, the one that was right most often.
 
-    Answers and words are counted with one more of each than there were.
+    All counts use add-one smoothing.
     """
 
     host = "words"
 
-    def __init__(self, name: str, read: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, name: str, examples: Iterable[tuple[str, str]]) -> None:
         self.name = self.identity = name
         self._answers: Counter[str] = Counter()
         self._words: dict[str, Counter[str]] = defaultdict(Counter)
         self._offered: Counter[str] = Counter()
-        for question, answer in read:
+        for question, answer in examples:
             offered = _options(question)
             self._offered.update(offered.values())
             self._answers[offered.get(answer, answer)] += 1
             if not offered:
                 self._words[answer].update(_words(question))
-        self._known = len({word for words in self._words.values() for word in words})
+        self._distinct = len({word for words in self._words.values() for word in words})
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """The likeliest answer to each request."""
-        for place, request in enumerate(requests):
-            yield place, Answer(self.guess(_text(request.messages)), finish_reason="stop")
+        """Answer each request with the most likely answer."""
+        for index, request in enumerate(requests):
+            yield index, Answer(self.guess(_text(request.messages)), finish_reason="stop")
 
     def guess(self, question: str) -> str:
-        """The likeliest answer to a question."""
+        """The most likely answer to a question."""
         offered = list(_options(question).values())
         if offered:
             return max(offered, key=lambda option: (self._answers[option] + 1) / (self._offered[option] + 6))
@@ -61,13 +61,13 @@ class Words(Offline):
 
     def _likely(self, answer: str, words: Counter[str]) -> float:
         counts = self._words[answer]
-        total = counts.total() + self._known
-        said = sum(times * math.log((counts[word] + 1) / total) for word, times in words.items())
-        return math.log(self._answers[answer]) + said
+        total = counts.total() + self._distinct
+        likelihood = sum(times * math.log((counts[word] + 1) / total) for word, times in words.items())
+        return math.log(self._answers[answer]) + likelihood
 
 
 def _options(question: str) -> dict[str, str]:
-    """The options that a question offers, by their letters."""
+    """The options of a question by their letters."""
     return dict(_OPTION.findall(question))
 
 
@@ -80,7 +80,7 @@ def _text(messages: Sequence[Message]) -> str:
 
 
 def _questions(spec: Spec) -> Iterable[tuple[str, str]]:
-    """What a task asks, with the answer."""
+    """The questions of a task with their answers."""
     task = prepare(spec).task
     for sample in task.samples:
         for probe in task.benchmark.probes(sample, task.options.benchmark):
@@ -91,8 +91,8 @@ def _questions(spec: Spec) -> Iterable[tuple[str, str]]:
 def words(rest: str, spec: str, _: object) -> Sequence[Words]:
     """The model `words/FOLDER`."""
     tasks = json.loads((Path(rest) / READ).read_text())
-    asked = [Spec(**{**task, "model": "baseline/chance"}) for task in tasks]
-    return [Words(spec, (pair for one in asked for pair in _questions(one)))]
+    specs = [Spec(**{**task, "model": "baseline/chance"}) for task in tasks]
+    return [Words(spec, (pair for one in specs for pair in _questions(one)))]
 
 
 models = {"words/": words}
