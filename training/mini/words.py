@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
-from sightline.models.offline import Offline
+from sightline.models.offline_model import OfflineModel
 
 from sightline.evaluation.prepare import prepare
 from sightline.plan.spec import Spec
@@ -25,7 +25,7 @@ READ = "read.json"
 _OPTION = re.compile(r"^\(([A-F])\) (.+)$", re.MULTILINE)
 
 
-class Words(Offline):
+class Words(OfflineModel):
     """Naive Bayes over the words of a question; for options, the one that was right most often.
 
     All counts use add-one smoothing.
