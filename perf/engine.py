@@ -127,7 +127,7 @@ def _measure_start() -> None:
         times.append(time.perf_counter() - began)
     code = (
         "import sys, sightline.cli.main as m\n"
-        "m._parser('', '')\n"
+        "m.build_parser([])\n"
         "heavy = {'torch', 'scipy', 'fastapi', 'sqlalchemy', 'numpy', 'aiohttp'} & set(sys.modules)\n"
         "print(', '.join(sorted(heavy)) or 'nothing heavy')"
     )

@@ -11,7 +11,8 @@ from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.run import arun as run_spec
 from sightline.evaluation.score import ascore as score_spec
-from sightline.evaluation.sweep import Sweep, asweep, plan_sweep
+from sightline.evaluation.sweep import Sweep, asweep
+from sightline.evaluation.sweep_plan import plan_sweep
 from sightline.plan.spec import (
     RequestOptions,
     RunOptions,

@@ -198,7 +198,7 @@ def test_answers_of_sampling_are_not_taken_for_answers_to_what_changed(
     here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(capsys, "score", "mmr3:context", "sampling/answers.jsonl")
-    assert "given to mmr3:context --unchanged" in said
+    assert "belong to mmr3:context --unchanged" in said
     of_all = ("all/answers.jsonl", "--with", "unchanged=all/answers.jsonl")
     assert "in place of mmr3:context --unchanged" in refused(capsys, "score", "mmr3:context", *of_all)
 

@@ -15,7 +15,7 @@ from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.sweep import plan_sweep
+from sightline.evaluation.sweep_plan import plan_sweep
 from sightline.images import BadImage
 from sightline.models.base import Capabilities
 from sightline.models.ocr import Word
@@ -312,7 +312,7 @@ def test_a_sweep_varies_how_images_are_told_and_gives_captions_to_those_that_tak
     ]
     assert len({one.spec.out for one in points}) == 3
     (only,) = plan_sweep(base, ["m"], {}, {}, ["ocr"])
-    assert (only.at, only.spec.captions) == ({}, "c.json")
+    assert (only.values, only.spec.captions) == ({}, "c.json")
     with pytest.raises(UserError, match="did you mean 'layout'"):
         plan_sweep(base, ["m"], {}, {}, ["layuot"])
     with pytest.raises(UserError, match="twice"):

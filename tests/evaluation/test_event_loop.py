@@ -38,7 +38,7 @@ BLOCKING = (
     "sightline.plan.plan.with_key",
     "sightline.results.folder.Folder.write",
     "sightline.results.folder.Folder.finish",
-    "sightline.results.folder.write_released",
+    "sightline.results.folder.read_outcomes",
 )
 """What hashes, reads, writes or counts."""
 

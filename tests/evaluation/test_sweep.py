@@ -18,7 +18,8 @@ from sightline.errors import UserError
 from sightline.evaluation.estimate import RunEstimate
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.run import arun
-from sightline.evaluation.sweep import Point, Sweep, asweep, estimate_sweep, plan_sweep, total
+from sightline.evaluation.sweep import Sweep, add_estimates, asweep, estimate_sweep
+from sightline.evaluation.sweep_plan import SweepPoint, plan_sweep
 from sightline.plan.spec import Spec
 
 COT = {"cot": (True, False)}
@@ -34,17 +35,17 @@ def points(
     options: Mapping[str, Sequence[Any]] | None = None,
     sampling: Mapping[str, Sequence[Any]] | None = None,
     **base: Any,
-) -> list[Point]:
+) -> list[SweepPoint]:
     return plan_sweep(Spec(task="codis", **base), models, options or {}, sampling or {})
 
 
-def swept(planned: list[Point], out: Path | None = None) -> Sweep:
+def swept(planned: list[SweepPoint], out: Path | None = None) -> Sweep:
     return asyncio.run(asweep(planned, str(out) if out else None))
 
 
 def test_models_change_slowest_and_the_last_option_fastest() -> None:
     planned = points(("a/x", "b/y"), {"size": (224, 640)}, {"temperature": (0.2, 1)})
-    assert [(p.spec.model, *p.at.values()) for p in planned] == [
+    assert [(p.spec.model, *p.values.values()) for p in planned] == [
         (model, size, temperature)
         for model in ("a/x", "b/y")
         for size in (224, 640)
@@ -56,20 +57,20 @@ def test_models_change_slowest_and_the_last_option_fastest() -> None:
 
 def test_an_option_with_one_value_is_given_to_all_and_not_varied() -> None:
     (only,) = points(options={"cot": (False,)}, sampling={"max_tokens": (9,)})
-    assert (only.at, only.spec.set, only.spec.gen) == ({}, {"cot": False}, {"max_tokens": 9})
+    assert (only.values, only.spec.set, only.spec.gen) == ({}, {"cot": False}, {"max_tokens": 9})
 
 
 def test_a_name_that_is_both_an_option_and_sampling_is_told_apart() -> None:
     planned = points(options={"seed": (1, 2)}, sampling={"seed": (3, 4)})
-    assert [tuple(p.at.items()) for p in planned][1] == (("seed", 1), ("gen seed", 4))
+    assert [tuple(p.values.items()) for p in planned][1] == (("seed", 1), ("gen seed", 4))
 
 
 @pytest.mark.parametrize(
     ("models", "options", "message"),
     [
         ((), {}, "--model has no value"),
-        (("a/x", "a/x"), {}, '--model names "a/x" twice'),
-        (("a/x",), {"cot": (True, True)}, "--set cot names true twice"),
+        (("a/x", "a/x"), {}, '--model has the value "a/x" twice'),
+        (("a/x",), {"cot": (True, True)}, "--set cot has the value true twice"),
         (("a/x",), {"cot": ()}, "--set cot has no value"),
     ],
 )
@@ -129,7 +130,7 @@ def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -
     planned = points(options=prompts, data=codis, store=str(tmp_path / "s.db"))
     estimates = estimate_sweep(planned)
     assert [(one.to_ask, one.cached) for one in estimates] == [(12, 0), (0, 12)]
-    assert total(estimates).to_ask == 12
+    assert add_estimates(estimates).to_ask == 12
     assert not (tmp_path / "s.db").exists()
     sweep = swept(planned)
     assert [one.evaluation.counts.sent for one in sweep.points if one.evaluation] == [12, 0]
@@ -137,15 +138,15 @@ def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -
 
 def test_the_estimate_is_what_is_asked(codis: str, tmp_path: Path) -> None:
     planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"))
-    asked = total(estimate_sweep(planned)).to_ask
+    asked = add_estimates(estimate_sweep(planned)).to_ask
     assert sum(one.evaluation.counts.sent for one in swept(planned).points if one.evaluation) == asked == 24
 
 
 def test_a_cost_is_only_added_up_where_all_of_it_is_known() -> None:
     planned = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, 0.5)
     without = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, None)
-    assert total([planned, planned]).estimated_cost == 1.0
-    assert total([planned, without]).estimated_cost is None
+    assert add_estimates([planned, planned]).estimated_cost == 1.0
+    assert add_estimates([planned, without]).estimated_cost is None
 
 
 def test_a_budget_holds_over_all_points_and_the_rest_is_left(codis: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from sightline.adapter.training_checkpoint import LOG, LogEntry
 from sightline.adapter.validate import Validation
 from sightline.builders.synthetic import generate_mmr3
 from sightline.engine.store import Store
-from sightline.evaluation.adapter_report import adapted
+from sightline.evaluation.adapter_report import find_adapter_runs
 from sightline.evaluation.compare_runs import compare_runs
 from sightline.metrics.comparison import Comparison
 from sightline.report.adapter_tables import SHOWN, adapted_table
@@ -166,7 +166,8 @@ def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, 
     try:
         runs = {arm: [SavedAdapter(folder) for folder in folders] for arm, folders in trained.items()}
         pairs = {
-            arm: adapted(store, [adapter.identity for adapter in adapters]) for arm, adapters in runs.items()
+            arm: find_adapter_runs(store, [adapter.identity for adapter in adapters])
+            for arm, adapters in runs.items()
         }
         for arm, tasks in pairs.items():
             comparisons = [compare_runs(store, task.runs) for task in tasks]

@@ -51,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
-    from sightline.evaluation.adapter_report import adapted
+    from sightline.evaluation.adapter_report import find_adapter_runs
     from sightline.evaluation.compare_runs import compare_runs
     from sightline.report.adapter_tables import SHOWN, adapted_table, cost_table
     from sightline.report.comparison import check_label
@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     adapters = [SavedAdapter(Path(folder)) for folder in options.folder]
     store = Store.open(options.store, create=False)
     try:
-        found = adapted(store, [adapter.identity for adapter in adapters])
+        found = find_adapter_runs(store, [adapter.identity for adapter in adapters])
         comparisons = [compare_runs(store, task.runs) for task in found]
         costs = [_cost(store, adapter) for adapter in adapters]
     finally:
@@ -79,10 +79,10 @@ def execute(options: argparse.Namespace) -> int:
 
 def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     """What one adapter costs, by its files and by the answers of its runs."""
-    from sightline.evaluation.adapter_report import adapted, seconds
+    from sightline.evaluation.adapter_report import find_adapter_runs, mean_latency
     from sightline.report.adapter_tables import Cost
 
-    pairs = [pair for task in adapted(store, [adapter.identity]) for pair in task.runs]
+    pairs = [pair for task in find_adapter_runs(store, [adapter.identity]) for pair in task.runs]
     return Cost(
         folder=str(adapter.folder),
         kind=f"{adapter.metadata.adapter.__struct_config__.tag}, {adapter.metadata.training.get('loss', '')}",
@@ -90,6 +90,6 @@ def _cost(store: Store, adapter: SavedAdapter) -> Cost:
         parameters=adapter.parameters,
         model=adapter.metadata.parameters,
         memory=adapter.memory,
-        before=seconds(store, [base for base, _ in pairs]),
-        after=seconds(store, [other for _, other in pairs]),
+        before=mean_latency(store, [base for base, _ in pairs]),
+        after=mean_latency(store, [other for _, other in pairs]),
     )

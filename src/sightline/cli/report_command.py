@@ -124,11 +124,11 @@ def _is_sweep(folder: Path) -> bool:
 
 def _read_sweep(folder: Path, against: str | None) -> list[ResultPoint]:
     """The results of a sweep, with the values that they were taken at."""
-    from sightline.evaluation.sweep import Kept
+    from sightline.evaluation.sweep_record import SweepRecord
     from sightline.report.varied_options import ResultPoint
 
-    kept = _decoded(folder, folder / SWEEP, Kept).points
-    points = [ResultPoint(_attached(point.result, against), point.at) for point in kept if point.result]
+    records = _decoded(folder, folder / SWEEP, SweepRecord).points
+    points = [ResultPoint(_attached(one.result, against), one.values) for one in records if one.result]
     if not points:
         raise UserError("no point of this sweep has a result", file=folder / SWEEP)
     return points

@@ -14,7 +14,8 @@ from sightline.errors import UserError
 from sightline.plan.spec import RequestOptions, SweepOptions, spec_of
 
 if TYPE_CHECKING:
-    from sightline.evaluation.sweep import Point, Reached
+    from sightline.evaluation.sweep import PointRun
+    from sightline.evaluation.sweep_plan import SweepPoint
 
 EXAMPLE = """examples:
   sightline sweep mmr3:restyling --model http://localhost:8000/v1#llava --data data/mmr3 \\
@@ -56,19 +57,19 @@ def execute(options: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.cli.printing import print_json, print_pivot
-    from sightline.evaluation.sweep import asweep, kept
+    from sightline.evaluation.sweep import asweep
 
     points = _points(options)
     plot = Path(options.plot) if options.plot else None
     if plot is not None:
         from sightline.report.curves import check_plot
 
-        check_plot(plot, [point.at for point in points])
+        check_plot(plot, [point.values for point in points])
     if options.dry_run:
         return _print_estimates(points, options.format)
-    sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, ended=_print_point))
+    sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, on_point=_print_point))
     if options.format == "json":
-        print_json(kept(sweep))
+        print_json(sweep.record)
     elif sweep.results:
         print_pivot(sweep.results, options.format, options.by)
     if plot is not None and sweep.results:
@@ -76,17 +77,17 @@ def execute(options: argparse.Namespace) -> int:
 
         curves(sweep.results, plot)
         print(f"curves: {plot}", file=sys.stderr)
-    for reached in sweep.points:
-        if reached.evaluation is None:
-            print(f"{reached.point.name}: {reached.error or 'not reached'}", file=sys.stderr)
+    for run in sweep.points:
+        if run.evaluation is None:
+            print(f"{run.point.name}: {run.error or 'not reached'}", file=sys.stderr)
     if options.out:
         print(f"results: {options.out}", file=sys.stderr)
     return sweep.exit_status
 
 
-def _points(options: argparse.Namespace) -> list[Point]:
+def _points(options: argparse.Namespace) -> list[SweepPoint]:
     """Every combination of the values of --model, --set, --gen and --augment."""
-    from sightline.evaluation.sweep import plan_sweep
+    from sightline.evaluation.sweep_plan import plan_sweep
 
     shared = options_of(options, RequestOptions, omitted=("set", "gen"))
     return plan_sweep(
@@ -147,31 +148,31 @@ def _end_of_json(text: str, option: str) -> int:
     return len(text) - len(rest) if rest else -1
 
 
-def _print_point(reached: Reached) -> None:
-    if reached.evaluation is not None:
+def _print_point(run: PointRun) -> None:
+    if run.evaluation is not None:
         from sightline.cli.printing import print_run_summary
 
-        print_run_summary(reached.evaluation)
+        print_run_summary(run.evaluation)
     else:
-        print(f"not run: {reached.error}", file=sys.stderr)
+        print(f"not run: {run.error}", file=sys.stderr)
 
 
-def _print_estimates(points: Sequence[Point], form: str) -> int:
+def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
     """Print what each point would ask, and all of them."""
     from sightline.cli.printing import print_estimate, print_json
-    from sightline.evaluation.sweep import estimate_sweep, total
+    from sightline.evaluation.sweep import add_estimates, estimate_sweep
 
     estimates = estimate_sweep(points)
     if form == "json":
         each = [
-            {"name": point.name, "model": point.spec.model, "at": point.at, "estimate": one}
+            {"name": point.name, "model": point.spec.model, "at": point.values, "estimate": one}
             for point, one in zip(points, estimates, strict=True)
         ]
-        body = {"points": each, "total": total(estimates)}
+        body = {"points": each, "total": add_estimates(estimates)}
         print_json(body)
         return 0
     for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
         cost = "" if one.estimated_cost is None else f", cost {one.estimated_cost:.2f}"
         print(f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}")
-    print_estimate(total(estimates), form)
+    print_estimate(add_estimates(estimates), form)
     return 0

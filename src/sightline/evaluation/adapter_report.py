@@ -1,4 +1,4 @@
-"""Runs of a model with an adapter, each with the run of the same model without it."""
+"""Pairs of stored runs: a model with an adapter, and the same model without it."""
 
 from __future__ import annotations
 
@@ -12,85 +12,113 @@ from sightline.plan.stored_probe import read_stored_probes
 from sightline.types import Answer
 
 CHUNK = 1000
+"""The number of probes whose answers are fetched together."""
 
 
-class Adapted(NamedTuple):
-    """A task, as "mmr3:restyling", and the runs of it: without and with each adapter."""
+class AdapterRuns(NamedTuple):
+    """A task, as "mmr3:restyling", and its pairs of run numbers: without and with each adapter."""
 
     task: str
     runs: Sequence[tuple[int, int]]
 
 
-def adapted(store: Store, adapters: Sequence[str]) -> list[Adapted]:
-    """The newest whole run of each task with each of the adapters (their identities), and the newest of
-    their model without one that asked the same in the same way.
+class _Run(NamedTuple):
+    """A finished run: its number and its description, as the store keeps it."""
 
-    Raises UserError where no adapter has a run, where two of them asked a task in different ways, and
-    where there is nothing to hold a run against.
+    number: int
+    description: Mapping[str, Any]
+
+
+def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns]:
+    """Find the newest finished run of each task with each adapter, and the newest comparable one without.
+
+    Args:
+        store: The store.
+        adapters: The identities of the adapters.
+
+    Returns:
+        The pairs of runs by task.
+
+    Raises:
+        UserError: No adapter has a run, two adapters ran a task under different options, or a run has no
+            comparable run without the adapter.
     """
-    runs = [(number, body["description"]) for number, body, _, ended in store.runs() if _whole(body, ended)]
-    found: dict[str, list[tuple[int, int]]] = {}
-    asked: dict[str, str] = {}
+    runs = [
+        _Run(number, body["description"])
+        for number, body, _, finished in store.runs()
+        if _completed(body, finished)
+    ]
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    conditions: dict[str, str] = {}
     for adapter in adapters:
-        for task, (number, description) in _newest(_with_adapter(runs, adapter)).items():
-            if asked.setdefault(task, _asked(description)) != _asked(description):
+        for task, run in _newest_by_task(_with_adapter(runs, adapter)).items():
+            if conditions.setdefault(task, _conditions(run)) != _conditions(run):
                 raise UserError(
-                    f"{task} was run with these adapters in different ways (data, options, temperature)",
+                    f"{task} was run with these adapters under different data or options",
                     file=store.name,
-                    expected="the same for each, or one adapter at a time",
+                    expected="the same data and options for each, or one adapter at a time",
                 )
-            found.setdefault(task, []).append((_before(runs, description, task, store.name), number))
-    if not found:
+            pairs.setdefault(task, []).append((_without_adapter(runs, run, task, store.name), run.number))
+    if not pairs:
         raise UserError(
-            "no run with this adapter is in this store",
+            "this store holds no run with this adapter",
             file=store.name,
             expected="`sightline run TASK --model MODEL --adapter DIR` first",
         )
-    return [Adapted(task, pairs) for task, pairs in found.items()]
+    return [AdapterRuns(task, numbers) for task, numbers in pairs.items()]
 
 
-def seconds(store: Store, runs: Iterable[int]) -> float | None:
-    """The mean of what an answer of these runs took, in seconds; None where nothing was answered."""
-    took = [answer.latency for run in runs for answer in _answers(store, run)]
-    return sum(took) / len(took) if took else None
+def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
+    """The mean latency of the answers of some runs.
+
+    Args:
+        store: The store.
+        runs: The numbers of the runs.
+
+    Returns:
+        Seconds per answer; None if there is no answer.
+    """
+    latencies = [answer.latency for run in runs for answer in _answers(store, run)]
+    return sum(latencies) / len(latencies) if latencies else None
 
 
 def _answers(store: Store, run: int) -> Iterator[Answer]:
-    rows = read_stored_probes(store, run)
-    while keys := list(dict.fromkeys(row.key for row in islice(rows, CHUNK))):
-        known = store.look_up(keys)
-        yield from (answer for answer in known.values() if isinstance(answer, Answer))
+    probes = read_stored_probes(store, run)
+    while keys := list(dict.fromkeys(probe.key for probe in islice(probes, CHUNK))):
+        results = store.look_up(keys)
+        yield from (result for result in results.values() if isinstance(result, Answer))
 
 
-def _whole(body: Mapping[str, Any], ended: float | None) -> bool:
-    return ended is not None and not body.get("counts", {}).get("stopped")
+def _completed(body: Mapping[str, Any], finished: float | None) -> bool:
+    return finished is not None and not body.get("counts", {}).get("stopped")
 
 
-_Runs = Sequence[tuple[int, dict[str, Any]]]
+def _with_adapter(runs: Sequence[_Run], adapter: str) -> list[_Run]:
+    return [run for run in runs if run.description["identity"].endswith(f" adapter {adapter}")]
 
 
-def _with_adapter(runs: _Runs, adapter: str) -> _Runs:
-    return [run for run in runs if run[1]["identity"].endswith(f" adapter {adapter}")]
+def _newest_by_task(runs: Sequence[_Run]) -> dict[str, _Run]:
+    return {f"{run.description['benchmark']}:{run.description['setting']}": run for run in runs}
 
 
-def _newest(runs: _Runs) -> dict[str, tuple[int, dict[str, Any]]]:
-    """The last run of each task."""
-    return {f"{one['benchmark']}:{one['setting']}": (number, one) for number, one in runs}
-
-
-def _before(runs: _Runs, description: Mapping[str, Any], task: str, store: str) -> int:
-    base = description["identity"].partition(" adapter ")[0]
-    same = [n for n, one in runs if one["identity"] == base and _asked(one) == _asked(description)]
-    if not same:
+def _without_adapter(runs: Sequence[_Run], adapted: _Run, task: str, store: str) -> int:
+    """The newest run of the same model without the adapter, under the same conditions. Raises UserError."""
+    base = adapted.description["identity"].partition(" adapter ")[0]
+    comparable = [
+        run.number
+        for run in runs
+        if run.description["identity"] == base and _conditions(run) == _conditions(adapted)
+    ]
+    if not comparable:
         raise UserError(
-            f"{task} was not run without the adapter, at the same options",
+            f"{task} was not run without the adapter under the same options",
             file=store,
-            expected="`sightline run` once more, without --adapter",
+            expected="the same `sightline run` without --adapter first",
         )
-    return same[-1]
+    return comparable[-1]
 
 
-def _asked(description: Mapping[str, Any]) -> str:
-    """What was asked, and how: two runs of which this is equal can be held against each other."""
+def _conditions(run: _Run) -> str:
+    """The task, data, options and judges: two runs can be compared if these are equal."""
     names = ("benchmark", "setting", "data_digest", "options", "judges")
-    return repr([description[name] for name in names])
+    return repr([run.description[name] for name in names])

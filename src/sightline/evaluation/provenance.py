@@ -1,4 +1,4 @@
-"""Whether a file of answers is of the setting under which it is scored, as far as the file can tell."""
+"""Checks that a file of answers belongs to the setting under which it is scored."""
 
 from __future__ import annotations
 
@@ -15,39 +15,59 @@ from sightline.types import UNCHANGED, Probe, Text
 
 
 def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
-    """Raise UserError where the results folder of a file says that another setting was run.
+    """Check that the results folder of a file names the setting under which the file is scored.
 
-    Asking the unchanged input counts as one. Where settings are files, one may have moved: the groups that
-    the answers are about tell more than its name.
+    Sending unchanged input counts as a setting of its own. A setting that is a file may have moved since, so
+    its name is not compared.
+
+    Args:
+        file: The file of answers.
+        benchmark: The benchmark.
+        setting: The setting under which the answers are scored.
+        options: Its benchmark options.
+
+    Raises:
+        UserError: The folder's metrics.json names another setting.
     """
     run = read_run_metadata(file.parent) if file.name == "answers.jsonl" else None
     if run is None:
         return
-    ran = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
-    given = _named(run.benchmark, ran, run.options)
-    wanted = _named(benchmark.name, setting, options)
-    if given != wanted:
+    run_setting = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
+    answered = _task_name(run.benchmark, run_setting, run.options)
+    scored = _task_name(benchmark.name, setting, options)
+    if answered != scored:
         raise UserError(
-            f"these answers were given to {given}, as {METRICS} beside them says",
+            f"these answers belong to {answered}, as {METRICS} in the same folder says",
             file=file,
-            expected=f"{given} in place of {wanted}",
+            expected=f"{answered} instead of {scored}",
         )
 
 
 def prompts_note(
     predictions: Mapping[tuple[str, str, int], Prediction], probes: Iterable[Probe], task: str
 ) -> str | None:
-    """What to tell where the prompts that a file holds are not those of the setting."""
+    """A note on prompts in a file that differ from those of the setting.
+
+    Args:
+        predictions: The answers of the file by sample, variant and draw.
+        probes: The probes of the setting.
+        task: The task, as `codis:plain`.
+
+    Returns:
+        The note; None if no prompt differs.
+    """
     texts = {(probe.sample, probe.variant): _text(probe) for probe in probes}
-    held = [(key, said.prompt) for key, said in predictions.items() if said.prompt]
-    other = sum(texts.get((sample, variant)) != prompt for (sample, variant, _), prompt in held)
-    return f"{other:,} of {len(held):,} prompts in the file are not those of {task}" if other else None
+    prompts = [(key, prediction.prompt) for key, prediction in predictions.items() if prediction.prompt]
+    different = sum(texts.get((sample, variant)) != prompt for (sample, variant, _), prompt in prompts)
+    if not different:
+        return None
+    return f"{different:,} of {len(prompts):,} prompts in the file are not those of {task}"
 
 
 def _text(probe: Probe) -> str:
     return "".join(part.text for part in probe.messages[-1].parts if isinstance(part, Text))
 
 
-def _named(benchmark: str, setting: str, options: Mapping[str, Any]) -> str:
-    """A setting as the command line names it."""
+def _task_name(benchmark: str, setting: str, options: Mapping[str, Any]) -> str:
+    """The task as the command line writes it."""
     return f"{benchmark}:{setting}" + (f" --{UNCHANGED}" if options.get(UNCHANGED) else "")

@@ -255,7 +255,7 @@ def test_several_judges_are_set_against_each_other(data: Path, tmp_path: Path) -
 
 def test_answers_of_one_setting_are_not_scored_as_another(data: Path, tmp_path: Path) -> None:
     score(data, data / "output_example.json", out=str(tmp_path / "a"))
-    with pytest.raises(UserError, match="given to codis:default"):
+    with pytest.raises(UserError, match="belong to codis:default"):
         asyncio.run(ascore(Spec(task="codis:plain", data=str(data)), str(tmp_path / "a" / "answers.jsonl")))
 
 

@@ -1,0 +1,135 @@
+"""The points of a sweep: every combination of models and values of options, a folder each."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.errors import UserError, unknown_name
+from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
+from sightline.plan.spec import Spec
+from sightline.report.varied_options import exact_text, options_text, short_names
+
+LONGEST_NAME = 100
+"""The maximum length of a folder's name; longer names are cut and end in a digest."""
+
+
+class SweepPoint(Struct, frozen=True):
+    """One combination of a sweep.
+
+    `name` is a readable name ('llava, size=224'), `values` maps each varied option to its value here. `spec`
+    is the evaluation; its `out` is the folder of the point.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    spec: Spec
+
+
+class _Varied(Struct, frozen=True):
+    """An option and its values. `kind` is the field of the spec that takes it: set, gen or augment."""
+
+    kind: str
+    name: str
+    values: Sequence[Any]
+
+
+def plan_sweep(
+    base: Spec,
+    models: Sequence[str],
+    options: Mapping[str, Sequence[Any]],
+    sampling: Mapping[str, Sequence[Any]],
+    augments: Sequence[str] = (),
+) -> list[SweepPoint]:
+    """Combine every model with every combination of values; models change slowest.
+
+    Args:
+        base: What all points share; its `out` is the folder of the whole sweep.
+        models: The models.
+        options: Benchmark option -> its values; one with a single value is not varied.
+        sampling: Sampling option -> its values, likewise.
+        augments: Values of --augment; captions apply to those that use captions.
+
+    Returns:
+        The points.
+
+    Raises:
+        UserError: An option has no value, or the same value twice.
+    """
+    _check_values("--model", models)
+    if base.model_id is not None and len(models) > 1:
+        raise UserError(
+            "--model-id would give several models one identity",
+            expected="one --model, or a model_id for each name in sightline.toml",
+        )
+    varied = [_Varied("set", name, values) for name, values in options.items()]
+    varied += [_Varied("gen", name, values) for name, values in sampling.items()]
+    for option in varied:
+        _check_values(f"--{option.kind} {option.name}", option.values)
+    if augments:
+        _check_values("--augment", augments)
+        varied.append(_Varied("augment", "augment", augments))
+    short = short_names(models)
+    points = []
+    for model, *selected in product(models, *(option.values for option in varied)):
+        fields: dict[str, dict[str, Any]] = {"set": {}, "gen": {}, "augment": {}}
+        values: dict[str, Any] = {}
+        for option, value in zip(varied, selected, strict=True):
+            fields[option.kind][option.name] = value
+            if len(option.values) > 1:
+                shared = option.kind == "gen" and option.name in options
+                values[f"gen {option.name}" if shared else option.name] = value
+        name = ", ".join(filter(None, (short[model], options_text(values))))
+        spec = replace(base, model=model, set=fields["set"], gen=fields["gen"])
+        points.append(SweepPoint(name, values, _augmented(spec, augments, **fields["augment"])))
+    return _with_folders(points, base.out)
+
+
+def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
+    """The spec with one value of --augment, if there are any."""
+    if augment is None:
+        return spec
+    if augment not in AUGMENTATIONS:
+        raise unknown_name("--augment", augment, AUGMENTATIONS)
+    if augment != CAPTIONED and CAPTIONED in augments:
+        spec = replace(spec, captioner=None, captions=None)
+    return replace(spec, augment=augment)
+
+
+def _with_folders(points: Sequence[SweepPoint], out: str | None) -> list[SweepPoint]:
+    """The points with a folder each inside `out`; the names are distinct and safe on every file system."""
+    if out is None:
+        return list(points)
+    names = [re.sub(r"[^\w.=+-]+", "-", point.name.replace(", ", "_"), flags=re.ASCII) for point in points]
+    names = [name.lstrip(".-") for name in names]
+    times = Counter(name.casefold() for name in names)
+    folders = [
+        name
+        if name and times[name.casefold()] == 1 and len(name) <= LONGEST_NAME
+        else f"{name[: LONGEST_NAME - 9]}-{_digest(point)}".lstrip("-")
+        for name, point in zip(names, points, strict=True)
+    ]
+    return [
+        replace(point, spec=replace(point.spec, out=str(Path(out) / folder)))
+        for point, folder in zip(points, folders, strict=True)
+    ]
+
+
+def _digest(point: SweepPoint) -> str:
+    return hashlib.sha256(exact_text([point.spec.model, point.values]).encode()).hexdigest()[:8]
+
+
+def _check_values(option: str, values: Sequence[Any]) -> None:
+    if not values:
+        raise UserError(f"{option} has no value", expected="at least one")
+    for value, times in Counter(map(exact_text, values)).items():
+        if times > 1:
+            raise UserError(f"{option} has the value {value} twice", expected="each value once")

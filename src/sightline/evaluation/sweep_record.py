@@ -1,0 +1,62 @@
+"""The files of a sweep: sweep.json, the whole sweep as data, and sweep.md, its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from sightline.errors import EnvironmentFailedError
+from sightline.formats.files import write_atomically
+from sightline.report.sweep_tables import PointLine, sweep_markdown
+from sightline.report.varied_options import ResultPoint
+from sightline.types import Result
+
+
+class PointRecord(Struct, frozen=True, kw_only=True):
+    """A point in sweep.json. `folder` is the name of its results folder, `state` says how it ended.
+
+    `values` are the values of the varied options, under the JSON name `at`.
+    """
+
+    name: str
+    model: str
+    values: Mapping[str, Any] = field(name="at")
+    folder: str | None
+    exit_status: int
+    state: str
+    result: Result | None
+
+
+class SweepRecord(Struct, frozen=True):
+    """The whole of sweep.json."""
+
+    task: str
+    exit_status: int
+    points: list[PointRecord]
+    schema: int = 1
+
+
+def write_sweep(out: str, record: SweepRecord, results: Sequence[ResultPoint]) -> None:
+    """Write sweep.json and sweep.md.
+
+    Args:
+        out: The folder of the sweep; it is made if it does not exist.
+        record: The sweep.
+        results: The results of the evaluated points.
+
+    Raises:
+        EnvironmentFailedError: The folder cannot be made, or the disk refuses.
+    """
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFailedError(f"{folder}: cannot be made: {error.strerror}") from None
+    body = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    write_atomically(folder / "sweep.json", [body, b"\n"])
+    points = [PointLine(point.name, point.folder, point.state) for point in record.points]
+    write_atomically(folder / "sweep.md", [sweep_markdown(record.task, results, points).encode()])
