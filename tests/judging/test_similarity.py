@@ -98,7 +98,7 @@ def test_vectors_of_one_embedder_are_not_those_of_another(store: Store) -> None:
 
 
 def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
-    with pytest.raises(UserError, match=r"no longer what this run was measured with.*expected counting"):
+    with pytest.raises(UserError, match=r"not the one that measured this run.*expected counting"):
         made(store, Other()).embed(groups())
     assert store.vectors([b"k"]) == {}
 

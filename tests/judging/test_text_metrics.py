@@ -130,7 +130,7 @@ def test_where_one_text_ends_and_the_other_begins_matters(store: Store) -> None:
 
 
 def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
-    with pytest.raises(UserError, match=r"no longer what this run was measured with.*expected lengths 0"):
+    with pytest.raises(UserError, match=r"not the one that measured this run.*expected lengths 0"):
         made(store, Lengths(), "lengths 0").prepare(groups(outcome("1", "a", "b")))
 
 

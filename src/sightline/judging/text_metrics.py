@@ -1,4 +1,4 @@
-"""The text metrics of answers: each distinct response and reference once, remembered in the store."""
+"""Text metrics of answers: every distinct response and reference is measured once and cached in the store."""
 
 from __future__ import annotations
 
@@ -19,36 +19,59 @@ from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
 from sightline.progress import Advance, progress
 from sightline.types import Group, Outcome
 
-GROUPS = 256
-"""Groups whose numbers are looked up together."""
+GROUPS_PER_LOOKUP = 256
+"""The number of groups whose numbers are looked up together."""
 
-WINDOW = 64
-"""Pairs that are measured and remembered together: what an interruption loses at most."""
+PAIRS_PER_COMMIT = 64
+"""The number of pairs that are measured and stored together: an interruption loses at most these."""
+
+MAX_QUOTE = 80
+"""The number of characters of a response that an error message quotes."""
 
 _NUMBER = struct.Struct("<d")
 
 
 def metrics_of(options: Mapping[str, Any]) -> dict[str, TextMetric]:
-    """The text metrics that these options ask for, by name. UserError where one cannot be had here."""
+    """The text metrics that the options choose; no weights are loaded.
+
+    Args:
+        options: The options of the text metrics.
+
+    Returns:
+        The text metrics by name.
+
+    Raises:
+        UserError: A text metric does not exist or is not installed.
+    """
     return {name: text_metric(name, options) for name in chosen(options)}
 
 
 def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
-    """Whose numbers these metrics give, by name."""
+    """The identities of text metrics.
+
+    Args:
+        metrics: The text metrics by name.
+
+    Returns:
+        The identity of each by name: a change of the identity makes other numbers.
+    """
     return {name: metric.identity for name, metric in metrics.items()}
 
 
 def loading(options: Mapping[str, Any]) -> Callable[[str], TextMetric]:
-    """What makes a text metric under these options when it is needed."""
+    """A function that makes a text metric when it is needed.
+
+    Args:
+        options: The options of the text metrics.
+
+    Returns:
+        The function from a name to the text metric.
+    """
     return partial(text_metric, options=options)
 
 
 class TextMeasures:
-    """Text metrics with the store behind them.
-
-    `identities` says by name whose numbers are wanted; `load` makes a metric, and is called only where a
-    number is not known.
-    """
+    """Text metrics with the store that caches their numbers."""
 
     def __init__(
         self,
@@ -58,6 +81,14 @@ class TextMeasures:
         *,
         show_progress: bool = False,
     ) -> None:
+        """Join text metrics with the store.
+
+        Args:
+            identities: The identity of each text metric by name, which is part of the keys of numbers.
+            load: Makes a text metric by name; called only if a number is not cached.
+            store: The store.
+            show_progress: Whether to show progress on standard error.
+        """
         self.identities = identities
         self._load = load
         self._store = store
@@ -65,10 +96,14 @@ class TextMeasures:
         self._loaded: dict[str, TextMetric] = {}
 
     def prepare(self, groups: Iterable[Group]) -> None:
-        """Measure every answer of these groups that is not known, and remember it.
+        """Measure and store every answer of these groups that has no numbers yet.
 
-        Raises UserError where a model cannot be loaded or is another by now, EnvironmentFailedError where it gives
-        no finite number, or the store fails.
+        Args:
+            groups: The answered groups.
+
+        Raises:
+            UserError: A model cannot be loaded, or is not the one that measured the run.
+            EnvironmentFailedError: A model gives no finite number, or the store fails.
         """
         with progress("text metrics", None, "texts", show_progress=self._show_progress) as advance:
             for chunk in _chunks(groups):
@@ -77,9 +112,16 @@ class TextMeasures:
                     self._values(name, pairs, advance)
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
-        """Each group, with the numbers of its answers among their `scores`.
+        """Add text metrics to the scores of answers.
 
-        Of several references the nearest counts; an answer that failed or has none gets no number.
+        The most similar of several references counts. A failed answer, or one without references, gets no
+        number.
+
+        Args:
+            groups: The groups.
+
+        Yields:
+            The groups, in the same order.
         """
         for chunk in _chunks(groups):
             pairs = _pairs(chunk)
@@ -90,68 +132,68 @@ class TextMeasures:
     def _values(
         self, name: str, pairs: Sequence[ResponsePair], advance: Advance = lambda _: None
     ) -> dict[ResponsePair, float]:
-        """The number of each pair: as it is remembered, else measured now."""
+        """The number of each pair: the cached one, otherwise measured now."""
         keys = {pair: self._key(name, pair) for pair in pairs}
-        known = self._store.vectors(list(keys.values()))
-        new = iter([pair for pair in pairs if keys[pair] not in known])
-        while window := list(islice(new, WINDOW)):
-            found = dict(zip(window, self._metric(name).score(window), strict=True))
-            _refuse_unusable(name, found)
-            measured = {keys[pair]: _NUMBER.pack(value) for pair, value in found.items()}
+        cached = self._store.vectors(list(keys.values()))
+        new = iter([pair for pair in pairs if keys[pair] not in cached])
+        while batch := list(islice(new, PAIRS_PER_COMMIT)):
+            values = dict(zip(batch, self._metric(name).score(batch), strict=True))
+            _check_finite(name, values)
+            measured = {keys[pair]: _NUMBER.pack(value) for pair, value in values.items()}
             self._store.add_vectors(measured)
-            known |= measured
-            advance(len(window))
-        return {pair: _NUMBER.unpack(known[key])[0] for pair, key in keys.items()}
+            cached |= measured
+            advance(len(batch))
+        return {pair: _NUMBER.unpack(cached[key])[0] for pair, key in keys.items()}
 
     def _metric(self, name: str) -> TextMetric:
         if name not in self._loaded:
-            made = self._load(name)
-            if made.identity != self.identities[name]:
+            metric = self._load(name)
+            if metric.identity != self.identities[name]:
                 raise UserError(
-                    f"the text metric '{name}' is no longer what this run was measured with",
-                    found=made.identity,
+                    f"the text metric '{name}' is not the one that measured this run",
+                    found=metric.identity,
                     expected=self.identities[name],
                 )
-            self._loaded[name] = made
+            self._loaded[name] = metric
         return self._loaded[name]
 
     def _key(self, name: str, pair: ResponsePair) -> bytes:
-        said, reference = pair
-        # The length tells where one text ends and the other begins.
-        told = f"{name} {self.identities[name]}\n{len(said)}\n{said}{reference}"
-        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+        response, reference = pair
+        # The length separates the two texts.
+        text = f"{name} {self.identities[name]}\n{len(response)}\n{response}{reference}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:
     iterator = iter(groups)
-    while chunk := list(islice(iterator, GROUPS)):
+    while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
         yield chunk
 
 
 def _pairs(groups: Iterable[Group]) -> list[ResponsePair]:
     """The distinct pairs of a response and a reference."""
-    return list(dict.fromkeys(pair for group in groups for outcome in group for pair in _of(outcome)))
+    return list(dict.fromkeys(pair for group in groups for outcome in group for pair in _pairs_of(outcome)))
 
 
-def _of(outcome: Outcome) -> list[ResponsePair]:
-    """An answer with each of its references."""
+def _pairs_of(outcome: Outcome) -> list[ResponsePair]:
+    """The response with each of its references."""
     if not outcome.answered:
         return []
     return [(outcome.response, reference) for reference in outcome.references if reference.strip()]
 
 
 def _scored(outcome: Outcome, values: Mapping[str, Mapping[ResponsePair, float]]) -> Outcome:
-    pairs = _of(outcome)
+    pairs = _pairs_of(outcome)
     if not pairs:
         return outcome
-    found = {name: max(known[pair] for pair in pairs) for name, known in values.items()}
-    return replace(outcome, scores={**outcome.scores, **found})
+    best = {name: max(by_pair[pair] for pair in pairs) for name, by_pair in values.items()}
+    return replace(outcome, scores={**outcome.scores, **best})
 
 
-def _refuse_unusable(name: str, found: Mapping[ResponsePair, float]) -> None:
-    for (said, _), value in found.items():
+def _check_finite(name: str, values: Mapping[ResponsePair, float]) -> None:
+    for (response, _), value in values.items():
         if not math.isfinite(value):
-            shown = said if len(said) <= 80 else said[:77] + "..."
+            quote = response if len(response) <= MAX_QUOTE else response[: MAX_QUOTE - 3] + "..."
             raise EnvironmentFailedError(
-                f"the text metric '{name}' gives no finite number for {shown!r}: its weights are broken"
+                f"the text metric '{name}' gives no finite number for {quote!r}: its weights are broken"
             )
