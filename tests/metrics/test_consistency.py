@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sightline.benchmarks.groups.benchmark import Groups
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
+from sightline.judging.text_scores import with_text_scores
 from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
 from sightline.scoring.similarity import pair_verdict
@@ -51,7 +53,8 @@ def group_of(
 
 
 def values(groups: Sequence[Group], **how: Any) -> dict[tuple[str, str], MetricValue]:
-    return {(m.metric, m.subset): m for m in tally(groups, consistency_metrics(**how))}
+    scored = with_text_scores(groups, Groups(), {})
+    return {(m.metric, m.subset): m for m in tally(scored, consistency_metrics(**how))}
 
 
 def test_con_is_the_share_of_pairs_above_the_threshold_and_s_c_their_mean() -> None:

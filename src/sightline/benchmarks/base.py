@@ -13,7 +13,7 @@ from sightline.errors import UserError
 from sightline.formats.export import ExportFormat
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.types import Case, Group, ImageRef, Metric, Probe, Sample
+from sightline.types import Case, Group, ImageRef, Metric, Outcome, Probe, Sample
 
 
 class Benchmark(ABC):
@@ -126,6 +126,20 @@ class Benchmark(ABC):
         if kind == "rules" and question == "correct":
             return RuleScorer(f"{self.name}/rules", self.rule)
         return None
+
+    def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
+        """Read numbers from a response by rules, whoever judges it; by default none.
+
+        Metrics count these scores and never read a response themselves.
+
+        Args:
+            outcome: An outcome with a response, which may be empty.
+            options: The effective options.
+
+        Returns:
+            Numbers by name, which join `Outcome.scores`.
+        """
+        return {}
 
     def cases(self, group: Group) -> Iterator[Case]:
         """List what is to be judged in a group; by default each answer by itself.

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from sightline.metrics.difference import difference_range
 from sightline.scoring.containment import normalised
-from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
 from sightline.types import PERCENT, UNCHANGED, Group, Metric, Outcome, Term, Verdict
 
@@ -350,7 +349,7 @@ def refused(group: Group) -> Iterator[Term]:
     """
     for outcome in group:
         if outcome.answered:
-            yield Term(is_refusal(outcome.response), 1, outcome.labels)
+            yield Term(outcome.scores.get("refused", 0.0), 1, outcome.labels)
 
 
 def empty(group: Group) -> Iterator[Term]:

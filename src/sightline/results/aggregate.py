@@ -15,6 +15,7 @@ from sightline.judging.groups import AnswerLookup, CollectedAnswers
 from sightline.judging.judges import HumanJudge, Judge, judge_kind
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgedGroup, JudgePanel, judged_partners
+from sightline.judging.text_scores import with_text_scores
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.tally import tally
 from sightline.plan.spec import Decide
@@ -103,8 +104,11 @@ def aggregate(
     seen = _Judged(description.data_digest, panel.judges)
     measures.prepare(collected)
 
+    def scored() -> Iterator[Group]:
+        return with_text_scores(measures.measured(collected), panel.benchmark, description.benchmark_options)
+
     def groups() -> Iterator[Group]:
-        for judged in panel.judge(measures.measured(collected), replies):
+        for judged in panel.judge(scored(), replies):
             seen.add(judged)
             if on_group is not None:
                 on_group(judged)
@@ -112,7 +116,7 @@ def aggregate(
 
     values = [
         *tally(groups(), metrics, seed=description.seed),
-        *_metrics_by_judge(description, panel, lambda: measures.measured(collected), replies),
+        *_metrics_by_judge(description, panel, scored, replies),
         *agreements(seen.verdicts, seen.clusters, description.seed),
     ]
     notes = [

@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from sightline.benchmarks.codis.bias import BIAS_SETS, WordSet, bias_metrics, named_side, offers
+from sightline.benchmarks.codis.bias import BIAS_SETS, WordSet, bias_metrics, bias_scores, named_side, offers
 from sightline.types import Group, Outcome, Term, Usage
 
 UP_DOWN, TIMES, APPROPRIATE = BIAS_SETS
@@ -38,6 +39,9 @@ def group(question: str, *responses: str | None) -> Group:
 
 
 def terms(pair: Group, sets: tuple[WordSet, ...] = BIAS_SETS) -> dict[str, list[Term]]:
+    scores = (bias_scores(outcome, sets) if outcome.answered else {} for outcome in pair)
+    scored = (replace(outcome, scores=own) for outcome, own in zip(pair, scores, strict=True))
+    pair = replace(pair, outcomes=tuple(scored))
     return {metric.name: list(metric.terms(pair)) for metric in bias_metrics(sets)}
 
 

@@ -131,6 +131,10 @@ class Codis(Benchmark):
         released = options["judge_prompt"] == "released"
         return right_or_wrong(prompts["judge_released" if released else "judge"]["text"], released=released)
 
+    def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
+        """The word of each pair of words that the response names (section 5.2)."""
+        return bias.bias_scores(outcome, bias.word_sets(options["bias"]))
+
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Sections 3.3, 4.2 and 5.2."""
         return [

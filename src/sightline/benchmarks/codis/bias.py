@@ -11,7 +11,7 @@ from sightline.errors import UserError
 from sightline.scoring.offered_options import offer_of
 from sightline.scoring.polarity import NO, YES, asks_yes_or_no, said_yes_or_no
 from sightline.scoring.text import FUNCTION_WORDS, answer_part, stem, words
-from sightline.types import PERCENT, Group, Metric, Term
+from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 
 class WordSet(Struct, frozen=True):
@@ -28,6 +28,11 @@ class WordSet(Struct, frozen=True):
     def name(self) -> str:
         """As it stands in labels: 'up:down'."""
         return f"{self.first}:{self.second}"
+
+    @property
+    def score(self) -> str:
+        """The name of the score that holds the word which an output names."""
+        return f"words {self.name}"
 
     @property
     def denies(self) -> bool:
@@ -57,6 +62,9 @@ BIAS_SETS = word_sets(DEFAULT_SETS)
 """The three pairs of words of Table 6."""
 
 Side = Literal["first", "second", "neither"]
+
+_CODES: Mapping[Side, float] = {"neither": 0.0, "first": 1.0, "second": 2.0}
+"""The value of the score of each side."""
 
 _SIDES: Mapping[Side, str] = {
     "first": "outputs that name the first word of a pair that the question offers",
@@ -118,15 +126,32 @@ def named_side(question: str, output: str, pair: WordSet) -> Side:
     return "neither" if first == second else "first" if first else "second"
 
 
+def bias_scores(outcome: Outcome, sets: Sequence[WordSet]) -> dict[str, float]:
+    """The word of each set that an output names, for the sets that its question offers.
+
+    Args:
+        outcome: The outcome.
+        sets: The sets of words.
+
+    Returns:
+        A score per offered set, under `WordSet.score`: 1 for the first word, 2 for the second, 0 for neither
+        or both.
+    """
+    return {
+        pair.score: _CODES[named_side(outcome.question, outcome.response, pair)]
+        for pair in sets
+        if offers(outcome.question, pair)
+    }
+
+
 _SMALL = frozenset(map(stem, FUNCTION_WORDS))
 
 
 def _share(side: Side, sets: Sequence[WordSet]) -> Callable[[Group], Iterator[Term]]:
     def terms(group: Group) -> Iterator[Term]:
         for pair in sets:
-            outputs = [outcome for outcome in group if outcome.answered and offers(outcome.question, pair)]
-            if outputs:
-                named = [named_side(outcome.question, outcome.response, pair) for outcome in outputs]
-                yield Term(named.count(side), len(named), {"words": pair.name})
+            codes = [outcome.scores[pair.score] for outcome in group if pair.score in outcome.scores]
+            if codes:
+                yield Term(codes.count(_CODES[side]), len(codes), {"words": pair.name})
 
     return terms

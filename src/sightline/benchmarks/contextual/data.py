@@ -74,7 +74,8 @@ class Shots(Struct, frozen=True):
 def read_samples(
     folder: Path | None, split: str, shots: Shots, answers: str | None = None, labels: str | None = None
 ) -> list[Sample]:
-    """The instances of a split, in their order; a sample's `record` is a ContextualRecord, its id the image's url.
+    """The instances of a split, in their order; a sample's `record` is a ContextualRecord, its id the
+    image's url.
 
     The nth instance of one image has '#n' behind its id, from the second on. References on test are those
     of the same instances in val, where the folder has it, and of the file `answers`; `labels` is a file of

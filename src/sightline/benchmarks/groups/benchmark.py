@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark, answer_cases
 from sightline.benchmarks.groups.data import GROUPS, Chosen, answered_samples, probes_of, read_samples
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
+from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
@@ -22,7 +23,7 @@ from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.similarity import SIMILAR, similarity
-from sightline.types import Case, Group, Metric, Probe, Sample
+from sightline.types import Case, Group, Metric, Outcome, Probe, Sample
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""
@@ -112,6 +113,14 @@ class Groups(Benchmark):
             form = post_process_as_printed if options["form"] == "printed" else post_process
             return similarity(options["embedder"], partial(form, task=options["task"]))
         return None
+
+    def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
+        """Whether the response declines to answer, and which properties of its mask it names (A.9.3)."""
+        flags = {
+            "refused": is_refusal(outcome.response),
+            **named_properties(outcome.response, outcome.labels),
+        }
+        return {name: 1.0 for name, holds in flags.items() if holds}
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Section 3.3 of MM-R3, and what stands beside it."""

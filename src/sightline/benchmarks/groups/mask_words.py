@@ -1,7 +1,7 @@
 """Whether an answer about what a mask hides names the mask itself: its colour, its shape, its lines.
 
 MM-R3 4.3.1 and A.9.3: models that a mask misleads answer 'a green square' or 'a white rectangular shape with
-horizontal lines'. Whether an answer refuses is `sightline.scoring.multiple_choice.is_refusal`.
+horizontal lines'. `sightline.scoring.multiple_choice.is_refusal` detects refusals.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from sightline.scoring.quantities import colours
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, words
+from sightline.types import Labels
 
 _SHAPES: Mapping[str, frozenset[str]] = {
     "rectangle": lexicon("rectangle rectangles rectangular square squares quadrilateral"),
@@ -28,6 +29,24 @@ _COLOURS = lexicon("red blue green yellow white black")
 _LINES = re.compile(r"lines?|stripes?|bands?|bars?")
 _LIE = lexicon("horizontal parallel straight alternating") | _COLOURS | _PLAIN
 _STRIPED = lexicon("striped stripey stripy")
+
+
+def named_properties(response: str, labels: Labels) -> dict[str, bool]:
+    """Which properties of its mask a response names.
+
+    Args:
+        response: The response.
+        labels: The labels of the probe; a mask has `colour`, `shape` and `lines`.
+
+    Returns:
+        Whether the response names it, by the metric's name (`names_colour` ...), for the labels that exist.
+    """
+    properties = {"colour": names_colour, "shape": names_shape, "lines": names_lines}
+    return {
+        f"names_{label}": names(response, value)
+        for label, names in properties.items()
+        if isinstance(value := labels.get(label), str)
+    }
 
 
 def names_colour(response: str, colour: str) -> bool:

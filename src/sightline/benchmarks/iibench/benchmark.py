@@ -19,7 +19,7 @@ from sightline.metrics import choice
 from sightline.prompts import fill, load
 from sightline.scoring.multiple_choice import EXTRACTIONS, LETTERS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
-from sightline.types import PERCENT, Group, ImageRef, Metric, Probe, Sample, Term, user
+from sightline.types import PERCENT, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
 
 SAMPLING = {"temperature": 0, "max_tokens": 1000}
 SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"
@@ -117,6 +117,11 @@ class IIBench(Benchmark):
         name = options["extraction"]
         return RuleScorer(f"iibench/{name}", partial(read_option, extraction=name))
 
+    def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
+        """Whether the released and the strict extraction read the response differently."""
+        letters = {extract(outcome.response, outcome.options) for extract in EXTRACTIONS.values()}
+        return {"extractions_differ": 1.0} if outcome.status == "ok" and len(letters) > 1 else {}
+
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Sections 4.1 and Appendix E; leakage is Table 6."""
         leaks = options["prompt"] == "none" and options["image"] and options["orders"] == 1
@@ -154,11 +159,17 @@ class IIBench(Benchmark):
 
 
 def extractions_differ(group: Group) -> Iterator[Term]:
-    """Whether the released extraction and the strict one read an answer differently."""
+    """1 for a response that the released and the strict extraction read differently, of 1 with text.
+
+    Args:
+        group: The outcomes of a question.
+
+    Yields:
+        One term per response with text.
+    """
     for outcome in group:
         if outcome.status == "ok":
-            read = {extract(outcome.response, outcome.options) for extract in EXTRACTIONS.values()}
-            yield Term(len(read) > 1, 1)
+            yield Term(outcome.scores.get("extractions_differ", 0.0), 1)
 
 
 EXTRACTIONS_DIFFER = Metric(

@@ -17,7 +17,8 @@ def _setting(task: str, summary: str, reproduces: str) -> Setting:
 
 
 class MMR3(Groups):
-    """Three tasks over groups files of `sightline build`: 1,172, 1,332 and 1,500 groups in the paper (3.2)."""
+    """Three tasks over groups files of `sightline build`: 1,172, 1,332 and 1,500 groups in the paper
+    (3.2)."""
 
     name = "mmr3"
     title = "MM-R3: consistency under rephrasing, restyling and masking"
