@@ -32,23 +32,27 @@ def python_blocks(page: str) -> list[str]:
 
 
 def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Path) -> None:
-    for number, way in enumerate(("left", "right", "left")):
-        (tmp_path / "images").mkdir(exist_ok=True)
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "images" / f"{way}-{number}.png")
     (tmp_path / "arrows.py").write_text(whole_example("adding-a-benchmark.md"))
     (tmp_path / "says.py").write_text(whole_example("models.md"))
     plug_in(str(tmp_path / "arrows.py"))
     plug_in(str(tmp_path / "says.py"))
     run = sightline.run(
-        "arrows",
-        model="says/Left.",
-        data=tmp_path / "images",
-        store=tmp_path / "s.db",
-        set={"polite": True},
+        "arrows", model="says/Left.", data=arrow_images(tmp_path / "images"), store=tmp_path / "s.db"
     )
     assert (run.result.samples, run.result.errors) == (3, 0)
     assert round(run.metrics[0].value or 0, 1) == 66.7
     assert run.metrics[0].interval == "wilson"
+
+
+def arrow_images(folder: Path) -> Path:
+    """The data of the docs' benchmark: three arrows, one of which points right."""
+    folder.mkdir()
+    lines = []
+    for number, way in enumerate(("left", "right", "left")):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number}.png")
+        lines.append(json.dumps({"id": str(number), "image": f"{number}.png", "answer": way}))
+    (folder / "arrows.jsonl").write_text("\n".join(lines))
+    return folder
 
 
 def test_the_perturbation_of_the_docs_builds_groups_that_run(
