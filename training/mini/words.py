@@ -13,9 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
-from sightline.models.offline_model import OfflineModel
-
 from sightline.evaluation.prepare import prepare
+from sightline.models.offline_model import OfflineModel
 from sightline.plan.spec import Spec
 from sightline.types import Answer, Failure, Message, Request, Text
 
