@@ -137,7 +137,7 @@ def test_no_question_is_no_prompt(tmp_path: Path, painter: Painter, prompt: str)
 
 def test_a_model_of_texts_is_refused(tmp_path: Path, painter: Painter) -> None:
     painter.capabilities = Capabilities(images=False)
-    with pytest.raises(UserError, match="takes no images"):
+    with pytest.raises(UserError, match="does not accept images"):
         captioner(tmp_path)
 
 
@@ -186,13 +186,13 @@ def test_an_estimate_counts_what_describing_would_send(
     store = Store.open(str(tmp_path / "s.db"))
     found = captioner(tmp_path).estimate(files, store)
     sizes = (photos / "red.png").stat().st_size + (photos / "blue.png").stat().st_size
-    assert (found.images, found.known, found.to_ask, found.image_bytes) == (2, 0, 2, sizes)
+    assert (found.images, found.cached, found.to_ask, found.image_bytes) == (2, 0, 2, sizes)
     assert not painter.asked
     painter.replies = {"blue": [""]}
     asyncio.run(captioner(tmp_path).describe(files, store))
     for again, counts in {False: (2, 2, 0, 0), True: (2, 1, 1, (photos / "blue.png").stat().st_size)}.items():
         found = captioner(tmp_path, again=again).estimate(files, store)
-        assert (found.images, found.known, found.to_ask, found.image_bytes) == counts
+        assert (found.images, found.cached, found.to_ask, found.image_bytes) == counts
     store.close()
 
 

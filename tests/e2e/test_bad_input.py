@@ -159,7 +159,7 @@ def test_a_place_for_results_that_takes_none_is_found_before_anything_is_asked(
 def test_a_store_that_is_something_else(refuse: Refuse, drawn: Any, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary, this is no database")
     message = refuse(*_run(drawn(4), "--store", "notes.txt"))
-    assert "notes.txt: this file is no SQLite database" in message
+    assert "notes.txt: this file is not a SQLite database" in message
     assert (tmp_path / "notes.txt").read_text().startswith("dear diary")
 
 

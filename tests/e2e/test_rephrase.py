@@ -240,7 +240,7 @@ def test_another_seed_asks_anew_and_is_refused_in_the_same_folder(
     ("words", "message"),
     [
         (["--limit", "0"], "--limit"),
-        (["--concurrency", "0"], "--concurrency 0 is no count"),
+        (["--concurrency", "0"], "--concurrency 0 is too small"),
         (["--max-requests", "-1"], "negative"),
         (["--gen", "messages=[]"], "no sampling option"),
         (["--min-words", "99"], "no question is left (the question is too short: 5)"),

@@ -104,12 +104,12 @@ def test_files_and_folders_that_are_no_store_are_refused(tmp_path: Path) -> None
         "INSERT INTO meta VALUES ('a', 'b')",
     )
     for name, message in (
-        ("text", "no SQLite database"),
-        ("short", "no SQLite database"),
+        ("text", "not a SQLite database"),
+        ("short", "not a SQLite database"),
         (".", "this is a folder"),
         ("nowhere/s.db", "folder for the store does not exist.*mkdir -p"),
-        ("other.db", "holds something else"),
-        ("meta.db", "holds something else"),
+        ("other.db", "not a Sightline store"),
+        ("meta.db", "not a Sightline store"),
     ):
         with pytest.raises(UserError, match=message) as error:
             Store.open(str(tmp_path / name))

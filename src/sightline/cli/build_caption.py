@@ -71,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
     if not gallery.files:
         raise nothing_left(gallery.broken, "images")
     with client.store(only_read=True) as store:
-        known = gallery.named(captioner.known(gallery.files.values(), store))
+        known = gallery.named(captioner.cached(gallery.files.values(), store))
     refuse_other_captions(Path(options.out), known, force=options.force)
     return (
         _dry_run(gallery, captioner, client) if options.dry_run else _ask(gallery, captioner, client, options)
@@ -85,7 +85,7 @@ def _dry_run(gallery: CheckedImages, captioner: Captioner, client: ModelClient) 
     for name, reason in gallery.broken.items():
         print(f"  broken: {name}: {reason}")
     print(f"different ones              {found.images:,}")
-    print(f"requests known already      {found.known:,}")
+    print(f"requests known already      {found.cached:,}")
     print(f"requests to be sent         {found.to_ask:,}")
     print(f"bytes of images in them   {found.image_bytes:,}")
     return 0

@@ -1,1 +1,1 @@
-"""Asking: what is sent, when, how often, and how it is remembered."""
+"""The engine: sends requests to models, limits and retries calls, and caches every answer in the store."""

@@ -1,4 +1,4 @@
-"""Captioning: images into words, by any model that takes images (CODIS, section 5.1)."""
+"""Captioning: descriptions of images, by any model that accepts images (CODIS, section 5.1)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from sightline.prompts import load
 from sightline.types import Answer, Failure, ImageFile, ImageRef, user
 
 SAMPLING: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}
-"""Unpublished in the paper."""
+"""Sightline's own choice: the paper publishes none."""
 
 EMPTY = "the reply is empty"
 
 
 class Caption(Struct, frozen=True):
-    """What an image shows, in one line; where there is no `text`, `missing` says why.
+    """The description of an image, in one line.
 
-    `cut` is whether the model was stopped by its token limit, `key` the reply's address in the store.
+    Attributes:
+        text: The description, '' if there is none.
+        key: Key of the request.
+        cut: Whether the token limit ended the response.
+        missing: Why there is no description.
     """
 
     text: str = ""
@@ -34,102 +38,140 @@ class Caption(Struct, frozen=True):
 
 
 class CaptioningEstimate(Struct, frozen=True):
-    """What captioning would ask: distinct images, requests to be sent, bytes of the images in them.
+    """What captioning would send.
 
-    `known` are the images about which nothing is to be asked, those with an empty reply among them.
+    Attributes:
+        images: Distinct images.
+        cached: Images for which nothing is sent, including those with an empty response.
+        to_ask: Requests that are sent.
+        image_bytes: Bytes of the images in them.
     """
 
     images: int
-    known: int
+    cached: int
     to_ask: int
     image_bytes: int
 
 
 class Captioner:
-    """A model that takes images, and the words in which it is asked for a caption."""
+    """Describes images with a model."""
 
     def __init__(self, client: ModelClient, prompt: str | None = None, *, again: bool = False) -> None:
-        """`prompt` is asked behind each image (None: the words of engine/prompts.toml); `again` says
-        that an image whose replies were all empty is given one chance more.
+        """Check the model and the prompt.
 
-        Raises UserError where the model takes no images, or the prompt says nothing.
+        Args:
+            client: The model.
+            prompt: The text after each image; None: the prompt in engine/prompts.toml.
+            again: Whether images with only empty responses are sent once more.
+
+        Raises:
+            UserError: The model does not accept images, or the prompt is empty.
         """
         self.prompt: str = load(__package__)["caption"]["text"] if prompt is None else prompt
         if not self.prompt.strip():
-            raise UserError("--prompt is empty", expected="what to ask about each image")
+            raise UserError("--prompt is empty", expected="a question about each image")
         if not client.capabilities.images:
-            raise UserError("this model takes no images", expected="a --model that does")
+            raise UserError("this model does not accept images", expected="a --model that does")
         self._client = client
         self._again = again
 
     async def describe(
         self, files: Iterable[ImageFile], store: Store, *, show_progress: bool = False
     ) -> dict[str, Caption]:
-        """A caption of each image, or why it has none, by the image's digest; what is known is not asked.
+        """Describe images; cached descriptions are not requested again.
 
-        Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
-        Cancelled, it keeps everything answered so far.
+        When cancelled, it keeps everything answered so far.
+
+        Args:
+            files: The images.
+            store: The store.
+            show_progress: Whether progress is displayed.
+
+        Returns:
+            Image digest -> description, or the reason why there is none.
+
+        Raises:
+            UserError: The model cannot be used at all.
+            EnvironmentFailedError: The store fails.
         """
         distinct = {file.digest: file for file in files}
-        requests = await run_in_thread(self._wanted, distinct, store)
+        requests = await run_in_thread(self._requests, distinct, store)
         await self._client.ask(store, requests, "captioning", show_progress=show_progress)
         stopped = self._client.counts.stopped
-        return await run_in_thread(self.known, distinct.values(), store, stopped=stopped)
+        return await run_in_thread(self.cached, distinct.values(), store, stopped=stopped)
 
-    def known(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
-        """What the store holds of each image, by its digest; `stopped` is why asking ended early."""
+    def cached(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
+        """Look up descriptions; nothing is sent.
+
+        Args:
+            files: The images.
+            store: The store.
+            stopped: Why an earlier `describe` ended early, '' if it did not.
+
+        Returns:
+            Image digest -> description, or the reason why there is none.
+        """
         distinct = {file.digest: file for file in files}
-        return {digest: _read(one, stopped) for digest, one in self._standing(distinct, store).items()}
+        return {digest: _read(one, stopped) for digest, one in self._current(distinct, store).items()}
 
     def estimate(self, files: Iterable[ImageFile], store: Store) -> CaptioningEstimate:
-        """What `describe` would ask, by what the store holds; nothing is asked or written."""
+        """Estimate what `describe` would send; nothing is sent or written.
+
+        Args:
+            files: The images.
+            store: The store.
+
+        Returns:
+            The numbers.
+        """
         distinct = {file.digest: file for file in files}
-        wanted = self._wanted(distinct, store)
-        settled = self._client.settled(store, wanted)
-        sent = [keyed.request for keyed in wanted if keyed.request.key not in settled]
+        requests = self._requests(distinct, store)
+        settled = self._client.settled(store, requests)
+        sent = [keyed.request for keyed in requests if keyed.request.key not in settled]
         size = sum(file.stamp[0] for request in sent for file in request.images.values())
         return CaptioningEstimate(len(distinct), len(distinct) - len(sent), len(sent), size)
 
-    def _wanted(self, distinct: Mapping[str, ImageFile], store: Store) -> list[KeyedRequest]:
-        """The request that counts of each image; the one behind an empty reply only where it is known, or
-        is to be asked."""
+    def _requests(self, distinct: Mapping[str, ImageFile], store: Store) -> list[KeyedRequest]:
+        """The current request of each image; one after an empty response only if it is cached, or `again` is
+        set.
+        """
         return [
             one.keyed
-            for one in self._standing(distinct, store).values()
+            for one in self._current(distinct, store).values()
             if one.keyed.request.draw == 0 or one.result is not None or self._again
         ]
 
-    def _standing(self, distinct: Mapping[str, ImageFile], store: Store) -> dict[str, _Standing]:
-        """Of each image the request that counts: the first that has no empty reply."""
-        found: dict[str, _Standing] = {}
+    def _current(self, distinct: Mapping[str, ImageFile], store: Store) -> dict[str, _Current]:
+        """The current request of each image: the first whose response is not empty."""
+        current: dict[str, _Current] = {}
         pending, draw = dict(distinct), 0
         while pending:
             requests = {digest: self._keyed(file, draw) for digest, file in pending.items()}
-            known = store.look_up([keyed.request.key for keyed in requests.values()])
+            stored = store.look_up([keyed.request.key for keyed in requests.values()])
             for digest, keyed in requests.items():
-                found[digest] = _Standing(keyed, known.get(keyed.request.key))
-                if not found[digest].empty:
+                current[digest] = _Current(keyed, stored.get(keyed.request.key))
+                if not current[digest].is_empty:
                     del pending[digest]
             draw += 1
-        return {digest: found[digest] for digest in distinct}
+        return {digest: current[digest] for digest in distinct}
 
     def _keyed(self, file: ImageFile, draw: int) -> KeyedRequest:
         return self._client.keyed((user(ImageRef(file.path), self.prompt),), draw, [file])
 
 
-class _Standing(NamedTuple):
-    """A request about an image, and what came of it (None: nothing yet)."""
+class _Current(NamedTuple):
+    """The current request of an image and its result, None if there is none yet."""
 
     keyed: KeyedRequest
     result: Answer | Failure | None
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return isinstance(self.result, Answer) and not self.result.text.strip()
 
 
-def _read(one: _Standing, stopped: str) -> Caption:
-    """The caption in one line, since prompts give it a line; reasoning is no part of it."""
+def _read(one: _Current, stopped: str) -> Caption:
+    """The description in one line, because prompts have one line for it; reasoning is not part of it."""
     key = one.keyed.request.key
     if isinstance(one.result, Answer):
         return Caption(" ".join(one.result.text.split()), key, one.result.truncated)

@@ -1,4 +1,4 @@
-"""Asking a chat model outside of an evaluation, as a builder does: remembered like every call."""
+"""A client for one model outside of an evaluation, as builders use it; every answer is cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ from sightline.types import ImageFile, Message, Request
 
 
 class ClientOptions(Struct, frozen=True, kw_only=True):
-    """Whom to ask and how, in the words of `run`'s options."""
+    """The model and how it is called; the fields are named like the options of `run`.
+
+    Attributes:
+        keyless: Whether no API key is needed, because nothing will be sent.
+    """
 
     model: str
     gen: Mapping[str, Any] = field(default_factory=dict)
@@ -43,49 +47,60 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     config: str | None = None
     fresh: str = ""
     keyless: bool = False
-    """Whether no key is needed, because nothing will be asked."""
 
 
 class ModelClient:
-    """One model, asked within one budget. `counts` tells what has happened over all that was asked."""
+    """One model within one budget. `counts` adds up everything that was sent."""
 
-    def __init__(self, asking: ClientOptions, sampling: Mapping[str, Any]) -> None:
-        """`sampling` are the defaults, which `asking.gen` overrides; None leaves an option out.
+    def __init__(self, options: ClientOptions, sampling: Mapping[str, Any]) -> None:
+        """Prepare the model; nothing is sent or written.
 
-        Raises UserError where the model, an option or a number is wrong; nothing is sent or written.
+        Args:
+            options: The model and how it is called.
+            sampling: Default sampling options, which `options.gen` overrides; None omits an option.
+
+        Raises:
+            UserError: The model, an option or a number is wrong.
         """
-        _check(asking)
-        config = load_config(asking.config)
-        options = ModelOptions(config, asking.model_arg, asking.model_id, keyless=asking.keyless)
-        self._models: Sequence[Model] = resolve(asking.model, options)
-        self._asking = asking
-        price = config.price(asking.model)
-        if asking.max_cost is not None and price is None:
+        _check(options)
+        config = load_config(options.config)
+        model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
+        self._models: Sequence[Model] = resolve(options.model, model_options)
+        self._options = options
+        price = config.price(options.model)
+        if options.max_cost is not None and price is None:
             raise UserError(
-                f"--max-cost without a price for {asking.model}",
-                expected=f'[prices."{asking.model}"] prompt and completion, per million tokens',
+                f"--max-cost without a price for {options.model}",
+                expected=f'[prices."{options.model}"] prompt and completion, per million tokens',
             )
-        wanted = {**sampling, **asking.gen}
-        self.sampling = self._models[0].effective({k: v for k, v in wanted.items() if v is not None})
+        requested = {**sampling, **options.gen}
+        self.sampling = self._models[0].effective({k: v for k, v in requested.items() if v is not None})
         self.identity = self._models[0].identity
         self.capabilities = self._models[0].capabilities
         self.counts = Counts()
-        self._budget = Budget(asking.max_requests, asking.max_cost, price)
-        self._limiters = {model.host: Limiter(model.host, asking.concurrency) for model in self._models}
+        self._budget = Budget(options.max_requests, options.max_cost, price)
+        self._limiters = {model.host: Limiter(model.host, options.concurrency) for model in self._models}
 
     @property
     def description(self) -> dict[str, Any]:
-        """What decides the replies, for a manifest or a result."""
-        fresh = {"fresh": self._asking.fresh} if self._asking.fresh else {}
-        return {"model": self._asking.model, "identity": self.identity, "sampling": self.sampling, **fresh}
+        """What determines the responses, for a manifest or a result."""
+        fresh = {"fresh": self._options.fresh} if self._options.fresh else {}
+        return {"model": self._options.model, "identity": self.identity, "sampling": self.sampling, **fresh}
 
     @contextmanager
     def store(self, *, only_read: bool = False) -> Iterator[Store]:
-        """The store; where it is only read and is not there, an empty one that leaves nothing behind."""
-        url = self._asking.store
+        """Open the store.
+
+        Args:
+            only_read: Whether nothing will be written: a store that does not exist is then not created.
+
+        Yields:
+            The store, or a temporary empty one.
+        """
+        url = self._options.store
         with tempfile.TemporaryDirectory() as scratch:
-            there = not only_read or "://" in url or Path(url).exists()
-            store = Store.open(url if there else f"{scratch}/none.db")
+            exists = not only_read or "://" in url or Path(url).exists()
+            store = Store.open(url if exists else f"{scratch}/none.db")
             try:
                 yield store
             finally:
@@ -94,15 +109,28 @@ class ModelClient:
     def keyed(
         self, messages: tuple[Message, ...], draw: int = 0, images: Sequence[ImageFile] = ()
     ) -> KeyedRequest:
-        """A request; `draw` tells a second chance from the first, `images` are those in the messages."""
+        """Create a request.
+
+        Args:
+            messages: The conversation.
+            draw: Another number gives another request with the same messages.
+            images: The metadata of the images in the messages.
+
+        Returns:
+            The request with its key.
+        """
         limits = self.capabilities.limits
-        shown = {file.path: replace(file, transform=transform_for(file, limits)) for file in images}
-        request = Request("", messages, self.sampling, shown, draw)
-        return with_key(request, self.identity, self._asking.fresh)
+        transformed = {file.path: replace(file, transform=transform_for(file, limits)) for file in images}
+        request = Request("", messages, self.sampling, transformed, draw)
+        return with_key(request, self.identity, self._options.fresh)
 
     @asynccontextmanager
     async def kept_open(self) -> AsyncIterator[None]:
-        """Within it a model that was opened to ask stays open: it is loaded once for several asks."""
+        """Keep the model open inside the block: it is loaded once for several calls of `ask`.
+
+        Yields:
+            Nothing.
+        """
         models = self._models
         async with AsyncExitStack() as opened:
             self._models = [cast("Model", _KeptOpen(model, opened)) for model in models]
@@ -114,29 +142,47 @@ class ModelClient:
     async def ask(
         self, store: Store, requests: Sequence[KeyedRequest], title: str, *, show_progress: bool
     ) -> None:
-        """Ask all that is not known, within what is left of the budget (`counts.stopped` tells its end).
+        """Send every request that the store cannot answer, within the rest of the budget.
 
-        Raises EnvironmentFailedError where the store fails. Cancelled, it keeps everything answered so far.
+        `counts.stopped` says whether the budget ended it. When cancelled, it keeps everything answered so
+        far.
+
+        Args:
+            store: The store.
+            requests: The requests.
+            title: The title of the progress display.
+            show_progress: Whether progress is displayed.
+
+        Raises:
+            EnvironmentFailedError: The store fails.
         """
         self.counts.total += len({keyed.request.key for keyed in requests})
         runner = Runner(
             store,
             self._models,
             self._limiters,
-            RunnerOptions(self._asking.concurrency, self._budget, self._asking.retry_errors),
+            RunnerOptions(self._options.concurrency, self._budget, self._options.retry_errors),
             self.counts,
         )
         async with request_progress(title, self.counts, show_progress=show_progress):
             await runner.run(requests)
 
     def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:
-        """The keys of those requests that would not be asked, because what came of them is known."""
-        known = store.look_up([keyed.request.key for keyed in requests])
-        return {key for key, result in known.items() if is_settled(result, self._asking.retry_errors)}
+        """Find the requests that would not be sent.
+
+        Args:
+            store: The store.
+            requests: The requests.
+
+        Returns:
+            The keys of requests with a cached result.
+        """
+        stored = store.look_up([keyed.request.key for keyed in requests])
+        return {key for key, result in stored.items() if is_settled(result, self._options.retry_errors)}
 
 
 class _KeptOpen:
-    """A model that is opened where it is first needed, and closed with `opened`."""
+    """A model that opens at its first use, and closes with `opened`."""
 
     def __init__(self, model: Model, opened: AsyncExitStack) -> None:
         self._model = model
@@ -153,13 +199,13 @@ class _KeptOpen:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """It stays open."""
+        """Stay open."""
 
 
-def _check(asking: ClientOptions) -> None:
-    if asking.concurrency < 1:
-        raise UserError(f"--concurrency {asking.concurrency} is no count", expected="at least 1")
-    for name, number in (("--max-requests", asking.max_requests), ("--max-cost", asking.max_cost)):
+def _check(options: ClientOptions) -> None:
+    if options.concurrency < 1:
+        raise UserError(f"--concurrency {options.concurrency} is too small", expected="at least 1")
+    for name, number in (("--max-requests", options.max_requests), ("--max-cost", options.max_cost)):
         if number is not None and number < 0:
             raise UserError(f"{name} {number} is negative", expected="0 or more")
-    refuse_protocol_fields(asking.gen)
+    refuse_protocol_fields(options.gen)

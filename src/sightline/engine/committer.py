@@ -1,4 +1,4 @@
-"""Writes to the store off the event loop: answers in groups, every 64 or 50 ms after the first of a group."""
+"""The committer: writes answers to the store off the event loop, in groups of 64 or every 50 ms."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ T = TypeVar("T")
 
 
 class Committer:
-    """The one thread of a run that writes to the store, in the order in which it is told to.
+    """The one thread of a run that writes to the store, in the order of the calls.
 
-    `committed` is called on the event loop with the number of entries of each group when its write has
-    ended; `error` is what the first failed one failed with.
+    `error` is the error of the first write that failed.
     """
 
     def __init__(self, store: Store, committed: Callable[[int], None]) -> None:
+        """Start the thread.
+
+        Args:
+            store: The store.
+            committed: Called on the event loop with the number of attempts of each group after its write.
+        """
         self._store = store
         self._committed = committed
         self._buffer: list[Attempt] = []
@@ -33,20 +38,37 @@ class Committer:
         self._writes: set[asyncio.Future[None]] = set()
         self.error: BaseException | None = None
 
-    def add(self, entry: Attempt) -> None:
-        """Take an entry; it is written within 50 ms."""
-        self._buffer.append(entry)
+    def add(self, attempt: Attempt) -> None:
+        """Queue an attempt; it is written within 50 ms.
+
+        Args:
+            attempt: The attempt.
+        """
+        self._buffer.append(attempt)
         if len(self._buffer) >= GROUP:
             self._flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SECONDS, self._flush)
 
     async def run(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do another write on the thread, after those before it. Raises what it fails with."""
+        """Run another write on the thread, after the queued ones.
+
+        Args:
+            write: A method of the store.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+
+        Returns:
+            What the method returns.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: write(*args, **kwargs))
 
     async def close(self) -> None:
-        """Commit the rest, wait for all of it, give up the claims. Raises what a write failed with."""
+        """Write the rest, wait for all writes, and give up the claims of this process.
+
+        Raises:
+            EnvironmentFailedError: A write failed.
+        """
         self._flush()
         if self._writes:
             await asyncio.wait(self._writes)
@@ -70,8 +92,8 @@ class Committer:
         self._writes.add(write)
         write.add_done_callback(lambda write: self._written(write, len(group)))
 
-    def _written(self, write: asyncio.Future[None], entries: int) -> None:
+    def _written(self, write: asyncio.Future[None], attempts: int) -> None:
         self._writes.discard(write)
         if not write.cancelled() and write.exception() is not None:
             self.error = self.error or write.exception()
-        self._committed(entries)
+        self._committed(attempts)

@@ -1,4 +1,4 @@
-"""Opening a database for the store: where it may lie, how it is set up, which schema it must have."""
+"""Opens the store's database: checks where it lies, sets it up, checks and migrates its schema."""
 
 from __future__ import annotations
 
@@ -20,12 +20,23 @@ NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs
 LOCK_SECONDS = 60
 """How long a writer waits for another one; each holds the lock for milliseconds."""
 
-# Any number will do: processes that open one PostgreSQL store at once make its tables one after another.
+# An arbitrary number: with it, processes that open a PostgreSQL store at once create its tables in turn.
 _ADVISORY_LOCK = 7_316_448
 
 
 def connect(url: str, *, create: bool) -> Engine:
-    """An engine for a path or a database URL. Raises UserError where the place cannot hold a store."""
+    """Create the database engine for a store.
+
+    Args:
+        url: A path (SQLite), or a database URL.
+        create: Whether a SQLite file that does not exist is created.
+
+    Returns:
+        The engine; nothing is connected yet.
+
+    Raises:
+        UserError: There is no store, the path cannot hold one, or the driver is missing.
+    """
     if "://" not in url:
         return _sqlite(Path(url), create=create)
     parsed = _parse(url)
@@ -43,15 +54,28 @@ def connect(url: str, *, create: bool) -> Engine:
 
 
 def display(url: str) -> str:
-    """A store's path or URL as it may be shown: without a password."""
+    """Format a store's path or URL for messages.
+
+    Args:
+        url: A path or a URL.
+
+    Returns:
+        The same without a password.
+    """
     return _parse(url).render_as_string(hide_password=True) if "://" in url else url
 
 
 def prepare(engine: Engine, name: str) -> None:
-    """Make the tables of a new store; check the schema of an old one, migrating it after a backup.
+    """Create the tables of a new store; check the schema of an existing one and migrate it after a backup.
 
-    Everything under one lock: several processes may open a new store at the same instant. `name` is what
-    errors call the store.
+    Everything happens under one lock, because several processes may open a new store at the same time.
+
+    Args:
+        engine: The database engine.
+        name: The store's name in messages.
+
+    Raises:
+        UserError: The database is no store, or a newer Sightline wrote it.
     """
     with engine.execution_options(writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -65,7 +89,7 @@ def prepare(engine: Engine, name: str) -> None:
         found = _version(connection, name)
         if found > schema.SCHEMA_VERSION:
             raise UserError(
-                "this store was made by a newer Sightline",
+                "a newer Sightline wrote this store",
                 file=name,
                 field="schema_version",
                 found=found,
@@ -74,7 +98,7 @@ def prepare(engine: Engine, name: str) -> None:
         if found < schema.SCHEMA_VERSION:
             _migrate(connection, found)
         if not tables.issuperset(schema.metadata.tables):
-            # New since the store was made, or dropped, as what costs nothing but time may be.
+            # Tables that are newer than the store, and caches that the user dropped.
             schema.metadata.create_all(connection)
 
 
@@ -84,19 +108,19 @@ def _parse(url: str) -> URL:
     except (ArgumentError, ValueError):
         scheme = url.partition("://")[0]
         raise UserError(
-            f"the store's address, {scheme}://..., cannot be read",
+            f"the store's URL, {scheme}://..., is invalid",
             expected="a path, or postgresql://USER:PASSWORD@HOST:PORT/NAME",
         ) from None
 
 
 def _version(connection: Connection, name: str) -> int:
-    """The schema version of a database that has tables. Raises UserError where they are not ours."""
+    """The schema version of a database that has tables. Raises UserError if they are not Sightline's."""
     value = None
     if inspect(connection).has_table("meta") and inspect(connection).has_table("answers"):
         query = select(schema.meta.c.value).where(schema.meta.c.name == "schema_version")
         value = connection.execute(query).scalar_one_or_none()
     if value is None or not value.isdecimal():
-        raise UserError("this database holds something else", file=name, expected="a Sightline store")
+        raise UserError("this database is not a Sightline store", file=name, expected="a Sightline store")
     return int(value)
 
 
@@ -121,7 +145,7 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
         with path.open("rb") as file:
             if file.read(16) not in (b"", b"SQLite format 3\0"):
                 raise UserError(
-                    "this file is no SQLite database", file=path, expected="a store, or a new name"
+                    "this file is not a SQLite database", file=path, expected="a store, or a new name"
                 )
     address = URL.create("sqlite", database=str(path.absolute()))
     engine = create_engine(address, connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False})
@@ -137,7 +161,7 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, for which SQLite does not wait where another process does the same."""
+    """Switch to the write-ahead log; SQLite itself does not wait while another process does the same."""
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -150,13 +174,13 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A writer takes the lock at once and waits for it there; a deferred one would fail half-way instead."""
+    """Let a writer take the lock at once and wait for it; a deferred transaction would fail half-way."""
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _migrate(connection: Connection, version: int) -> None:
-    """Lead an older schema to ours, step by step, in the transaction that holds the lock."""
+    """Migrate an older schema step by step, in the transaction that holds the lock."""
     if connection.engine.dialect.name == "sqlite":
         _back_up(str(connection.engine.url.database), version)
     for step in range(version, schema.SCHEMA_VERSION):
@@ -170,7 +194,7 @@ def _migrate(connection: Connection, version: int) -> None:
 
 
 def _back_up(file: str, version: int) -> None:
-    """A whole copy beside the store; a copy of the file alone would lack what is in the write-ahead log."""
+    """Write a complete copy next to the store; a copy of the file would lack the write-ahead log."""
     with (
         closing(sqlite3.connect(file)) as source,
         closing(sqlite3.connect(f"{file}.v{version}.backup")) as copy,
@@ -179,7 +203,15 @@ def _back_up(file: str, version: int) -> None:
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:
-    """The type of the file system that holds a folder, '' where the system does not tell (not Linux)."""
+    """Find the type of the file system that holds a folder.
+
+    Args:
+        folder: The folder.
+        mounts: The file that lists the mounted file systems.
+
+    Returns:
+        The type, such as `ext4`; '' where the system does not list them (not Linux).
+    """
     try:
         lines = Path(mounts).read_text(encoding="utf-8").splitlines()
     except OSError:

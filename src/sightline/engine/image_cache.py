@@ -1,4 +1,4 @@
-"""What is seen of image files: looked at once, remembered in the store until a file is another."""
+"""Metadata of image files: inspected once, cached in the store until a file changes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from sightline.types import ImageFile, ImageRef
 def inspect_images(
     images: Mapping[str, ImageRef], store: Store, *, records: bool
 ) -> dict[str, ImageFile | BadImage]:
-    """What is seen of images by their paths, or why one cannot be shown.
+    """Inspect images: digest, format, size.
 
-    `records` is whether what is new may be written to the store.
+    Args:
+        images: Path -> image.
+        store: The store that caches the metadata.
+        records: Whether new metadata is written to the store.
+
+    Returns:
+        Path -> metadata, or the error of an image that cannot be used.
     """
     known = store.image_files(list(images))
     found: dict[str, ImageFile | BadImage] = {}

@@ -1,9 +1,9 @@
-"""How many calls one host gets at a time: finds the level at which the host refuses none.
+"""The concurrency limit of one host: finds the number of parallel calls that the host accepts.
 
-Starts at up to 64, grows quickly, falls back to what the host took when it refuses more than one call in
-twenty, then probes by one per round; fewer refusals are chance, and say nothing of its width. A host that
-refuses everything is left alone for as long as it asks; one that fails twenty times in a row is tried
-singly, and given up if it stays dead.
+It starts at up to 64 and grows quickly. When the host refuses more than one call in twenty (429), the
+limit falls to what the host accepted, and then grows by one per round; fewer refusals are treated as
+noise. A host that refuses everything gets no calls for as long as it asks. A host that fails twenty times
+in a row is tried with single calls (circuit breaker), and given up if these fail too.
 """
 
 from __future__ import annotations
@@ -15,26 +15,33 @@ START = 64
 RAMP_SECONDS = 0.05
 RAMP_FACTOR = 1.5
 MEMORY = 128
-"""Calls over which the share of refused ones is remembered."""
+"""Calls over which the share of refused calls is averaged."""
 TOLERATED = 0.05
-"""The share of refused calls that says nothing of the host's width."""
+"""Share of refused calls that does not change the limit."""
 FAILURES_TO_OPEN = 20
+"""Consecutive failures that open the circuit breaker."""
 TRIAL_PAUSES = (1.0, 2.0, 4.0)
-"""Seconds before each single trial of a host that failed twenty times in a row."""
-FIRST_REST, LONGEST_REST = 1.0, 30.0
-"""Seconds to rest where a host refuses everything and does not say for how long; doubling."""
+"""Seconds before each single trial call while the circuit breaker is open."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds to pause if a host refuses everything without Retry-After: the first, doubled up to the longest."""
 PATIENCE = 3600.0
 """Seconds for which a host may refuse everything before it is given up."""
 
 
 class HostUnavailableError(Exception):
-    """The host was given up: every call to it failed, the trials too."""
+    """The host was given up: every call to it failed, the trial calls too."""
 
 
 class Limiter:
     """The calls in flight at one host. Belongs to one event loop."""
 
     def __init__(self, host: str, maximum: int) -> None:
+        """Start without calls in flight.
+
+        Args:
+            host: The host's name, for errors.
+            maximum: The largest number of parallel calls.
+        """
         self.host = host
         self.in_flight = 0
         self.given_up = False
@@ -49,7 +56,7 @@ class Limiter:
         self._trial_running = False
         self._trials = 0
         self._paused_until = 0.0
-        self._rest = FIRST_REST
+        self._rest = FIRST_PAUSE
         self._last_taken: float | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -61,13 +68,17 @@ class Limiter:
 
     @property
     def free(self) -> int:
-        """How many more calls may start now; none while the host rests."""
+        """How many more calls may start now; 0 while the host is paused."""
         if self._loop_time() < self._paused_until:
             return 0
         return self.limit - self.in_flight
 
     async def wait_for_slot(self) -> None:
-        """Wait until a call may start. Raises HostUnavailableError where the host was given up."""
+        """Wait until a call may start.
+
+        Raises:
+            HostUnavailableError: The host was given up.
+        """
         while not self.given_up and self.free <= 0:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(future)
@@ -81,7 +92,11 @@ class Limiter:
             raise HostUnavailableError(self.host)
 
     def try_acquire(self) -> bool:
-        """Take a place if there is one."""
+        """Take a slot for one call if there is one.
+
+        Returns:
+            Whether a slot was taken.
+        """
         if self.given_up or self.free <= 0:
             return False
         self.in_flight += 1
@@ -92,15 +107,15 @@ class Limiter:
         return True
 
     def release(self) -> None:
-        """Give a place back without having learned anything of the host."""
+        """Give a slot back without a result of the call."""
         self.in_flight -= 1
         self._wake()
 
     def record_success(self) -> None:
-        """The host took a call, whether it answered or declined for a reason of the request."""
+        """Give a slot back: the host accepted the call, and answered or rejected the request itself."""
         self.in_flight -= 1
         self._alive()
-        self._rest, self._last_taken = FIRST_REST, self._loop_time()
+        self._rest, self._last_taken = FIRST_PAUSE, self._loop_time()
         if self._limit < self._maximum:
             slow_start = self._limit < self._steady and not self._ramping
             if slow_start:
@@ -111,7 +126,11 @@ class Limiter:
         self._wake()
 
     def record_refusal(self, retry_after: float | None) -> None:
-        """The host had no room (429): where that is no chance, it takes what is in flight now and no more."""
+        """Give a slot back: the host refused the call for lack of capacity (429).
+
+        Args:
+            retry_after: Seconds of the Retry-After header, None without one.
+        """
         self.in_flight -= 1
         self._alive()
         self._refusals += 1 / MEMORY
@@ -119,13 +138,13 @@ class Limiter:
             self._ramping = False
             self._limit = self._steady = float(max(1, min(self.limit, self.in_flight)))
             if self.in_flight == 0:
-                # Everything was refused: a quota, no width. Rest, then double up to half of what went before.
+                # A quota, not a lack of capacity: pause, then double the limit up to half of the peak.
                 self._steady, self._peak = self._peak / 2, 1.0
                 self._wait_for_quota(retry_after)
         self._wake()
 
     def record_failure(self) -> None:
-        """A call failed in a way that says the host may be down (connection, time-out, 5xx)."""
+        """Give a slot back: the call failed in a way that suggests an outage (connection, timeout, 5xx)."""
         self.in_flight -= 1
         self._failures += 1
         if self._trial_running:
@@ -142,7 +161,7 @@ class Limiter:
 
     def _wait_for_quota(self, retry_after: float | None) -> None:
         rest = self._rest if retry_after is None else retry_after
-        self._rest = min(LONGEST_REST, self._rest * 2)
+        self._rest = min(LONGEST_PAUSE, self._rest * 2)
         if self._loop_time() + rest > (self._last_taken or 0.0) + PATIENCE:
             self.given_up = True
         else:
@@ -169,7 +188,7 @@ class Limiter:
                 room -= 1
 
     def _set_timer(self) -> None:
-        """Wake the waiters when the rest is over; while ramping up, grow and wake them soon."""
+        """Schedule the end of a pause, or the next growth while ramping up."""
         if self._timer is not None or not self._waiters:
             return
         rest = self._paused_until - self._loop_time()

@@ -1,4 +1,4 @@
-"""What is written in images: read once by each reader, remembered in the store."""
+"""OCR results: each image is read once by each OCR reader, and cached in the store."""
 
 from __future__ import annotations
 
@@ -14,51 +14,68 @@ from sightline.models.ocr import Reader, Word
 from sightline.types import ImageFile
 
 ImageVersion = tuple[str, str]
-"""An image as it is shown: its digest, and its transform."""
+"""An image as a model receives it: its digest, and the transform applied to it."""
 
 OcrResult = tuple[Word, ...] | BadImage
 """The words in an image, or why it cannot be read."""
 
 _Read = tuple[ImageFile, OcrResult]
-Over = Callable[[Callable[[ImageFile], _Read], Sequence[ImageFile]], Iterable[_Read]]
-"""How reading goes over the images: one after the other as `map` does, or in several processes."""
+Mapper = Callable[[Callable[[ImageFile], _Read], Sequence[ImageFile]], Iterable[_Read]]
+"""Applies a function to images: one after the other like `map`, or in several processes."""
 
 _decoder = msgspec.json.Decoder(tuple[Word, ...])
 
 
 def read_images(
-    images: Iterable[ImageFile], reader: Reader, store: Store, over: Over = map
+    images: Iterable[ImageFile], reader: Reader, store: Store, mapper: Mapper = map
 ) -> Iterator[tuple[ImageVersion, OcrResult]]:
-    """The words in each image, those that are known first, then the others as they are read.
+    """Read the words in images; cached results come first.
 
-    Each reading is remembered as soon as it is made, so that an interruption loses the one in hand. An
-    image that cannot be read costs no other one, and is tried again the next time. `over` may hand the
-    reader to other processes, where that can be pickled.
+    Each result is stored as soon as it exists, so that an interruption loses only the image in work. An
+    image that cannot be read does not affect others, and is tried again the next time.
+
+    Args:
+        images: The images.
+        reader: The OCR reader; `mapper` may pickle it.
+        store: The store that caches results.
+        mapper: Applies the reader to the images that are not cached.
+
+    Yields:
+        Each distinct image, and its words or error.
     """
     distinct = {(image.digest, image.transform): image for image in images}
-    known = _known(distinct, reader, store)
-    yield from known.items()
-    unread = [image for shown, image in distinct.items() if shown not in known]
-    for image, words in over(partial(_read, reader), unread):
-        shown = (image.digest, image.transform)
+    cached = _cached(distinct, reader, store)
+    yield from cached.items()
+    unread = [image for version, image in distinct.items() if version not in cached]
+    for image, words in mapper(partial(_read, reader), unread):
+        version = (image.digest, image.transform)
         if not isinstance(words, BadImage):
-            store.add_readings({_key(reader, shown): msgspec.json.encode(words)})
-        yield shown, words
+            store.add_readings({_key(reader, version): msgspec.json.encode(words)})
+        yield version, words
 
 
 def cached_words(
     images: Iterable[ImageFile], reader: Reader, store: Store
 ) -> dict[ImageVersion, tuple[Word, ...]]:
-    """The words in those images that this reader has read before; nothing is read."""
-    return _known([(image.digest, image.transform) for image in images], reader, store)
+    """Look up OCR results; nothing is read.
+
+    Args:
+        images: The images.
+        reader: The OCR reader.
+        store: The store that caches results.
+
+    Returns:
+        Image -> its words, for cached images.
+    """
+    return _cached([(image.digest, image.transform) for image in images], reader, store)
 
 
-def _known(
-    wanted: Iterable[ImageVersion], reader: Reader, store: Store
+def _cached(
+    versions: Iterable[ImageVersion], reader: Reader, store: Store
 ) -> dict[ImageVersion, tuple[Word, ...]]:
-    keys = {shown: _key(reader, shown) for shown in wanted}
+    keys = {version: _key(reader, version) for version in versions}
     bodies = store.readings(list(keys.values()))
-    return {shown: _decoder.decode(bodies[key]) for shown, key in keys.items() if key in bodies}
+    return {version: _decoder.decode(bodies[key]) for version, key in keys.items() if key in bodies}
 
 
 def _read(reader: Reader, image: ImageFile) -> _Read:
@@ -68,8 +85,8 @@ def _read(reader: Reader, image: ImageFile) -> _Read:
         return image, error
 
 
-def _key(reader: Reader, shown: ImageVersion) -> bytes:
-    digest, transform = shown
-    # The original bytes have no third line.
+def _key(reader: Reader, version: ImageVersion) -> bytes:
+    digest, transform = version
+    # Keys of images without a transform have two lines: existing stores hold such keys.
     named = "\n".join([reader.identity, digest, *([transform] if transform else [])])
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()

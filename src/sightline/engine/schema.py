@@ -1,4 +1,4 @@
-"""The tables of the store. `SCHEMA_VERSION` rises with every change of them; migrations are listed here."""
+"""The tables of the store. Raise `SCHEMA_VERSION` with every change, and add the migration here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlalchemy import (
 SCHEMA_VERSION = 1
 
 MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
-"""Version -> the SQL statements that lead from it to the next one; a table that is new comes by itself."""
+"""Version -> the SQL statements that lead to the next version; new tables are created without one."""
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
@@ -35,7 +35,7 @@ requests = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# Attempts, only ever added: the first answer of a key is the one that counts.
+# Attempts are only added. The first answer of a key counts.
 answers = Table(
     "answers",
     metadata,
@@ -48,7 +48,7 @@ answers = Table(
     sqlite_autoincrement=True,
 )
 
-# Which process is asking what right now, so that no other one asks it too; empty when nobody runs.
+# Requests that a process is sending now, so that no other process sends them; empty when nothing runs.
 claims = Table(
     "claims",
     metadata,
@@ -67,7 +67,7 @@ runs = Table(
     sqlite_autoincrement=True,
 )
 
-# The probes of a run with their place in it: what `report` needs to compute every number anew.
+# The probes of a run with their position: `report` recomputes every number from them.
 probes = Table(
     "probes",
     metadata,
@@ -86,7 +86,7 @@ verdicts = Table(
     sqlite_autoincrement=True,
 )
 
-# What could be read anew from the files themselves; may be dropped at any time.
+# Metadata of image files: a cache, may be dropped at any time.
 images = Table(
     "images",
     metadata,
@@ -94,8 +94,8 @@ images = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# Vectors of texts, as little-endian 32-bit floats, and what text metrics say of two texts, as one 64-bit
-# float: they cost nothing but time; may be dropped at any time.
+# Vectors of texts, as little-endian 32-bit floats, and values of text metrics, as one 64-bit float: a cache,
+# may be dropped at any time.
 vectors = Table(
     "vectors",
     metadata,
@@ -103,7 +103,7 @@ vectors = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# What readers (OCR) found in images, as JSON: costs nothing but time too; may be dropped at any time.
+# OCR results, as JSON: a cache, may be dropped at any time.
 readings = Table(
     "readings",
     metadata,

@@ -1,41 +1,33 @@
-"""The store: what was asked and answered, remembered once and for all.
+"""The store: the cache of all answers, and the record of runs, probes, verdicts and image metadata.
 
-SQLite by default (WAL, one short transaction per group of writes), any SQLAlchemy URL else. Attempts
-are only ever added. Several processes may use one store at once.
+SQLite by default (write-ahead log, one short transaction per group of writes), or any SQLAlchemy URL.
+Attempts are only added, never changed. Several processes may use one store at the same time.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from sqlalchemy import Engine, Table, delete, insert, select, update
-from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
 from sightline.engine.connect import connect, display, prepare
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.engine.database import Database, database_errors, insert_new, parts
+from sightline.errors import UserError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Answer, Failure, ImageFile, Verdict
 
-_Name = TypeVar("_Name", str, bytes)
-
-LOOKUP = 500
-"""Keys asked for in one statement; every database takes that many parameters."""
-
 LEASE_SECONDS = 5.0
-"""How long a claim holds unless it is renewed: what a killed process was asking waits for so long."""
+"""How long a claim holds without renewal. Requests of a killed process become free after this time."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One attempt to be remembered: the request's key and canonical JSON, and what came of it."""
+    """One call to be stored: the request's key and canonical JSON, and its result."""
 
     key: str
     request: bytes
@@ -43,39 +35,62 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """One open store. Its methods block shortly; they raise EnvironmentFailedError where the store fails."""
+    """One open store. Its methods block; each raises EnvironmentFailedError if the database fails."""
 
     def __init__(self, engine: Engine, name: str, clock: Callable[[], float] = time.time) -> None:
+        """Prepare the store; `Store.open` connects and checks it.
+
+        Args:
+            engine: The database engine of a prepared store.
+            name: The store's name in messages.
+            clock: Returns the seconds since 1970.
+        """
         self.name = name
         self._clock = clock
-        self._engine = engine
-        self._writer = engine.execution_options(writes=True)
+        self._database = Database(engine, name)
         self._owner = uuid.uuid4().hex
 
     @classmethod
     def open(cls, url: str, *, create: bool = True, clock: Callable[[], float] = time.time) -> Store:
-        """Open the store at a path or URL. `clock` tells the seconds since 1970.
+        """Open a store.
 
-        Raises UserError where it is no store, of a newer schema, or on a network file system; where
-        `create` is False, also where it does not exist.
+        Args:
+            url: A path or a database URL.
+            create: Whether a store that does not exist is created.
+            clock: Returns the seconds since 1970.
+
+        Returns:
+            The store.
+
+        Raises:
+            UserError: The path or URL holds no store or a newer schema, or SQLite is on a network file
+                system.
         """
         engine, name = connect(url, create=create), display(url)
-        with _failures(name):
+        with database_errors(name):
             prepare(engine, name)
         return cls(engine, name, clock)
 
     def close(self) -> None:
-        """Let go of the database."""
-        self._engine.dispose()
+        """Close all connections."""
+        self._database.close()
 
     # Answers
 
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
-        """What is remembered of these keys: the first answer of each, else its latest failure."""
+        """Look up requests.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            Key -> its first answer, or its latest failure if it has no answer; keys without an attempt are
+            missing.
+        """
         found: dict[str, Answer | Failure] = {}
         table = schema.answers
-        with self._read() as connection:
-            for part in _parts(keys):
+        with self._database.read() as connection:
+            for part in parts(keys):
                 query = (
                     select(table.c.key, table.c.ok, table.c.body)
                     .where(table.c.key.in_(part))
@@ -89,70 +104,93 @@ class Store:
                         found[key] = msgspec.json.decode(body, type=Answer)
         return found
 
-    def add_attempts(self, entries: Sequence[Attempt]) -> None:
-        """Add attempts in one transaction, which also ends the claims on their keys."""
+    def add_attempts(self, attempts: Sequence[Attempt]) -> None:
+        """Add attempts in one transaction, which also ends the claims on their keys.
+
+        Args:
+            attempts: The attempts.
+        """
         now = self._clock()
-        with self._write() as connection:
-            _insert_new(
+        with self._database.write() as connection:
+            insert_new(
                 connection,
                 schema.requests,
-                [{"key": entry.key, "body": entry.request} for entry in entries],
+                [{"key": attempt.key, "body": attempt.request} for attempt in attempts],
             )
             connection.execute(
                 insert(schema.answers),
                 [
                     {
-                        "key": entry.key,
-                        "ok": isinstance(entry.result, Answer),
-                        "body": msgspec.json.encode(entry.result),
+                        "key": attempt.key,
+                        "ok": isinstance(attempt.result, Answer),
+                        "body": msgspec.json.encode(attempt.result),
                         "created": now,
                     }
-                    for entry in entries
+                    for attempt in attempts
                 ],
             )
-            for keys in _parts([entry.key for entry in entries]):
+            for keys in parts([attempt.key for attempt in attempts]):
                 connection.execute(delete(schema.claims).where(schema.claims.c.key.in_(keys), self._owned))
 
     def request(self, key: str) -> bytes | None:
-        """The canonical JSON of a request that was asked."""
-        with self._read() as connection:
+        """Look up a request.
+
+        Args:
+            key: Its key.
+
+        Returns:
+            Its canonical JSON; None if the store has no attempt of it.
+        """
+        with self._database.read() as connection:
             query = select(schema.requests.c.body).where(schema.requests.c.key == key)
             return connection.execute(query).scalar_one_or_none()
 
     # Claims
 
     def claim(self, keys: Sequence[str]) -> set[str]:
-        """Reserve keys for LEASE_SECONDS; returns those that are reserved for this process now.
+        """Reserve requests for this process for LEASE_SECONDS.
 
-        The others are being asked by another process. What was claimed first and looked up then is asked
-        by nobody else.
+        Look them up again after the claim: another process may have answered them in between.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            The keys that this process may send; another process is sending the others.
         """
         table, now = schema.claims, self._clock()
         mine: set[str] = set()
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute(delete(table).where(table.c.until < now))
-            for part in _parts(keys):
+            for part in parts(keys):
                 rows = [{"key": key, "owner": self._owner, "until": now + LEASE_SECONDS} for key in part]
-                _insert_new(connection, table, rows)
+                insert_new(connection, table, rows)
                 mine.update(connection.scalars(select(table.c.key).where(table.c.key.in_(part), self._owned)))
         return mine
 
     def renew(self) -> None:
-        """Hold every claim of this process for another LEASE_SECONDS."""
+        """Renew every claim of this process for another LEASE_SECONDS."""
         until = self._clock() + LEASE_SECONDS
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute(update(schema.claims).where(self._owned).values(until=until))
 
     def release(self) -> None:
         """Give up every claim of this process."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute(delete(schema.claims).where(self._owned))
 
     # Runs
 
     def start_run(self, body: Mapping[str, Any]) -> int:
-        """Register a run; returns its number."""
-        with self._write() as connection:
+        """Register a run.
+
+        Args:
+            body: Its description.
+
+        Returns:
+            Its number.
+        """
+        with self._database.write() as connection:
             result = connection.execute(
                 insert(schema.runs).values(body=msgspec.json.encode(body), created=self._clock())
             )
@@ -161,9 +199,14 @@ class Store:
         return int(key[0])
 
     def finish_run(self, run: int, body: Mapping[str, Any]) -> None:
-        """Mark a run as ended and keep its final description."""
+        """Mark a run as finished.
+
+        Args:
+            run: Its number.
+            body: Its final description.
+        """
         runs = schema.runs
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute(
                 update(runs)
                 .where(runs.c.id == run)
@@ -171,118 +214,175 @@ class Store:
             )
 
     def drop_run(self, run: int) -> None:
-        """Forget a run, its probes and the verdicts given in it; what was answered stays."""
-        with self._write() as connection:
+        """Delete a run with its probes and verdicts; its answers stay.
+
+        Args:
+            run: Its number.
+        """
+        with self._database.write() as connection:
             for column in (schema.probes.c.run, schema.verdicts.c.run, schema.runs.c.id):
                 connection.execute(delete(column.table).where(column == run))
 
     def run(self, run: int | None = None) -> tuple[int, dict[str, Any], bool]:
-        """The number and description of a run, and whether it ended; by default of the latest that did.
+        """Look up a run.
 
-        UserError where there is none.
+        Args:
+            run: Its number; None: the latest finished run.
+
+        Returns:
+            Its number, its description, and whether it is finished.
+
+        Raises:
+            UserError: There is no such run.
         """
         runs = schema.runs
         query = select(runs.c.id, runs.c.body, runs.c.finished).order_by(runs.c.id.desc()).limit(1)
         query = query.where(runs.c.id == run) if run is not None else query.where(runs.c.finished.isnot(None))
-        with self._read() as connection:
+        with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             what = f"run {run}" if run is not None else "finished run"
             raise UserError(
-                f"there is no {what} in this store", file=self.name, expected="one that `report --list` shows"
+                f"there is no {what} in this store", file=self.name, expected="a run of `report --list`"
             )
         return int(row[0]), msgspec.json.decode(row[1]), row[2] is not None
 
     def runs(self) -> list[tuple[int, dict[str, Any], float, float | None]]:
-        """All runs: id, description, when it began and ended (seconds since 1970)."""
+        """List all runs.
+
+        Returns:
+            Number, description, start and end (seconds since 1970; None while it is not finished) of each.
+        """
         table = schema.runs
-        with self._read() as connection:
+        with self._database.read() as connection:
             query = select(table.c.id, table.c.body, table.c.created, table.c.finished).order_by(table.c.id)
             rows = connection.execute(query).all()
         return [(row[0], msgspec.json.decode(row[1]), row[2], row[3]) for row in rows]
 
-    def add_probes(self, run: int, placed: Sequence[tuple[int, bytes]]) -> None:
-        """Add probes of a run, each with its place in the run's order."""
-        rows = [{"run": run, "place": place, "body": body} for place, body in placed]
+    def add_probes(self, run: int, numbered: Sequence[tuple[int, bytes]]) -> None:
+        """Add probes of a run.
+
+        Args:
+            run: Its number.
+            numbered: The position of each probe in the run, and the encoded probe.
+        """
+        rows = [{"run": run, "place": place, "body": body} for place, body in numbered]
         if rows:
-            with self._write() as connection:
+            with self._database.write() as connection:
                 connection.execute(insert(schema.probes), rows)
 
     def probes(self, run: int) -> Iterator[bytes]:
-        """The probes of a run in their order."""
+        """Read the probes of a run.
+
+        Args:
+            run: Its number.
+
+        Returns:
+            The encoded probes in their order.
+        """
         return self._stream(schema.probes, run, schema.probes.c.place)
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
-        """Add verdicts given in a run."""
+        """Add verdicts of a run.
+
+        Args:
+            run: Its number.
+            verdicts: The verdicts.
+        """
         rows = [{"run": run, "body": msgspec.json.encode(verdict)} for verdict in verdicts]
         if rows:
-            with self._write() as connection:
+            with self._database.write() as connection:
                 connection.execute(insert(schema.verdicts), rows)
 
     def verdicts(self, run: int) -> Iterator[Verdict]:
-        """The verdicts given in a run, in the order in which they were."""
+        """Read the verdicts of a run.
+
+        Args:
+            run: Its number.
+
+        Yields:
+            The verdicts in the order in which they were added.
+        """
         for body in self._stream(schema.verdicts, run, schema.verdicts.c.id):
             yield decode_verdict(body)
 
     # Images
 
     def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
-        """What was seen of these image files before."""
+        """Look up metadata of image files.
+
+        Args:
+            paths: Paths of images.
+
+        Returns:
+            Path -> metadata, for the files that were inspected before.
+        """
         found: dict[str, ImageFile] = {}
         table = schema.images
-        with self._read() as connection:
-            for part in _parts(paths):
+        with self._database.read() as connection:
+            for part in parts(paths):
                 query = select(table.c.path, table.c.body).where(table.c.path.in_(part))
                 for path, body in connection.execute(query):
                     found[path] = msgspec.json.decode(body, type=ImageFile)
         return found
 
     def add_image_files(self, files: Sequence[ImageFile]) -> None:
-        """Remember what was seen of image files."""
+        """Store metadata of image files.
+
+        Args:
+            files: The metadata; it replaces older metadata of the same path.
+        """
         rows = [{"path": file.path, "body": msgspec.json.encode(file)} for file in files]
         if rows:
-            with self._write() as connection:
-                for part in _parts(sorted(file.path for file in files)):
+            with self._database.write() as connection:
+                for part in parts(sorted(file.path for file in files)):
                     connection.execute(delete(schema.images).where(schema.images.c.path.in_(part)))
-                _insert_new(connection, schema.images, rows)
+                insert_new(connection, schema.images, rows)
 
-    # What costs nothing but time
+    # Caches that may be dropped
 
     def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The vectors that are remembered under these keys (SHA-256 of embedder and text), or the numbers (of
-        text metric and texts)."""
-        return self._bodies(schema.vectors, keys)
+        """Look up text vectors, or the values of text metrics.
+
+        Args:
+            keys: SHA-256 of embedder and text, or of metric and texts.
+
+        Returns:
+            Key -> 32-bit floats of the vector, or one 64-bit float of the metric, little-endian.
+        """
+        return self._database.bodies(schema.vectors, keys)
 
     def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Remember vectors."""
-        self._add_bodies(schema.vectors, vectors)
+        """Store text vectors, or values of text metrics.
+
+        Args:
+            vectors: As `vectors` returns them.
+        """
+        self._database.add_bodies(schema.vectors, vectors)
 
     def readings(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The readings that are remembered under these keys (SHA-256 of reader and image digest)."""
-        return self._bodies(schema.readings, keys)
+        """Look up OCR results.
+
+        Args:
+            keys: SHA-256 of OCR reader and image.
+
+        Returns:
+            Key -> the words as JSON.
+        """
+        return self._database.bodies(schema.readings, keys)
 
     def add_readings(self, readings: Mapping[bytes, bytes]) -> None:
-        """Remember readings."""
-        self._add_bodies(schema.readings, readings)
+        """Store OCR results.
 
-    def _bodies(self, table: Table, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
-        with self._read() as connection:
-            for part in _parts(keys):
-                query = select(table.c.key, table.c.body).where(table.c.key.in_(part))
-                found.update((bytes(key), bytes(body)) for key, body in connection.execute(query))
-        return found
-
-    def _add_bodies(self, table: Table, bodies: Mapping[bytes, bytes]) -> None:
-        rows = [{"key": key, "body": body} for key, body in bodies.items()]
-        if rows:
-            with self._write() as connection:
-                _insert_new(connection, table, rows)
+        Args:
+            readings: As `readings` returns them.
+        """
+        self._database.add_bodies(schema.readings, readings)
 
     def _stream(self, table: Table, run: int, order: Any, page: int = 2000) -> Iterator[bytes]:
         last = -1
         while True:
-            with self._read() as connection:
+            with self._database.read() as connection:
                 query = (
                     select(order, table.c.body).where(table.c.run == run, order > last).order_by(order)
                 ).limit(page)
@@ -296,45 +396,3 @@ class Store:
     @property
     def _owned(self) -> ColumnElement[bool]:
         return schema.claims.c.owner == self._owner
-
-    @contextlib.contextmanager
-    def _read(self) -> Iterator[Connection]:
-        with _failures(self.name), self._engine.connect() as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def _write(self) -> Iterator[Connection]:
-        with _failures(self.name), self._writer.begin() as connection:
-            yield connection
-
-
-def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Insert rows whose primary key is not there yet; leave the others as they are.
-
-    In the order of the key: two writers in different orders could wait for each other in PostgreSQL.
-    """
-    key = table.primary_key.columns[0].name
-    rows = sorted(rows, key=itemgetter(key))
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as insert_postgres
-
-        connection.execute(insert_postgres(table).on_conflict_do_nothing(), rows)
-    else:
-        connection.execute(insert(table).prefix_with("OR IGNORE", dialect="sqlite"), rows)
-
-
-def _parts(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:
-    return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
-
-
-@contextlib.contextmanager
-def _failures(name: str) -> Iterator[None]:
-    """A database that fails is a failure of the environment, told without the statement or its values."""
-    try:
-        yield
-    except DBAPIError as error:
-        reason = " ".join(str(error.orig).split())
-        raise EnvironmentFailedError(
-            f"the store {name} failed: {reason}. Everything committed before is kept; "
-            "make room or repair the disk, then run the same command again"
-        ) from None

@@ -1,4 +1,4 @@
-"""Blocking work off the event loop: look-ups, hashing, counting, writing of files."""
+"""Runs blocking work off the event loop: look-ups, hashing, counting, writing of files."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def cached_images_as_text(
     to_caption = 0
     if isinstance(replacement.captions, CaptionModel):
         captioner = replacement.captions.captioner
-        described = captioner.known(readable.values(), store)
+        described = captioner.cached(readable.values(), store)
         captions = {digest: one.text or f"(a caption of {digest})" for digest, one in described.items()}
         to_caption = captioner.estimate(readable.values(), store).to_ask
     uncached = UncachedImages(sum(words is None for words in read.values()), to_caption)
