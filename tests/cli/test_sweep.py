@@ -145,7 +145,7 @@ def test_a_dry_run_asks_and_writes_nothing(words: list[str], capsys: pytest.Capt
     [
         (["--set", "cto=on,off"], "did you mean 'cot'?"),
         (["--set", "image=shown,hidden"], "one of shown, caption, none"),
-        (["--gen", "stream=true,false"], "no sampling option"),
+        (["--gen", "stream=true,false"], "is not a sampling option"),
         (["--model", "baseline/chance"], "twice"),
         (["--model", "x/y", "--model-id", "z"], "--model-id"),
         (["--plot", "curves.png"], "no option has two numbers"),

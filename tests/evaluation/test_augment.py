@@ -321,6 +321,6 @@ def test_a_sweep_varies_how_images_are_told_and_gives_captions_to_those_that_tak
 
 def test_a_swept_table_has_a_column_for_each_way(codis: Path) -> None:
     sweep = sightline.sweep("codis", model="blind", data=codis, augment=["ocr", "layout"], store="s.db")
-    assert [dict(one.at) for one in sweep.results] == [{"augment": "ocr"}, {"augment": "layout"}]
+    assert [dict(one.values) for one in sweep.results] == [{"augment": "ocr"}, {"augment": "layout"}]
     assert sweep.exit_status == 0
     assert sorted(Signs.reading) == names(codis)

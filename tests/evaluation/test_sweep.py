@@ -116,7 +116,7 @@ def test_every_point_is_run_once_and_again_asks_nothing(codis: str, tmp_path: Pa
     first = swept(planned, out)
     kept = (out / "sweep.json").read_bytes()
     assert [one.evaluation.counts.sent for one in first.points if one.evaluation] == [12, 12]
-    assert [point.at for point in first.results] == [{"cot": True}, {"cot": False}]
+    assert [point.values for point in first.results] == [{"cot": True}, {"cot": False}]
     for one in json.loads(kept)["points"]:
         assert json.loads((out / one["folder"] / "metrics.json").read_text()) == one["result"]
     again = swept(planned, out)
@@ -201,7 +201,7 @@ def test_the_python_api_varies_what_is_a_list(codis: str, tmp_path: Path) -> Non
         store=tmp_path / "s.db",
         set={"cot": [True, False], "instructions": False},
     )
-    assert [one.at for one in sweep.results] == [{"cot": True}, {"cot": False}]
+    assert [one.values for one in sweep.results] == [{"cot": True}, {"cot": False}]
     assert all(one.result.options["instructions"] is False for one in sweep.results)
     pytest.importorskip("pandas")
     frame = sweep.frame()

@@ -151,7 +151,7 @@ def test_only_what_differs_within_a_model_was_varied() -> None:
             result("b", (1, 2, 3, 4), {"size": "224", "sampling": {"temperature": 1}}),
         ]
     )
-    assert [point.at for point in points] == [{"size": "224"}, {"size": "640"}, {"size": "224"}]
+    assert [point.values for point in points] == [{"size": "224"}, {"size": "640"}, {"size": "224"}]
     (table,) = pivot(points)
     assert table.rows[1][-1] is None
     assert [note for note in table.notes if "b, size=224: options" in note and '"temperature": 1' in note]

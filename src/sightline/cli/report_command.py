@@ -86,7 +86,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.plot:
         from sightline.report.curves import check_plot, curves
 
-        check_plot(Path(options.plot), [point.at for point in points])
+        check_plot(Path(options.plot), [point.values for point in points])
     if options.pivot or swept:
         print_pivot(points, options.format, options.by)
     else:

@@ -105,7 +105,7 @@ class Sweep(Struct, frozen=True):
         except ModuleNotFoundError:
             raise UserError("pandas is not installed", expected="pip install 'sightline[table]'") from None
         rows = [
-            {"model": point.result.model, **point.at, **msgspec.structs.asdict(metric)}
+            {"model": point.result.model, **point.values, **msgspec.structs.asdict(metric)}
             for point in self.results
             for metric in point.result.metrics
         ]

@@ -44,8 +44,8 @@ def check_plot(path: Path, places: Sequence[Mapping[str, Any]]) -> str:
         raise UserError("cannot be written there", file=path, expected="a file in an existing folder")
     if find_spec("matplotlib") is None:
         raise UserError("curves need matplotlib", expected="pip install 'sightline[plot]'")
-    names = dict.fromkeys(name for at in places for name in at)
-    numeric = [name for name in names if len({_number(at.get(name)) for at in places} - {None}) > 1]
+    names = dict.fromkeys(name for values in places for name in values)
+    numeric = [name for name in names if len({_number(values.get(name)) for values in places} - {None}) > 1]
     if len(numeric) == 1:
         return numeric[0]
     found = f"{' and '.join(numeric)} are numbers both" if numeric else "no option has two numbers or more"
@@ -65,7 +65,7 @@ def curves(points: Sequence[ResultPoint], path: Path) -> None:
 
     Raises UserError as `check_plot` does, EnvironmentFailedError where the disk refuses.
     """
-    along = check_plot(path, [point.at for point in points])
+    along = check_plot(path, [point.values for point in points])
     import matplotlib
 
     with matplotlib.rc_context():
@@ -113,8 +113,8 @@ def _figure(points: Sequence[ResultPoint], along: str) -> Figure:
 def _lines(points: Sequence[ResultPoint], along: str, metric: str) -> list[_Curve]:
     found: dict[str, dict[float, MetricValue]] = {}
     for name, point in zip(row_names(points), points, strict=True):
-        others = options_text({option: value for option, value in point.at.items() if option != along})
-        number = _number(point.at.get(along))
+        others = options_text({option: value for option, value in point.values.items() if option != along})
+        number = _number(point.values.get(along))
         unanswered = point.result.errors == point.result.probes
         value = next((m for m in point.result.metrics if (m.metric, m.subset) == (metric, "all")), None)
         if number is not None and value is not None and value.value is not None and not unanswered:

@@ -96,15 +96,15 @@ class _Found(Struct, frozen=True):
 
 
 def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
-    points = sorted(points, key=lambda point: point.at.get(UNCHANGED) is False)
-    down = by is not None and any(point.at for point in points)
+    points = sorted(points, key=lambda point: point.values.get(UNCHANGED) is False)
+    down = by is not None and any(point.values for point in points)
     shown = leading(points)
     found = _found(points, by, down, shown)
     blocks = list(dict.fromkeys(one.block for one in found))
-    contrast = len(blocks) == 2 and all(_is_switched(point.at) for point in points)
+    contrast = len(blocks) == 2 and all(_is_switched(point.values) for point in points)
     texts = ["model", by] if by and down else ["model"]
     # What the lines of the heads are values of stands left of them, over the names.
-    over = "\n".join((*(points[0].at if down or by is None else [by]), texts[-1]))
+    over = "\n".join((*(points[0].values if down or by is None else [by]), texts[-1]))
     columns = [Column("text", over if name == texts[-1] else name, name) for name in texts]
     for block in blocks:
         columns += [_column(block, name, contrast and block == blocks[1]) for name in shown]
@@ -121,27 +121,27 @@ def _found(points: Sequence[ResultPoint], by: str | None, down: bool, shown: Seq
     """The shown metrics of each run, under each value of the label `by`."""
     found = []
     for name, point in zip(row_names(points), points, strict=True):
-        run = ", ".join(filter(None, (name, options_text(point.at))))
+        run = ", ".join(filter(None, (name, options_text(point.values))))
         under: dict[str, dict[str, MetricValue]] = {}
         for metric in point.result.metrics:
             label, value = label_of(metric)
             if label == (by or "") and metric.metric in shown:
                 under.setdefault(value, {})[metric.metric] = metric
         for value, metrics in under.items():
-            block = _block(point.at) if down or by is None else _Block(f"{by}={value}", (value,))
+            block = _block(point.values) if down or by is None else _Block(f"{by}={value}", (value,))
             given = metrics if point.result.errors < point.result.probes else {}
             found.append(_Found((name, value) if down else (name,), block, run, given))
     return found
 
 
-def _block(at: Mapping[str, Any]) -> _Block:
+def _block(values: Mapping[str, Any]) -> _Block:
     names = {True: "Sampling", False: "All"}
-    head = [names[value] if name == UNCHANGED else option_text(value) for name, value in at.items()]
-    return _Block(options_text(at), tuple(head))
+    head = [names[value] if name == UNCHANGED else option_text(value) for name, value in values.items()]
+    return _Block(options_text(values), tuple(head))
 
 
-def _is_switched(at: Mapping[str, Any]) -> bool:
-    return len(at) == 1 and isinstance(next(iter(at.values())), bool)
+def _is_switched(values: Mapping[str, Any]) -> bool:
+    return len(values) == 1 and isinstance(next(iter(values.values())), bool)
 
 
 def _column(block: _Block, name: str, differences: bool) -> Column:
@@ -195,7 +195,7 @@ def _minus(value: float | None, other: float | None) -> float | None:
 
 
 def _title(points: Sequence[ResultPoint], by: str | None) -> str:
-    varied = list(dict.fromkeys([*(name for point in points for name in point.at), *([by] if by else [])]))
+    varied = list(dict.fromkeys([*(name for point in points for name in point.values), *([by] if by else [])]))
     task = ":".join(task_of(points[0].result))
     return f"{task}, by {' and '.join(varied)}" if varied else task
 
@@ -208,7 +208,7 @@ def _notes(
     runs = dict.fromkeys(one.run for one in found)
     by_run = [(run, [m for one in found if one.run == run for m in one.metrics.values()]) for run in runs]
     whole = [
-        (", ".join(filter(None, (name, options_text(point.at)))), _of_run(point, shown))
+        (", ".join(filter(None, (name, options_text(point.values)))), _of_run(point, shown))
         for name, point in zip(row_names(points), points, strict=True)
     ]
     printed = [
@@ -284,9 +284,9 @@ def _of_run(point: ResultPoint, shown: Sequence[str]) -> list[str]:
     """The notes on a run and its shown metrics, less its counts and what stands above its columns."""
     result = point.result
     sampling = result.options.get("sampling")
-    options = {name: value for name, value in result.options.items() if name not in point.at}
+    options = {name: value for name, value in result.options.items() if name not in point.values}
     if isinstance(sampling, Mapping):
-        varied = {name.removeprefix("gen ") for name in point.at}
+        varied = {name.removeprefix("gen ") for name in point.values}
         options["sampling"] = {name: value for name, value in sampling.items() if name not in varied}
     missing = []
     if result.errors == result.probes:

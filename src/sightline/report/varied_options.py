@@ -14,10 +14,10 @@ from sightline.types import Result
 
 
 class ResultPoint(Struct, frozen=True):
-    """A result, and where it stands among others: the options that were varied, with their values here."""
+    """A result, and the values of the options that vary between it and the other results."""
 
     result: Result
-    at: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
 def result_points(results: Sequence[Result]) -> list[ResultPoint]:
@@ -62,7 +62,7 @@ def leading(points: Sequence[ResultPoint]) -> list[str]:
 def row_names(points: Sequence[ResultPoint]) -> list[str]:
     """A name for the row, or the line, of each: its short model, with the judge where judges differ.
 
-    The second result at the same place gets a number.
+    A second result with the same name and values gets a number.
     """
     short = short_names(point.result.model for point in points)
     several = len({point.result.judge for point in points}) > 1
@@ -70,7 +70,7 @@ def row_names(points: Sequence[ResultPoint]) -> list[str]:
     names = []
     for point in points:
         name = short[point.result.model] + (f", judge {point.result.judge}" if several else "")
-        seen.append((name, exact_text([task_of(point.result), point.at])))
+        seen.append((name, exact_text([task_of(point.result), point.values])))
         again = seen.count(seen[-1])
         names.append(name if again == 1 else f"{name} ({again})")
     return names
@@ -89,13 +89,13 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     return {name: end if ends.count(end) == 1 else name for name, end in zip(whole, ends, strict=True)}
 
 
-def options_text(at: Mapping[str, Any]) -> str:
+def options_text(values: Mapping[str, Any]) -> str:
     """Varied options in words; '' where there are none.
 
     >>> options_text({"size": 224, "cot": True, "stop": None})
     'size=224, cot=on, stop=null'
     """
-    return ", ".join(f"{name}={option_text(value)}" for name, value in at.items())
+    return ", ".join(f"{name}={option_text(value)}" for name, value in values.items())
 
 
 def option_text(value: Any) -> str:
