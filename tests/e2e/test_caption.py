@@ -158,7 +158,7 @@ def test_corrections_by_humans_are_not_overwritten(
         (["--prompt", " "], "--prompt is empty"),
         (["--limit", "0"], "--limit"),
         (["--max-cost", "1"], "without a price"),
-        (["--gen", "messages=[]"], "no sampling option"),
+        (["--gen", "messages=[]"], "is not a sampling option"),
         (["--out", "."], "is a folder"),
         (["--out", "gone/captions.json"], "no such folder"),
         (["--promt", "x"], "did you mean '--prompt'"),

@@ -242,7 +242,7 @@ def test_another_seed_asks_anew_and_is_refused_in_the_same_folder(
         (["--limit", "0"], "--limit"),
         (["--concurrency", "0"], "--concurrency 0 is too small"),
         (["--max-requests", "-1"], "negative"),
-        (["--gen", "messages=[]"], "no sampling option"),
+        (["--gen", "messages=[]"], "is not a sampling option"),
         (["--min-words", "99"], "no question is left (the question is too short: 5)"),
         (["--max-cost", "1"], "without a price"),
         (["--out", "q.jsonl"], "is no folder"),
