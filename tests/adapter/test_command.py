@@ -114,11 +114,11 @@ def test_a_stop_tells_what_is_kept_and_what_is_begun_is_no_adapter_yet(
     shown = capsys.readouterr().err
     if stopped_in == "training":
         assert told == (
-            f"interrupted; the last checkpoint is kept in {out}, the same command goes on from there\n"
+            f"interrupted; the last checkpoint is in {out}, run the same command to continue from there\n"
         )
         assert f"{out}: holds an unfinished training; expected the same" in shown
     else:
-        assert told == "interrupted; no checkpoint was written yet, the same command begins anew\n"
+        assert told == "interrupted; no checkpoint was written yet, the same command starts again\n"
         assert "lacks adapter.json" in shown
 
 

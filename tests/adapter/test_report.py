@@ -111,10 +111,10 @@ def test_as_many_runs_on_both_sides_are_pairs(runs: Runs, capsys: Capture) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["1,2", "1,2,3"], "2 runs against 3"),
+        (["1,2", "1,2,3"], "2 base runs and 3 compared runs"),
         (["1", "7"], "there is no run 7"),
         (["1", "2", "--metric", "con2"], "no such metric"),
-        (["1", "two"], "'two' is no number of a run"),
+        (["1", "two"], "'two' is not the number of a run"),
     ],
 )
 def test_what_cannot_be_compared_is_exit_status_2(

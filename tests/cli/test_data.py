@@ -182,7 +182,7 @@ def test_synthetic_instructions_are_looked_through_with_no_release_to_hold_them_
     words.remove("--json")
     assert main(["data", "check", *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "contextual_synthetic.csv is no part of the release" in said
+    assert "contextual_synthetic.csv is not part of the release" in said
     assert "the paper counts" not in said
 
 

@@ -300,7 +300,7 @@ def test_references_taken_for_answers_are_told(tmp_path: Path, capsys: Capture) 
     drawn = generate_contextual(tmp_path / "drawn", questions=1, val=4)
     words = ["--task", "contextual", "--data", str(drawn), "--split", "val", "--out"]
     assert main(["import", str(drawn / "contextual_val.csv"), *words, str(tmp_path / "a.jsonl")]) == 0
-    assert "every answer is its reference, word for word" in capsys.readouterr().err
+    assert "each answer equals its reference" in capsys.readouterr().err
 
 
 def test_an_import_of_several_models_is_scored_model_by_model(tmp_path: Path, capsys: Capture) -> None:
@@ -311,7 +311,7 @@ def test_an_import_of_several_models_is_scored_model_by_model(tmp_path: Path, ca
     (tmp_path / "both.json").write_text(json.dumps(both))
     out, words = str(tmp_path / "a.jsonl"), ["--data", str(drawn), "--split", "val"]
     assert main(["import", str(tmp_path / "both.json"), "--task", "contextual", *words, "--out", out]) == 0
-    assert "word for word" not in capsys.readouterr().err
+    assert "equals its reference" not in capsys.readouterr().err
     for model, said in both.items():
         place = tmp_path / model
         assert (

@@ -177,7 +177,7 @@ def test_a_folder_with_a_broken_sweep_is_said_to_be_one(
 ) -> None:
     (tmp_path / "sweep.json").write_text('{"task": 1}')
     assert main(["report", str(tmp_path)]) == 2
-    assert "is no sweep.json" in capsys.readouterr().err
+    assert "is not a valid sweep.json" in capsys.readouterr().err
     (tmp_path / "sweep.json").write_text('{"task": "codis", "exit_status": 4, "points": []}')
     assert main(["report", str(tmp_path)]) == 2
     assert "no point of this sweep has a result" in capsys.readouterr().err

@@ -87,14 +87,14 @@ def test_records_and_images_are_pulled_and_the_second_time_nothing_is(
     assert f"{tmp_path}/to/contextual: rohan598/ConTextual at {CONTEXTUAL.revision}\n" in said
     assert "arXiv:2401.13311" in said
     assert "licence: none is stated" in said
-    assert "images: 3, of which 0 were there, 3 were fetched, 0 are missing" in said
+    assert "images: 3; present 0, downloaded 3, missing 0" in said
     images = [f"images/time-images/{name}.png" for name in "abc"]
     assert files(tmp_path / "to/contextual") == [*NAMES, "image_manifest.json", *images]
 
     assert call("--allow-private", "--quiet") == 0
     said = capsys.readouterr().out
-    assert ", there already\n" in said
-    assert "images: 3, of which 3 were there, 0 were fetched, 0 are missing" in said
+    assert ", already present\n" in said
+    assert "images: 3; present 3, downloaded 0, missing 0" in said
     assert len(hostile.asked) == 3
 
 
@@ -110,12 +110,12 @@ def test_a_image_beside_that_is_cut_off_is_named(
         (images / f"{name}.png").write_bytes(content)
     assert call("--allow-private", "--quiet") == 1
     told = capsys.readouterr()
-    assert "2 were there, 0 were fetched, 1 are missing" in told.out
+    assert "present 2, downloaded 0, missing 1" in told.out
     (line,) = told.err.splitlines()
-    assert line.startswith(f"not taken: {images}/b.png: cannot be decoded")
+    assert line.startswith(f"not usable: {images}/b.png: cannot be decoded")
     assert call("--allow-private", "--quiet", "--json") == 1
     (kept,) = json.loads(capsys.readouterr().out)["images"]["unusable"]
-    assert line == f"not taken: {kept}"
+    assert line == f"not usable: {kept}"
 
 
 def test_missing_images_are_a_table_by_reason_and_exit_status_1(
@@ -127,7 +127,7 @@ def test_missing_images_are_a_table_by_reason_and_exit_status_1(
     said = capsys.readouterr().out
     assert "1 were fetched, 2 are missing" in said
     assert "HTTP 404" in said
-    assert "the same command asks for them again" in " ".join(said.split())
+    assert "run the same command to try again" in " ".join(said.split())
 
     assert call("--allow-private", "--quiet", "--json") == 1
     told = json.loads(capsys.readouterr().out)
@@ -156,7 +156,7 @@ def test_images_that_the_folder_has_already_need_no_network(
     for name in "abc":
         (origin / f"images/time-images/{name}.png").write_bytes(drawn(ord(name)))
     assert call("--quiet") == 0
-    assert "of which 3 were there, 0 were fetched" in capsys.readouterr().out
+    assert "present 3, downloaded 0" in capsys.readouterr().out
     assert hostile.connections == 0
     shutil.rmtree(origin)
     assert call("--quiet") == 0

@@ -133,7 +133,7 @@ def test_the_state_dicts_of_the_shared_folder_have_the_pinned_digests(
     assert "BSD-3-Clause" in said
     assert files(tmp_path) == ["styles/candy.pth", "styles/mosaic.pth", "styles/udnie.pth"]
     assert main(words) == 0
-    assert "there already" in capsys.readouterr().out
+    assert "already present" in capsys.readouterr().out
 
 
 def test_styles_are_pulled_and_not_looked_through(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`sightline adapter report`: what an adapter does to the tasks it was run on, and what it costs."""
+"""`sightline adapter report`: the effect of an adapter on the tasks that it ran on, and its cost."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.report.adapter_tables import Cost
 
-SUMMARY = "the runs with an adapter against those without, as Table 6 of MM-R3, and what it costs"
+SUMMARY = "compare runs with and without an adapter, as Table 6 of MM-R3, and show its cost"
 
 EXAMPLE = """examples:
   sightline run mmr3:restyling --model mini --data test/mmr3
   sightline run mmr3:restyling --model mini --data test/mmr3 --adapter adapter
   sightline adapter report adapter
-  sightline adapter report seed0 seed1 seed2 --by style      three of one kind, together
+  sightline adapter report seed0 seed1 seed2 --by style      three adapters of one kind, pooled
 
-For each task the newest run with the adapter is held against the newest without it that asked the same in the
-same way, at the same temperature: nothing is asked.
+For each task, this compares the newest run with the adapter and the newest run without it that has the same
+options and temperature. It sends no requests.
 """
 
 
@@ -31,12 +31,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `adapter report`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("folder", nargs="+", metavar="DIR", help="what `sightline adapter train` made; several are pooled")
+    add("folder", nargs="+", metavar="DIR", help="output of `sightline adapter train`; several are pooled")
     add(
         "--metric",
         action="append",
         metavar="NAME",
-        help="only this; may repeat (default: Table 6's, and agree)",
+        help="metric to print; may repeat (default: those of Table 6, and agree)",
     )
     add_printing(parser)
     add_store(parser)

@@ -1,4 +1,4 @@
-"""`sightline adapter show`: what an adapter is, or how large one would be."""
+"""`sightline adapter show`: describe an adapter, or compute the size of one for a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sightline.cli.adapter_train import add_kind, kind_of
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
-SUMMARY = "what an adapter is, or how many parameters one would have for a model"
+SUMMARY = "describe an adapter, or compute the size of one for a model"
 
 EXAMPLE = """examples:
   sightline adapter show adapter
@@ -22,31 +22,31 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `adapter show`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("folder", nargs="?", metavar="DIR", help="what `sightline adapter train` made")
-    add("--model", metavar="SPEC", help="hf/ORG/NAME, hf/FOLDER or mini; its weights are not read")
+    add("folder", nargs="?", metavar="DIR", help="output of `sightline adapter train`")
+    add("--model", metavar="SPEC", help="hf/ORG/NAME, hf/FOLDER or mini; only its configuration is read")
     add_kind(parser)
-    add("--json", action="store_true", help="print it as JSON")
+    add("--json", action="store_true", help="print JSON")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print it; returns the exit status."""
+    """Print the description; returns the exit status."""
     from sightline.adapter.requirements import check_installed
 
     check_installed()
     if (options.folder is None) == (options.model is None):
-        raise UserError("says neither or both of DIR and --model", expected="one of them")
-    shown = _saved(Path(options.folder)) if options.folder is not None else _planned(options)
+        raise UserError("needs either DIR or --model", expected="one of them")
+    described = _saved(Path(options.folder)) if options.folder is not None else _planned(options)
     if options.json:
-        print_json(shown)
+        print_json(described)
         return 0
-    for name, value in shown.items():
+    for name, value in described.items():
         print(f"{name}: {f'{value:,}' if isinstance(value, int) else value}")
     return 0
 
 
 def _saved(folder: Path) -> dict[str, Any]:
-    """What a saved adapter says of itself."""
+    """Describe a saved adapter."""
     import msgspec
 
     from sightline.adapter.saved_adapter import SavedAdapter
@@ -63,7 +63,7 @@ def _saved(folder: Path) -> dict[str, Any]:
 
 
 def _planned(options: argparse.Namespace) -> dict[str, Any]:
-    """How large an adapter would be for a model."""
+    """Compute the size of an adapter for a model."""
     import msgspec
 
     from sightline.adapter.size import adapter_size

@@ -1,4 +1,4 @@
-"""`sightline data`: fetch the public data sets at a pinned revision, look through a data folder, count it."""
+"""`sightline data`: download public data sets at a pinned revision; check or describe a data folder."""
 
 from __future__ import annotations
 
@@ -16,47 +16,54 @@ if TYPE_CHECKING:
 
 EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
-  sightline data pull contextual                         the records, then 506 images by their urls
+  sightline data pull contextual                         the records, then 506 images by their URLs
   sightline data pull styles                             weights for `build restyle`, into ./data/styles
   sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
   sightline data check iibench --data data/iibench --split test
   sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
 """
 SHOWN = 10
-"""Faults of a kind that are printed."""
+"""How many faults of a kind are printed."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `data`."""
     parser.epilog = EXAMPLE
-    parser.add_argument("action", help="pull: fetch a data set; check: look through one; describe: count it")
-    parser.add_argument("benchmark", help="codis, iibench or contextual; pull also: styles")
+    parser.add_argument(
+        "action",
+        choices=("pull", "check", "describe"),
+        metavar="ACTION",
+        help="pull: download a data set; check: verify a folder; describe: count its samples",
+    )
+    parser.add_argument(
+        "benchmark", metavar="BENCHMARK", help="codis, iibench or contextual; for pull also styles"
+    )
     pull = parser.add_argument_group("pull")
-    pull.add_argument("--to", metavar="DIR", help="where its folder comes to lie (default ./data)")
+    pull.add_argument("--to", metavar="DIR", help="parent folder of the data set (default: ./data)")
     pull.add_argument(
         "--from",
         dest="origin",
         metavar="URL|PATH",
-        help="another place of the repository's .tar.gz at the pinned revision (contextual, styles: or a "
-        "folder of the files); it is checked all the same",
+        help="other source of the repository's .tar.gz at the pinned revision (contextual, styles: or a "
+        "folder of the files); its checksum is verified too",
     )
     pull.add_argument(
         "--allow-private",
         action="store_true",
-        help="fetch images by url from addresses that are not public too (this machine, its network)",
+        help="also download images from private addresses (this machine and its network)",
     )
     check = parser.add_argument_group("check and describe")
     check.add_argument(
-        "--data", metavar="DIR", help="data folder in the released layout (else SIGHTLINE_DATA)"
+        "--data", metavar="DIR", help="data folder in the released layout (default: SIGHTLINE_DATA)"
     )
-    check.add_argument("--split", metavar="S", help="only this split (default: all that are there)")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    check.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quiet", action="store_true", help="display no progress")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Fetch, look through or count; returns 1 where an image is missing or broken."""
+    """Download, check or describe; returns 1 if an image is missing or broken."""
     from sightline.data.releases import releases
     from sightline.data.styles import STYLES
 
@@ -76,7 +83,8 @@ def _pull(source: Release, options: argparse.Namespace) -> int:
     _refuse(options, "check", data=None, split=None)
     if options.allow_private and not source.image_urls:
         raise UserError(
-            "--allow-private is for images by url", expected=f"it left out: {source.name} has none"
+            f"--allow-private has no effect: {source.name} has no images by URL",
+            expected="no --allow-private",
         )
     pulled = pull_whole(
         source,
@@ -112,7 +120,7 @@ def _describe(source: Release, options: argparse.Namespace) -> int:
 
 
 def _folder(source: Release, options: argparse.Namespace) -> Path | None:
-    """The folder to look through; UserError for an option of `pull`."""
+    """The data folder. Raises UserError for an option of `pull`."""
     from sightline.plan.data_folder import data_folder
     from sightline.plan.spec import Spec
 
@@ -121,7 +129,7 @@ def _folder(source: Release, options: argparse.Namespace) -> Path | None:
 
 
 def _refuse(options: argparse.Namespace, action: str, **defaults: object) -> None:
-    """Raise UserError for an option of the other action."""
+    """Raise UserError for an option of another action."""
     for name, default in defaults.items():
         if getattr(options, name) != default:
             word = "--from" if name == "origin" else f"--{name.replace('_', '-')}"
@@ -148,7 +156,7 @@ def _notes(split: SplitCheck) -> list[str]:
     sizes = ", ".join(f"{size} ({count:,} images)" for size, count in split.cluster_sizes.items())
     return [
         f"{split.samples:,} samples, {split.images:,} image files, {split.clusters:,} distinct images",
-        f"samples that show the same image: {sizes}",
+        f"samples by cluster size (samples with the same image): {sizes}",
         *_against_release(split),
         f"{len(split.missing):,} images missing, {len(split.broken):,} broken, "
         f"{sum(len(paths) for paths in split.same):,} files with the content of another",
@@ -157,10 +165,10 @@ def _notes(split: SplitCheck) -> list[str]:
 
 def _against_release(split: SplitCheck) -> list[str]:
     if split.released is None:
-        return [f"{split.file} is no part of the release: there is nothing to hold it against"]
+        return [f"{split.file} is not part of the release, there is nothing to compare it with"]
     return [
         f"the paper counts {split.published_samples:,} samples and {split.published_clusters:,} distinct "
-        f"images: {'the same' if split.as_published else 'not the same'}",
+        f"images: {'equal' if split.as_published else 'different'}",
         f"{split.file} {'is' if split.released else 'differs from'} the pinned release",
     ]
 

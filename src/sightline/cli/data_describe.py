@@ -1,4 +1,4 @@
-"""`sightline data describe`: the tables of a data set's samples, labels, texts and verbs."""
+"""`sightline data describe`: print tables of the samples, labels, texts and verbs of a data set."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from sightline.data.instruction_verbs import VerbCounts
 from sightline.report.report_table import Column, ReportTable, Value
 
 MOST_VALUES = 30
-"""A label of more values than this is told by their number."""
+"""Of a label with more values only the number of values is printed."""
 
 
 def print_description(found: Description, *, as_json: bool) -> None:
-    """Print what a data set is made of, or as JSON."""
+    """Print the description of a data set.
+
+    Args:
+        found: The description.
+        as_json: Whether to print JSON.
+    """
     if as_json:
         print_json(found)
         return
@@ -29,20 +34,20 @@ def _labels(found: Description) -> ReportTable:
         Column("count", "images", "images"),
         Column("value", "% of the\nlabel's", "percent"),
     )
-    shown = {label: values for label, values in found.labels.items() if len(values) <= MOST_VALUES}
+    listed = {label: values for label, values in found.labels.items() if len(values) <= MOST_VALUES}
     rows = tuple(
         (label, value, share.samples, share.images, Value(share.percent))
-        for label, values in shown.items()
+        for label, values in listed.items()
         for value, share in values.items()
     )
     splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
     notes = [
         f"{found.samples:,} samples ({splits}), {found.images:,} different images",
-        *([f"{found.by_name:,} images could not be read, and count by name"] if found.by_name else []),
+        *([f"{found.by_name:,} images could not be read and are counted by name"] if found.by_name else []),
         *(
             f"not shown here: {label} with {len(values):,} values"
             for label, values in found.labels.items()
-            if label not in shown
+            if label not in listed
         ),
     ]
     return ReportTable(f"{found.benchmark}, {found.folder}", columns, rows, tuple(notes))
@@ -78,7 +83,7 @@ def _verbs(verbs: VerbCounts) -> ReportTable:
         rows,
         (
             f"{verbs.different:,} different verbs in {verbs.commands:,} commands; {verbs.others:,} other "
-            "instructions, questions most of them, have none",
-            "read by closed word classes, with no parser",
+            "instructions, mostly questions, have none",
+            "verbs are found by closed word classes, without a parser",
         ),
     )

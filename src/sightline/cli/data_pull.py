@@ -1,4 +1,4 @@
-"""`sightline data pull`: the files of a data set, then the images that its records name by url."""
+"""`sightline data pull`: download a data set, then the images that its records name by URL."""
 
 from __future__ import annotations
 
@@ -15,27 +15,32 @@ if TYPE_CHECKING:
 
 
 def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
-    """Print what was pulled, with a table of what is missing, or as JSON."""
+    """Print a downloaded data set, with a table of its missing images.
+
+    Args:
+        pulled: The data set.
+        as_json: Whether to print JSON.
+    """
     if as_json:
         print_json(pulled)
         return
-    there = "" if pulled.fetched else ", there already"
+    present = "" if pulled.fetched else ", already present"
     with output_errors():
-        print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{there}")
+        print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
         print(f"  paper: {pulled.paper}")
         print(f"  licence: {pulled.licence}")
         if pulled.images is not None:
             _print_images(pulled.images, pulled.folder)
     for problem in pulled.images.unusable if pulled.images else ():
-        print(f"not taken: {problem}", file=sys.stderr)
+        print(f"not usable: {problem}", file=sys.stderr)
 
 
 def _print_images(images: ImageDownload, folder: str) -> None:
     from sightline.report.terminal import show
 
     print(
-        f"  images: {images.requested:,}, of which {images.present:,} were there, {images.downloaded:,} were "
-        f"fetched, {len(images.missing):,} are missing"
+        f"  images: {images.requested:,}; present {images.present:,}, downloaded {images.downloaded:,}, "
+        f"missing {len(images.missing):,}"
     )
     if images.missing:
         print()
@@ -43,10 +48,10 @@ def _print_images(images: ImageDownload, folder: str) -> None:
 
 
 def _missing(images: ImageDownload, folder: str) -> ReportTable:
-    """The missing images by the reason, the commonest first, with one url of each."""
+    """The missing images by reason, the most frequent first, with one URL each."""
     from sightline.report.report_table import Column, ReportTable
 
-    named = ((f"{url}: {lost.detail}", lost.reason) for url, lost in images.missing.items())
+    named = ((f"{url}: {failure.detail}", failure.reason) for url, failure in images.missing.items())
     columns = (
         Column("text", "reason", "reason"),
         Column("count", "images", "images"),
@@ -54,7 +59,5 @@ def _missing(images: ImageDownload, folder: str) -> ReportTable:
     )
     ordered = sorted(by_reason(named).items(), key=lambda item: -len(item[1]))
     rows = tuple((reason, len(urls), urls[0]) for reason, urls in ordered)
-    notes = (
-        f"every one of them is listed in {folder}/image_manifest.json; the same command asks for them again",
-    )
+    notes = (f"{folder}/image_manifest.json lists all of them; run the same command to try again",)
     return ReportTable("missing images", columns, rows, notes)

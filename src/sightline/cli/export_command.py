@@ -43,12 +43,12 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the model's name, for formats that hold it (default: that in metrics.json next to the answers)",
     )
-    parser.add_argument("--force", action="store_true", help="write over a FILE that exists")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the file; what its layout cannot hold is listed on standard error."""
+    """Write the file; standard error lists the answers that its layout cannot hold."""
     from sightline.errors import unknown_name
     from sightline.formats.export import export
     from sightline.formats.files import refuse_overwriting
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
         answers /= "answers.jsonl"
     refuse_overwriting(out, options.force, read=[answers])
     data = data_folder(Spec(task="", data=options.data))
-    for lost in export(answers, layouts[options.layout], out, data, options.model):
-        print(lost, file=sys.stderr)
+    for omission in export(answers, layouts[options.layout], out, data, options.model):
+        print(omission, file=sys.stderr)
     print(f"written: {out}", file=sys.stderr)
     return 0

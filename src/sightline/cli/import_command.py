@@ -1,4 +1,4 @@
-"""`sightline import`: predictions of other tools as answers.jsonl."""
+"""`sightline import`: convert predictions of other tools to answers.jsonl."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EXAMPLE = """examples:
       --data data/contextual --out answers.jsonl --verdicts verdicts.jsonl
 
 FILE may be the released layouts of CODIS, ConTextual and II-Bench, lmms-eval's sample logs, VLMEvalKit's
-tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. Nothing is judged:
-`sightline score` does. What FILE itself says of its answers goes to --verdicts, for `--judge human:FILE`.
-Where FILE holds the answers of several models, they are written model by model, and `version` names it:
-`score --model NAME` takes those of one, `judge-report --task` all.
+tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. `import` does not judge;
+`sightline score` does. --verdicts receives the verdicts that FILE contains, for `--judge human:FILE`.
+If FILE has answers of several models, the field `version` names the model: `score --model NAME` reads those
+of one model, `judge-report --task` reads all.
 """
 
 
@@ -25,14 +25,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("file", metavar="FILE", help="the predictions")
     parser.add_argument(
-        "--task", required=True, metavar="TASK", help="what they answer: codis, or iibench:SETTING"
+        "--task", required=True, metavar="TASK", help="task of the answers: codis, or iibench:SETTING"
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="the answers.jsonl to write")
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="data folder in the released layout (else SIGHTLINE_DATA): ids are checked against it, and "
-        "questions, labels and references added; without one, what FILE says is all",
+        help="data folder in the released layout (default: SIGHTLINE_DATA), to check ids and to add "
+        "questions, labels and references; without it, only the content of FILE is used",
     )
     parser.add_argument("--split", metavar="S", help="split of the data")
     parser.add_argument(
@@ -40,17 +40,17 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", default="", metavar="NAME", help="only this model's answers of FILE")
     parser.add_argument(
-        "--verdicts", metavar="FILE", help="the verdicts.jsonl to write: what the file says of its answers"
+        "--verdicts", metavar="FILE", help="verdicts.jsonl to write, with the verdicts that FILE contains"
     )
     parser.add_argument(
-        "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json about these answers"
+        "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json for these answers"
     )
-    parser.add_argument("--force", action="store_true", help="write over a FILE that exists")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the answers."""
+    """Write the answers and verdicts; returns the exit status."""
     from sightline.errors import UserError
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import write_answers
@@ -77,11 +77,11 @@ def execute(options: argparse.Namespace) -> int:
     found = import_answers(spec, chosen, file)
     verdicts = [verdict for one in found for verdict in one.verdicts]
     if options.verdicts and not verdicts:
-        raise UserError("says nothing of its answers", file=file, expected="no --verdicts")
+        raise UserError("contains no verdicts", file=file, expected="no --verdicts")
     write_answers([one.outcome for one in found], out)
     print(f"written: {out} ({len(found):,} answers, not judged)", file=sys.stderr)
     if found and all(one.outcome.response in one.outcome.references for one in found):
-        print("every answer is its reference, word for word: FILE may be the data itself", file=sys.stderr)
+        print("each answer equals its reference: FILE may be the data set itself", file=sys.stderr)
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))
         print(f"written: {options.verdicts} ({len(verdicts):,} verdicts)", file=sys.stderr)

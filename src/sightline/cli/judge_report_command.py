@@ -1,4 +1,4 @@
-"""`sightline judge-report`: how far judges and metrics agree with people, and which can be told apart."""
+"""`sightline judge-report`: agreement of judges and metrics with humans, and significant differences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EXAMPLE = """examples:
   sightline judge-report appendix_cases.jsonl --task contextual --data data/contextual --split val \\
       --set text_metrics=rouge_l,bertscore
 
-A results folder brings its answers, their text metrics, and the verdicts of all its judges, people among them
-(--judge human:FILE); so does the path of its verdicts.jsonl. Where answers are known, there is a table by
-responder and one by category. docs/judges.md says what each number is.
+A results folder, or its verdicts.jsonl, provides the answers, their text metrics and the verdicts of all
+judges, humans included (--judge human:FILE). With answers there are tables by responder and by category too.
+docs/judges.md explains each number.
 """
 
 
@@ -32,27 +32,29 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="VERDICTS",
         help="results folders, verdicts.jsonl files, or (with --task) answers that carry verdicts",
     )
-    human = "verdicts of human: lines of targets, question, verdict, judge"
+    human = "verdicts of humans: JSON lines with targets, question, verdict, judge"
     add("--human", nargs="+", action="extend", default=[], metavar="FILE", help=human)
     add(
         "--task",
         default="",
         metavar="TASK",
-        help="what the answers of other files are to: its rules judge them",
+        help="task of the answers in other files, whose rules judge them",
     )
     add(
         "--data",
         metavar="DIR",
-        help="with --task: data folder (else SIGHTLINE_DATA), for references and labels",
+        help="with --task: data folder (default: SIGHTLINE_DATA), for references and labels",
     )
     add("--split", metavar="S", help="with --task: split of the data")
-    partly = "answers that people call partly right count as wrong (default), or are left out"
+    partly = "answers that humans call partly right count as wrong (default) or are left out"
     add("--partly", choices=("wrong", "left-out"), default="wrong", help=partly)
-    measure = "measure the answers that have references: text_metrics, bertscore_model, bleurt_model, ..."
+    measure = (
+        "compute text metrics of answers with references: text_metrics, bertscore_model, ...; may repeat"
+    )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)
-    add("--by", metavar="LABEL", help="a table by this label in place of category")
-    add("--quiet", action="store_true", help="no progress on standard error")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the intervals' resamples")
+    add("--by", metavar="LABEL", help="print a table by this label instead of category")
+    add("--quiet", action="store_true", help="display no progress")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the confidence intervals (default: 0)")
     add_printing(parser, by=False)
     add_store(parser)
     parser.set_defaults(execute=execute)
@@ -64,21 +66,21 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.judging.judge_report import judge_report
     from sightline.report.judges import judge_tables
 
-    judge_data = _testimony(options)
+    judge_data = _judge_data(options)
     tables = judge_tables(judge_report(judge_data, _labels(options.by, judge_data), seed=options.seed))
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
     return 0
 
 
-def _testimony(options: argparse.Namespace) -> JudgeData:
-    """The testimony, its answers measured where --set asks for it."""
+def _judge_data(options: argparse.Namespace) -> JudgeData:
+    """Read the verdicts and answers; compute the text metrics that --set names."""
     from sightline.engine.store import Store
     from sightline.judging.judge_data import read_judge_data
     from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
     from sightline.plan.spec import Spec
 
     spec = Spec(task=options.task, data=options.data, split=options.split)
-    metrics = metrics_of(_chosen(options))
+    metrics = metrics_of(_text_metric_options(options))
     if not metrics:
         return read_judge_data(options.verdicts, options.human, spec, partly=options.partly)
     store = Store.open(options.store)
@@ -91,8 +93,8 @@ def _testimony(options: argparse.Namespace) -> JudgeData:
         store.close()
 
 
-def _chosen(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of the text metrics: defaults, then --set."""
+def _text_metric_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The effective options of the text metrics: defaults, then --set."""
     from sightline.benchmarks.text_metrics import TEXT_METRICS
     from sightline.plan.effective import check_option
 
@@ -103,7 +105,7 @@ def _chosen(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _labels(by: str | None, judge_data: JudgeData) -> list[str]:
-    """The label that has a table of its own: the one asked for, else category where there is one."""
+    """The label that has a table: the requested one, otherwise category if the answers have it."""
     from sightline.errors import unknown_name
 
     known = dict.fromkeys(name for answer in judge_data.answers for name in answer.labels)

@@ -1,4 +1,4 @@
-"""`sightline quickstart`: draw small data sets and run the benchmarks on them, with nothing to download."""
+"""`sightline quickstart`: generate small data sets and run the benchmarks on them, without a download."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _NEEDED = ("torch", "transformers", "sentence_transformers")
 EXAMPLE = """example:
   sightline quickstart --out quickstart
 
-Draws scenes in the released layouts of CODIS, II-Bench, ConTextual and MM-R3, then runs all four with the
-embedded model `mini` and with baseline/chance, which guesses. The commands that it runs are printed: use them
-with a model of yours. `mini` and MM-R3 need the extra `local`; without it the others are run by guessing.
+Generates synthetic scenes in the released layouts of CODIS, II-Bench, ConTextual and MM-R3, then runs the
+four benchmarks with the embedded model `mini` and with baseline/chance, which guesses. It prints the commands
+that it runs; use them with your model. `mini` and MM-R3 need the extra `local`; without it, only
+baseline/chance runs the others.
 """
 
 
 class Task(NamedTuple):
-    """A setting of a benchmark, the drawn data that it is run on, and the metrics that are printed of it."""
+    """A task, its synthetic data, and the metrics that the table shows."""
 
     name: str
     data: Path
@@ -41,17 +42,25 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `quickstart`."""
     parser.epilog = EXAMPLE
     parser.add_argument(
-        "--out", default="quickstart", metavar="DIR", help="new folder for data, store and results"
+        "--out",
+        default="quickstart",
+        metavar="DIR",
+        help="new folder for data, store and results (default: quickstart)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the scenes and the guesses")
     parser.add_argument(
-        "--model", default=None, metavar="SPEC", help=f"the model to run beside chance (default {MODEL})"
+        "--seed", type=int, default=0, metavar="N", help="seed of the scenes and the guesses (default: 0)"
+    )
+    parser.add_argument(
+        "--model",
+        default=None,
+        metavar="SPEC",
+        help=f"model to compare with baseline/chance (default: {MODEL})",
     )
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Draw, run, print one table of all; the worst exit status of the runs."""
+    """Generate, run and print one table of all runs; returns their worst exit status."""
     import asyncio
 
     from msgspec.structs import replace
@@ -65,33 +74,34 @@ def execute(options: argparse.Namespace) -> int:
     folder = Path(options.out)
     complete = all(map(find_spec, _NEEDED))
     if not complete:
-        print("without `pip install 'sightline[local]'`: no mini, and no MM-R3", file=sys.stderr)
+        _report("mini and MM-R3 are left out: they need `pip install 'sightline[local]'`")
     models = list(dict.fromkeys((options.model or (MODEL if complete else CHANCE), CHANCE)))
     _check(folder, models, options.seed)
     layouts = "CODIS, II-Bench" + (", ConTextual and MM-R3" if complete else " and ConTextual")
-    _tell(f"drawing scenes in the layouts of {layouts} (not their images) into {folder / 'data'}")
+    _report(
+        f"generating synthetic scenes in the layouts of {layouts} (not their images) in {folder / 'data'}"
+    )
     results: list[Result] = []
     status = 0
-    for task in _draw(folder / "data", options.seed, mmr3=complete):
-        _tell("")
+    for task in _generate(folder / "data", options.seed, mmr3=complete):
+        _report("")
         for model in models:
             spec = _spec(task, model, folder, options.seed)
-            _tell(f"$ {_command(spec)}")
+            _report(f"$ {_command(spec)}")
             evaluation = asyncio.run(arun(spec, show_progress=sys.stderr.isatty()))
             print_run_summary(replace(evaluation, out=None))
             status = max(status, evaluation.exit_status)
-            results.append(_shown(evaluation.result, task))
-    _tell("")
+            results.append(_with_metrics(evaluation.result, task))
+    _report("")
     with output_errors():
-        show([overview("drawn scenes", results)])
-    _tell(f"all numbers: {folder / 'results'}, a folder a run, its report.md first")
-    _tell(f"next, a model of yours:\n$ {_command(_next(folder))}")
+        show([overview("synthetic scenes", results)])
+    _report(f"all results: {folder / 'results'}, with a folder and a report.md for each run")
+    _report(f"next, run your model:\n$ {_command(_next(folder))}")
     return status
 
 
 def _check(folder: Path, models: Sequence[str], seed: int) -> None:
-    """Raise UserError, before anything is written, for a model there is none of, and for a folder that holds
-    something else than an earlier quickstart."""
+    """Raise UserError for an unknown model, and for a folder with other content than a quickstart's."""
     from sightline.config import load_config
     from sightline.errors import UserError
     from sightline.formats.synthetic_marker import is_synthetic
@@ -99,15 +109,15 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
 
     for model in models:
         resolve(model, ModelOptions(load_config(None), seed=seed))
-    drawn_before = any(map(is_synthetic, folder.glob("data/*")))
-    if folder.is_dir() and any(folder.iterdir()) and not drawn_before:
+    is_quickstart = any(map(is_synthetic, folder.glob("data/*")))
+    if folder.is_dir() and any(folder.iterdir()) and not is_quickstart:
         raise UserError(
-            "holds something else than an earlier quickstart", file=folder, expected="a new folder for --out"
+            "has other content than an earlier quickstart", file=folder, expected="a new folder for --out"
         )
 
 
-def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
-    """Draw the data; the tasks that are run on them."""
+def _generate(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
+    """Generate the data; returns the tasks that run on them."""
     from sightline.builders.synthetic import (
         generate_codis,
         generate_contextual,
@@ -121,10 +131,10 @@ def _draw(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
         Task("contextual", generate_contextual(folder / "contextual", seed=seed), ("accepted",), "val"),
     ]
     if mmr3:
-        drawn = generate_mmr3(folder / "mmr3", seed=seed)
-        # Whoever guesses has a high con: what is right of it says what it is worth.
-        shown = ("acc", "con", "consistent_right")
-        tasks += [Task(f"mmr3:{name}", drawn, shown) for name in ("rephrasing", "restyling", "context")]
+        data = generate_mmr3(folder / "mmr3", seed=seed)
+        # A model that guesses has a high con: the share of consistent right answers puts it into perspective.
+        metrics = ("acc", "con", "consistent_right")
+        tasks += [Task(f"mmr3:{name}", data, metrics) for name in ("rephrasing", "restyling", "context")]
     return tasks
 
 
@@ -144,14 +154,14 @@ def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
 
 
 def _next(folder: Path) -> Spec:
-    """What to run after the quickstart: the first of its tasks, with another model."""
+    """The suggested next run: the first task with another model."""
     from sightline.plan.spec import Spec
 
     return Spec(task="codis", model=ANOTHER_MODEL, data=str(folder / "data" / "codis"), out="results/llava")
 
 
-def _shown(result: Result, task: Task) -> Result:
-    """The result with the metrics of the table alone; the results folder has the others."""
+def _with_metrics(result: Result, task: Task) -> Result:
+    """The result with the metrics of the table only; the results folder has the others."""
     from msgspec.structs import replace
 
     return replace(
@@ -160,7 +170,7 @@ def _shown(result: Result, task: Task) -> Result:
 
 
 def _command(spec: Spec) -> str:
-    """The command line that does the same."""
+    """The command line of a spec."""
     from sightline.plan.spec import Spec
 
     words = [_program(), "run", spec.task, "--model", spec.model, "--data", str(spec.data)]
@@ -172,7 +182,7 @@ def _command(spec: Spec) -> str:
 
 
 def _program() -> str:
-    """How this shell calls `sightline`: by its name, else (where that finds none or another) as here."""
+    """The word that calls this `sightline`: its name if the shell finds it by that, otherwise its path."""
     called = Path(sys.argv[0])
     found = shutil.which("sightline")
     if called.name != "sightline" or (found and Path(found).resolve() == called.resolve()):
@@ -180,5 +190,5 @@ def _program() -> str:
     return sys.argv[0]
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     print(line, file=sys.stderr)

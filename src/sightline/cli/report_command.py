@@ -24,14 +24,14 @@ EXAMPLE = """examples:
   sightline report --list                           all runs
   sightline report 3 4 --by category                two runs side by side
   sightline report results/a results/b --format csv > table.csv
-  sightline report 3 4 5 --pivot --plot curves.png  one row a model, what differs across
+  sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
   sightline report results/sizes                    the table of a sweep
-  sightline report results/a --fail-if 'acc_p<30'   exit status 5 where it holds
+  sightline report results/a --fail-if 'acc_p<30'   exit status 5 if it holds
 """
 
 SWEEP = "sweep.json"
 ALWAYS = {"temperature", "split", "augment", "text_metrics", "unchanged", "size", "limit", "repeats", "fresh"}
-"""The options that a list of runs always tells; of others it tells those in which runs of a task differ."""
+"""Options that --list always prints; it prints others only if the runs of a task differ in them."""
 
 _Kind = TypeVar("_Kind")
 
@@ -39,13 +39,18 @@ _Kind = TypeVar("_Kind")
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `report`."""
     parser.epilog = EXAMPLE
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="run numbers, or folders of results or sweeps")
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="number of a run, or folder of results or of a sweep (default: the latest run)",
+    )
     parser.add_argument("--list", action="store_true", help="list the runs in the store")
     parser.add_argument(
-        "--pivot", action="store_true", help="one row a model, the options in which runs differ across"
+        "--pivot", action="store_true", help="print a row for each model and a column for each varied value"
     )
     parser.add_argument(
-        "--plot", metavar="FILE", help="draw curves along the option with numbers: FILE.png or FILE.svg"
+        "--plot", metavar="FILE", help="plot metrics against the varied number: FILE.png or FILE.svg"
     )
     add_options(parser, ["against", "fail_if"])
     add_printing(parser)
@@ -54,16 +59,16 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the tables."""
+    """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_failed, print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import recompute
     from sightline.report.varied_options import result_points
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
 
-    wanted = parse_conditions(options.fail_if)
-    if options.list and wanted:
-        raise UserError("--list shows no numbers for --fail-if to look at", expected="one of the two")
+    conditions = parse_conditions(options.fail_if)
+    if options.list and conditions:
+        raise UserError("--list prints no metrics for --fail-if", expected="one of the two")
     folders = [Path(name) for name in options.runs if not name.isdecimal()]
     swept = {folder: _read_sweep(folder, options.against) for folder in folders if _is_sweep(folder)}
     results: list[Result] = []
@@ -80,8 +85,8 @@ def execute(options: argparse.Namespace) -> int:
             results += [recompute(store, number, options.against) for number in numbers or (None,)]
         finally:
             store.close()
-    check_condition_metrics(wanted, {metric.metric for result in results for metric in result.metrics})
-    # A sweep by itself says what was varied in it.
+    check_condition_metrics(conditions, {metric.metric for result in results for metric in result.metrics})
+    # A sweep records its varied options; those of other results are the options that differ.
     points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
     if options.plot:
         from sightline.report.curves import check_plot, curves
@@ -93,13 +98,13 @@ def execute(options: argparse.Namespace) -> int:
         print_results(results, options.format, options.by)
     if options.plot:
         curves(points, Path(options.plot))
-    found = _failed(wanted, results)
+    found = _met(conditions, results)
     print_failed(found)
     return 5 if found else 0
 
 
-def _failed(wanted: Sequence[Condition], results: Sequence[Result]) -> list[str]:
-    """What is found of each condition that holds, of several results behind the name of its own."""
+def _met(conditions: Sequence[Condition], results: Sequence[Result]) -> list[str]:
+    """Describe the conditions that hold, with the name of the result if there are several."""
     from sightline.report.tables import run_names
     from sightline.results.fail_if import failures
 
@@ -107,7 +112,7 @@ def _failed(wanted: Sequence[Condition], results: Sequence[Result]) -> list[str]
     return [
         f"{name}{one}"
         for name, result in zip(names, results, strict=True)
-        for one in failures(wanted, result.metrics)
+        for one in failures(conditions, result.metrics)
     ]
 
 
@@ -123,7 +128,7 @@ def _is_sweep(folder: Path) -> bool:
 
 
 def _read_sweep(folder: Path, against: str | None) -> list[ResultPoint]:
-    """The results of a sweep, with the values that they were taken at."""
+    """The results of a sweep, with the values of its varied options."""
     from sightline.evaluation.sweep_record import SweepRecord
     from sightline.report.varied_options import ResultPoint
 
@@ -146,18 +151,18 @@ def _decoded(folder: Path, path: Path, kind: type[_Kind]) -> _Kind:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError:
-        raise UserError("holds no metrics.json", file=folder, expected="a results folder (--out)") from None
+        raise UserError("has no metrics.json", file=folder, expected="a results folder (--out)") from None
     except msgspec.DecodeError as error:
-        kept = path.name if path.name == SWEEP else "metrics.json"
-        raise UserError(f"is no {kept} ({error})", file=path) from None
+        name = path.name if path.name == SWEEP else "metrics.json"
+        raise UserError(f"is not a valid {name} ({error})", file=path) from None
 
 
 def _list(store: Store, form: str) -> int:
     runs = store.runs()
     of_task = defaultdict(list)
     for _, body, *_ in runs:
-        of_task[_task(body)].append(_told(body))
-    shown = {task: _varied(told) | ALWAYS for task, told in of_task.items()}
+        of_task[_task(body)].append(_options(body))
+    printed = {task: _varied(options) | ALWAYS for task, options in of_task.items()}
     rows = [
         {
             "run": number,
@@ -166,7 +171,9 @@ def _list(store: Store, form: str) -> int:
             "judges": body["description"]["judges"],
             "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began)),
             "limit": body["description"]["options"].get("limit"),
-            "options": {name: value for name, value in _told(body).items() if name in shown[_task(body)]},
+            "options": {
+                name: value for name, value in _options(body).items() if name in printed[_task(body)]
+            },
             "state": _state(body, ended),
         }
         for number, body, began, ended in runs
@@ -185,24 +192,26 @@ def _task(body: dict[str, Any]) -> str:
     return f"{body['description']['benchmark']}:{body['description']['setting']}"
 
 
-def _told(body: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run by name, those of its sampling first, where they say anything; of who read its
-    images `augment` tells enough."""
+def _options(body: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run that differ from a default, those of its sampling first.
+
+    `augment` implies the OCR reader, which is left out.
+    """
     options = body["description"]["options"]
     by = options.get("captioned_by") or {}
     found = {**(options.get("sampling") or {}), **options, "captioned_by": by.get("model", by.get("file"))}
-    silent = {"repeats": 1, "text_metrics": "none", "reader": found.get("reader")}
+    defaults = {"repeats": 1, "text_metrics": "none", "reader": found.get("reader")}
     return {
         name: value
         for name, value in found.items()
-        if value not in (None, False, silent.get(name)) and not isinstance(value, dict)
+        if value not in (None, False, defaults.get(name)) and not isinstance(value, dict)
     }
 
 
 def _varied(runs: Sequence[dict[str, Any]]) -> set[str]:
-    """The options that are not alike in all of these runs."""
-    names = {name for told in runs for name in told}
-    return {name for name in names if any(told.get(name) != runs[0].get(name) for told in runs)}
+    """The names of the options in which runs differ."""
+    names = {name for options in runs for name in options}
+    return {name for name in names if any(options.get(name) != runs[0].get(name) for options in runs)}
 
 
 def _state(body: dict[str, Any], ended: float | None) -> str:
