@@ -106,7 +106,7 @@ def test_every_form_is_printed(shared: Path, tmp_path: Path, capsys: Capture) ->
     assert main(words) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "100 samples (val 100), 100 different images" in said
-    assert "100 images could not be read, and count by name" in said
+    assert "100 images could not be read and are counted by name" in said
     assert "list 8" in said
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -130,7 +130,7 @@ def test_a_wrong_call_is_told(tmp_path: Path, capsys: Capture) -> None:
     with pytest.raises(UserError, match="no data folder for codis"):
         describe(releases()["codis"], None)
     for words, message in (
-        (["codis", "--to", "x"], "--to belongs to `data pull`"),
+        (["codis", "--to", "x"], "unknown option --to"),
         (["codis", "--split", "val", "--data", "."], "unknown split of codis 'val'"),
         (["styles"], "unknown data set 'styles'"),
     ):

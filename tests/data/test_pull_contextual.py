@@ -125,7 +125,7 @@ def test_missing_images_are_a_table_by_reason_and_exit_status_1(
         hostile.pages[f"/time-images/{name}.png"] = page(status="404 Not Found")
     assert call("--allow-private", "--quiet") == 1
     said = capsys.readouterr().out
-    assert "1 were fetched, 2 are missing" in said
+    assert "downloaded 1, missing 2" in said
     assert "HTTP 404" in said
     assert "run the same command to try again" in " ".join(said.split())
 
@@ -176,8 +176,8 @@ def test_a_folder_of_other_records_is_wrong_input(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["pull", "codis", "--allow-private"], "--allow-private is for images by url"),
-        (["check", "codis", "--allow-private"], "--allow-private belongs to `data pull`"),
+        (["pull", "codis", "--allow-private"], "--allow-private has no effect: codis has no images by URL"),
+        (["check", "codis", "--allow-private"], "unknown option --allow-private"),
     ],
 )
 def test_private_addresses_are_allowed_only_where_there_are_urls(

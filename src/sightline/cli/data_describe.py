@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli.data_options import add_folder, release_of
 from sightline.cli.printing import print_json
-from sightline.data.describe import Description
-from sightline.data.instruction_verbs import VerbCounts
-from sightline.report.report_table import Column, ReportTable, Value
+
+if TYPE_CHECKING:
+    from sightline.data.describe import Description
+    from sightline.data.instruction_verbs import VerbCounts
+    from sightline.report.report_table import ReportTable
+
+SUMMARY = "count the samples, labels, lengths and verbs of a data folder"
+
+EXAMPLE = """examples:
+  sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
+  sightline data describe contextual --data data/contextual --split val --json
+"""
 
 MOST_VALUES = 30
 """Of a label with more values only the number of values is printed."""
 
 
-def print_description(found: Description, *, as_json: bool) -> None:
-    """Print the description of a data set.
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `data describe`."""
+    parser.epilog = EXAMPLE
+    add_folder(parser)
+    parser.set_defaults(execute=execute)
 
-    Args:
-        found: The description.
-        as_json: Whether to print JSON.
-    """
-    if as_json:
-        print_json(found)
-        return
+
+def execute(options: argparse.Namespace) -> int:
+    """Describe the folder; returns the exit status."""
+    from sightline.data.describe import describe
     from sightline.report.terminal import show
 
-    show([_labels(found), _lengths(found), *([_verbs(found.verbs)] if found.verbs else [])])
+    release, folder = release_of(options)
+    found = describe(release, folder, options.split, show_progress=not options.quiet)
+    if options.json:
+        print_json(found)
+    else:
+        show([_labels(found), _lengths(found), *([_verbs(found.verbs)] if found.verbs else [])])
+    return 0
 
 
 def _labels(found: Description) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable, Value
+
     columns = (
         Column("text", "label", "label"),
         Column("text", "value", "value"),
@@ -54,6 +75,8 @@ def _labels(found: Description) -> ReportTable:
 
 
 def _lengths(found: Description) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable, Value
+
     columns = (
         Column("text", "text", "text"),
         Column("count", "number", "number"),
@@ -68,6 +91,8 @@ def _lengths(found: Description) -> ReportTable:
 
 
 def _verbs(verbs: VerbCounts) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable
+
     columns = (
         Column("text", "verb", "verb"),
         Column("count", "times", "times"),

@@ -2,28 +2,84 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.pipe import output_errors
 from sightline.cli.printing import by_reason, print_json
+from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
     from sightline.data.pull import Pulled
     from sightline.report.report_table import ReportTable
 
+SUMMARY = "download a data set at its pinned revision and verify its checksums"
 
-def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
-    """Print a downloaded data set, with a table of its missing images.
+EXAMPLE = """examples:
+  sightline data pull codis                              into ./data/codis
+  sightline data pull contextual                         the records, then 506 images by their URLs
+  sightline data pull styles                             weights for `build restyle`, into ./data/styles
+  sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
+"""
 
-    Args:
-        pulled: The data set.
-        as_json: Whether to print JSON.
-    """
-    if as_json:
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `data pull`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("benchmark", metavar="DATA_SET", help="codis, iibench, contextual or styles")
+    add("--to", default="data", metavar="DIR", help="parent folder of the data set (default: data)")
+    add(
+        "--from",
+        dest="origin",
+        metavar="URL|PATH",
+        help="other source of the repository's .tar.gz at the pinned revision (contextual, styles: or a "
+        "folder of the files); its checksum is verified too",
+    )
+    add(
+        "--allow-private",
+        action="store_true",
+        help="also download images from private addresses (this machine and its network)",
+    )
+    add("--json", action="store_true", help="print JSON")
+    add("--quiet", action="store_true", help="display no progress")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Download the data set; returns 1 if an image is missing."""
+    from sightline.data.pull import pull_whole
+    from sightline.data.releases import releases
+    from sightline.data.styles import STYLES
+
+    known = {**releases(), STYLES.name: STYLES}
+    if options.benchmark not in known:
+        raise unknown_name("data set", options.benchmark, known)
+    release = known[options.benchmark]
+    if options.allow_private and not release.image_urls:
+        raise UserError(
+            f"--allow-private has no effect: {release.name} has no images by URL",
+            expected="no --allow-private",
+        )
+    pulled = pull_whole(
+        release,
+        Path(options.to),
+        options.origin,
+        allow_private=options.allow_private,
+        show_progress=not options.quiet,
+    )
+    if options.json:
         print_json(pulled)
-        return
+    else:
+        _print_pulled(pulled)
+    return 1 if pulled.images and pulled.images.missing else 0
+
+
+def _print_pulled(pulled: Pulled) -> None:
+    """Print a downloaded data set, with a table of its missing images."""
     present = "" if pulled.fetched else ", already present"
     with output_errors():
         print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
