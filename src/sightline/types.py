@@ -1,7 +1,6 @@
-"""The nouns of Sightline: Sample -> Probe -> Request -> Answer -> Verdict -> Outcome -> Group -> Metric.
+"""The records that all modules share, from Sample and Probe to Outcome, Group, Metric and Result.
 
-Plain frozen records. They hold data and small derived views, never behaviour with effects, and every
-other module speaks in them.
+They are frozen structs. They hold data and small derived properties, and have no side effects.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 Labels = Mapping[str, str | tuple[str, ...]]
-"""Label name -> its value, or its values where a sample carries several (II-Bench's rhetoric)."""
+"""Label name -> its value, or its values if a sample has several (II-Bench's rhetoric)."""
 
 VerdictName = Literal["right", "wrong", "miss", "undecided", "refused", "error", "unscored"]
 JudgeKind = Literal["rules", "model", "human"]
@@ -32,24 +31,23 @@ Range = tuple[float | None, float | None]
 PERCENT = (0.0, 100.0)
 """The range of a metric that is a share."""
 
-
 CUT_OFF = ("length", "max_tokens")
-"""The finish reasons of a model that was stopped by its token limit."""
+"""The finish reasons of a response that reached the token limit."""
 
 UNCHANGED = "unchanged"
-"""The option, and the setting, that asks the unchanged input again and again (MM-R3 4.2: Sampling)."""
+"""The option, and the setting, that repeats each probe unchanged (MM-R3 4.2: Sampling)."""
 
 
 class Text(Struct, frozen=True, tag="text"):
-    """A piece of a message that is words."""
+    """A part of a message that is text."""
 
     text: str
 
 
 class ImageRef(Struct, frozen=True, tag="image"):
-    """A piece of a message that is an image, named by its place on disk; read only when it is sent.
+    """A part of a message that is an image, by its path; the file is read only when it is sent.
 
-    `root` is the data folder that the image must not leave.
+    `root` is the data folder that the path must not leave; '' allows any path.
     """
 
     path: str
@@ -67,16 +65,23 @@ class Message(Struct, frozen=True):
 
 
 def user(*parts: Part | str) -> Message:
-    """A user turn made of texts and images, in the order given."""
+    """A message of the role `user`.
+
+    Args:
+        *parts: Texts and images, in their order.
+
+    Returns:
+        The message.
+    """
     return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 class Sample(Struct, frozen=True):
     """One item of a benchmark.
 
-    `cluster` names what intervals resample; None means the digest of the first image, so that
-    samples which show the same image fall together. `record` is the released record, typed by its
-    benchmark.
+    `cluster` names the unit that confidence intervals resample. None stands for the digest of the first
+    image, so that samples of one image form one cluster. `record` is the released record, of a type that the
+    benchmark defines.
     """
 
     id: str
@@ -90,13 +95,20 @@ class Sample(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """One query put to the model for a sample. The probes of a sample are its group.
+    """One query to the model for a sample; the probes of a sample form its group.
 
-    `references` and `options` are those of this probe (CODIS: the answer under this context;
-    II-Bench: the options in the order shown). `question` is what a judge is told was asked. `draws` is 0
-    where every draw of the sample is a group of its own; a probe that is asked again unchanged has all its
-    draws in a group of its own, and `draws` of them are what another setting is held against. `choices` are
-    the answers of which the model takes the likeliest; where there are none it answers in words.
+    Attributes:
+        sample: The id of the sample.
+        variant: The name of the probe within the sample.
+        messages: What is sent.
+        question: The question as a judge reads it.
+        references: The correct answers of this probe (CODIS: the answer under this context).
+        options: The options of this probe, in the order shown.
+        labels: The labels of the sample, and those of this probe.
+        draws: 0 if each draw of the sample is a group; otherwise all draws of this probe form one group, and
+            another setting is compared with this number of draws.
+        choices: The answers of which the model takes the most likely one; empty for a free response.
+        evidence: The images that a judge of the answer sees.
     """
 
     sample: str
@@ -112,10 +124,16 @@ class Probe(Struct, frozen=True):
 
 
 class ImageFile(Struct, frozen=True):
-    """An image on disk that was looked at: its digest, its true format, its size in pixels and bytes.
+    """An inspected image file.
 
-    `transform` is empty where the original bytes are sent, else it says what is done to them; it is
-    part of the request's key. `stamp` (size, mtime in ns) is what the digest was computed for.
+    Attributes:
+        path: The path as the image reference has it.
+        digest: The SHA-256 of the content.
+        format: The true format, by Pillow's name.
+        width: In pixels.
+        height: In pixels.
+        stamp: The size in bytes and the modification time in ns at the inspection.
+        transform: The change before sending, part of the request's key; '' if the original bytes are sent.
     """
 
     path: str
@@ -128,7 +146,7 @@ class ImageFile(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """Which probe a request was rendered from; no part of its key."""
+    """The probe that a request was made from; not part of the key."""
 
     benchmark: str
     setting: str
@@ -138,11 +156,11 @@ class Origin(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """A probe rendered for one model. `key` is the address of its answer in the store.
+    """A probe as it is sent to one model.
 
-    `images` maps the path of every `ImageRef` in `messages` to what is known of that file.
-    `sampling` holds the effective sampling and provider options that are sent. Where there are `choices`,
-    the answer is the one of them that the model finds likeliest.
+    `key` is the key of its answer in the store. `images` maps the path of each `ImageRef` in `messages` to
+    the inspected file. `sampling` holds the effective sampling and provider options. With `choices`, the
+    answer is the one that the model finds most likely.
     """
 
     key: str
@@ -155,7 +173,7 @@ class Request(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens of one call, as the server counted them; None where it did not say."""
+    """The tokens of one call as the server reports them; None if it does not."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -163,8 +181,10 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(Struct, frozen=True):
-    """What the model returned for a request. `latency` is in seconds; `version` is the model's name
-    for itself, as the server reported it."""
+    """The response of a model to a request.
+
+    `latency` is in seconds. `version` is the version that the server reports of the model.
+    """
 
     text: str
     reasoning: str = ""
@@ -175,15 +195,15 @@ class Answer(Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether the model was cut off by its token limit."""
+        """Whether the response reached the token limit."""
         return self.finish_reason in CUT_OFF
 
 
 class Failure(Struct, frozen=True):
-    """A call that gave no answer.
+    """A call without an answer.
 
-    `transient`: asked again by the next run. `permanent` and `blocked` (content filter, context
-    overflow): asked again only with --retry-errors. `retry_after` is in seconds.
+    The next run retries `transient` failures. Only --retry-errors retries `permanent` and `blocked` ones
+    (content filter, context overflow). `retry_after` is in seconds, `status` the HTTP status.
     """
 
     kind: Literal["transient", "permanent", "blocked"]
@@ -207,10 +227,9 @@ def _no_scores() -> Mapping[str, float]:
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A scorer's reading of one or more answers: one line of verdicts.jsonl.
+    """The reading of one or more answers by a judge: one line of verdicts.jsonl, in the order of the line.
 
-    The order of the fields is that of the line. Lines always hold the fields down to `raw`, the others only
-    if they are set.
+    A line always holds the fields down to `raw`, and the others if they are set.
 
     Attributes:
         targets: The keys of the answers.
@@ -220,13 +239,12 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         judge: Who decides: `rules`, the name of a model, or the name of a human.
         kind: The kind of judge.
         draw: The repeat of the judge's request, from 0.
-        verdict: The verdict; `error` if the judge could not be asked.
-        value: A number that the verdict rests on, such as a cosine similarity.
-        raw: The reply, or the part of the response, that was read.
+        verdict: The verdict; `error` if the judge gave none.
+        value: The number behind the verdict, such as a cosine similarity.
+        raw: The text that was read: the reply, or a part of the response.
         extracted: The option read from the response.
-        variant: The probe whose reference the answer is compared with, as two probes may share an answer;
-            '' if unknown.
-        version: The version that the judge model reports of itself.
+        variant: The probe whose reference was used, as two probes may share an answer; '' if unknown.
+        version: The version that the judge model reports.
         scores: Numbers by name.
         labels: The errors that a human names in the answer.
     """
@@ -248,19 +266,20 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A probe with its answer and the verdict that counts: one line of answers.jsonl.
+    """A probe with its answer and the verdict that counts: one line of answers.jsonl, in the order of the line.
 
-    The order of the fields is that of the line. Lines always hold the fields down to `scores`, the others
-    only if they are set. A line also holds `group`, which equals `sample` (see `formats.jsonl`).
+    A line always holds the fields down to `scores`, and the others if they are set. It also holds `group`,
+    which equals `sample` (see `formats.jsonl`). The fields are more than 15 because they are the contract of
+    the file.
 
     Attributes:
-        sample: The id of the sample, which is also the id of its group.
+        sample: The id of the sample, and of its group.
         variant: The name of the probe.
         draw: The repeat, from 0.
         key: The key of the answer in the store.
         labels: The labels of the probe.
         response: The text of the answer; empty if there is none.
-        status: `ok`, `empty` (an answer without text) or `error` (no answer).
+        status: `empty` is an answer without text, `error` no answer.
         finish_reason: Why the model stopped.
         usage: The tokens of the call.
         verdict: The verdict that counts.
@@ -269,10 +288,10 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         judge: Who gave the verdict.
         scores: Numbers by name.
         question: The question of the probe.
-        options: The options of the question, in the order shown.
-        cluster: The cluster that confidence intervals resample.
+        options: The options, in the order shown.
+        cluster: The unit that confidence intervals resample.
         error: Why there is no answer.
-        version: The version that the model reports of itself.
+        version: The version that the model reports.
     """
 
     sample: str
@@ -297,32 +316,37 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def right(self) -> bool:
-        """Whether the answer counts as right; error, miss, refused and undecided do not."""
+        """Whether the verdict is `right`; error, miss, refused and undecided are not."""
         return self.verdict == "right"
 
     @property
     def scored(self) -> bool:
-        """Whether it counts for or against the model: there is a reference to hold it against."""
+        """Whether the answer counts: it has a verdict, or at least a reference."""
         return self.verdict in ("right", "wrong") or (bool(self.references) and self.verdict != "unscored")
 
     @property
     def truncated(self) -> bool:
-        """Whether the model was cut off by its token limit."""
+        """Whether the response reached the token limit."""
         return self.finish_reason in CUT_OFF
 
     @property
     def answered(self) -> bool:
-        """Whether the model gave any answer (an empty one is an answer)."""
+        """Whether there is an answer; an empty one counts."""
         return self.status != "error"
 
 
 class Group(Struct, frozen=True):
-    """The outcomes of one sample (in one draw), in variant order, and the verdicts on several of them.
+    """The outcomes of one sample in one draw, in the order of the variants, and the verdicts on several of them.
 
-    `judgements` are verdicts with two targets or more (`same_meaning`). `partners` holds, per other
-    setting that a metric needs, that setting's outcomes for the same sample in the same variant order;
-    it lacks a setting whose answers are not known. `evidence` holds, by answer key, the images that a judge
-    of that answer is shown.
+    Attributes:
+        id: The id of the sample.
+        draw: The repeat, from 0.
+        cluster: The unit that confidence intervals resample.
+        outcomes: The outcomes.
+        judgements: The verdicts with two targets or more (`same_meaning`).
+        partners: The outcomes of other settings that metrics read, by setting and in the same order; without
+            the settings that have no answers.
+        evidence: The images that a judge of an answer sees, by answer key.
     """
 
     id: str
@@ -341,7 +365,7 @@ class Group(Struct, frozen=True):
 
     @property
     def labels(self) -> Labels:
-        """The labels that belong to the group as a whole: those that all its outcomes share."""
+        """The labels that all outcomes share."""
         first = self.outcomes[0].labels
         if all(outcome.labels == first for outcome in self.outcomes):
             return first
@@ -352,7 +376,15 @@ class Group(Struct, frozen=True):
         }
 
     def judgement(self, question: str, *targets: str) -> Verdict | None:
-        """The verdict on exactly these answers, or None where nobody gave one."""
+        """The verdict on exactly these answers.
+
+        Args:
+            question: The question that it decides.
+            *targets: The keys of the answers, in order.
+
+        Returns:
+            The verdict; None if there is none.
+        """
         for verdict in self.judgements:
             if verdict.question == question and verdict.targets == targets:
                 return verdict
@@ -360,12 +392,11 @@ class Group(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """What one group adds to a metric: value = sum of `sum` over sum of `count`.
+    """The contribution of one group to a metric: its value is the sum of `sum` over the sum of `count`.
 
-    `labels` are those under which the term also counts; None means those that the whole group shares. A
-    term about one outcome whose labels are its own (a style, a mask) carries `outcome.labels`. One that is
-    not `overall` counts under its labels alone: a pair counts once over all, and a part of it under the
-    label of either answer.
+    `labels` are the labels under which the term also counts; None stands for those of the group. A term
+    about one outcome with labels of its own (a style, a mask) has `outcome.labels`. A term that is not
+    `overall` counts under its labels only.
     """
 
     sum: float
@@ -428,12 +459,23 @@ class Metric(Struct, frozen=True, kw_only=True):
 
 
 class MetricValue(Struct, frozen=True):
-    """One number and all that must travel with it: one entry of metrics.json.
+    """One value of a metric with its context: one entry of metrics.json.
 
-    Shares are percentages 0-100. `n` counts what the metric averages over, `clusters` the independent
-    images among them; `low` and `high` bound the 95 % interval of kind `interval`, None where the clusters
-    show no spread. An undefined value is None with n 0 and a `reason`. `value_decided` leaves undecided
-    verdicts out; `value_if_right` is the value if every undecided one were right.
+    Attributes:
+        metric: The name of the metric.
+        subset: 'all', 'LABEL=VALUE' or another part of the answers.
+        value: The value in `unit`; None if it is undefined, with n 0 and a `reason`.
+        n: The number that the metric averages over.
+        clusters: The number of independent images.
+        low: The lower bound of the 95 % confidence interval; None if the clusters do not differ.
+        high: Its upper bound.
+        interval: The kind of interval.
+        unit: The unit; shares are percentages 0-100.
+        reason: Why there is no value.
+        published: The figures of papers for this metric and subset.
+        value_decided: The value without undecided verdicts.
+        value_if_right: The value if all undecided verdicts were right.
+        judge: Who gave the verdicts.
     """
 
     metric: str
@@ -453,9 +495,9 @@ class MetricValue(Struct, frozen=True):
 
 
 class PublishedValue(Struct, frozen=True):
-    """A figure as a paper printed it, for the same metric and subset.
+    """A figure that a paper prints for the same metric and subset.
 
-    `comparable` is False where `note` says why it does not measure the same thing.
+    `comparable` is False if it measures something else; `note` says what.
     """
 
     row: str
@@ -465,8 +507,12 @@ class PublishedValue(Struct, frozen=True):
     note: str | None = None
 
 
-class Result(Struct, frozen=True):
-    """What a run came to: the whole of metrics.json. `metrics` are in the order of the benchmark."""
+class Result(Struct, frozen=True, kw_only=True):
+    """The result of an evaluation: all of metrics.json, in the order of the file.
+
+    The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
+    benchmark.
+    """
 
     benchmark: str
     setting: str
@@ -495,11 +541,18 @@ class Result(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """Something to be judged: one answer against its reference, or two answers against each other.
+    """Something to judge: one answer against its reference, or several answers against each other.
 
-    `texts` are the answers' texts in the order of `targets`; `references` and `options` belong to the
-    question that was asked. A case about one answer says its `place` in the group and its `variant`; it holds
-    the `images` that a judge may be shown of it.
+    Attributes:
+        targets: The keys of the answers.
+        question: What is decided, such as `correct` or `same_meaning`.
+        probe_question: The question that the model was asked.
+        texts: The responses, in the order of `targets`.
+        references: The correct answers.
+        options: The options of the question.
+        outcome_index: The index of the outcome in its group; None for a case about several.
+        variant: The probe of a case about one answer.
+        images: The images that a judge may see.
     """
 
     targets: tuple[str, ...]

@@ -18,7 +18,23 @@ def result(
     model: str, setting: str, values: dict[str, float], benchmark: str = "codis", **options: object
 ) -> Result:
     metrics = [MetricValue(name, "all", value, 353, 216) for name, value in values.items()]
-    return Result(benchmark, setting, model, model, "human", options, 353, 706, 0, 0, 0, 0, {}, "", metrics)
+    return Result(
+        benchmark=benchmark,
+        setting=setting,
+        model=model,
+        model_identity=model,
+        judge="human",
+        options=options,
+        samples=353,
+        probes=706,
+        errors=0,
+        misses=0,
+        undecided=0,
+        truncated=0,
+        versions={},
+        data_digest="",
+        metrics=metrics,
+    )
 
 
 def as_printed(benchmark: str, setting: str, names: tuple[str, ...], models: list[str]) -> list[Result]:

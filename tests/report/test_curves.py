@@ -23,9 +23,24 @@ def point(model: str, value: float | None, at: dict[str, Any], setting: str = "d
         MetricValue(name, "all", value, 353, 216, None if value is None else value - 3, 60, published=printed)
         for name in ("acc_p", "acc_q")
     ]
-    return ResultPoint(
-        Result("codis", setting, model, model, "rules", {}, 353, 706, 0, 0, 0, 0, {}, "", metrics), at
+    result = Result(
+        benchmark="codis",
+        setting=setting,
+        model=model,
+        model_identity=model,
+        judge="rules",
+        options={},
+        samples=353,
+        probes=706,
+        errors=0,
+        misses=0,
+        undecided=0,
+        truncated=0,
+        versions={},
+        data_digest="",
+        metrics=metrics,
     )
+    return ResultPoint(result, at)
 
 
 POINTS = [point(model, 10.0 * n, {"temperature": n / 4}) for model in ("a/x", "b/y") for n in range(1, 4)]
