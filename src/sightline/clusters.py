@@ -1,4 +1,4 @@
-"""What intervals resample: the samples that show one image are a cluster."""
+"""Clusters: the samples that show the same image, which confidence intervals resample together."""
 
 from __future__ import annotations
 
@@ -9,34 +9,53 @@ from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile, ImageRef, Probe, Sample
 
 
-def cluster_of(sample: Sample, seen: Mapping[str, ImageFile | BadImage]) -> str:
-    """What intervals resample for a sample: what it says, else the digest of its first image.
+def cluster_of(sample: Sample, files: Mapping[str, ImageFile | BadImage]) -> str:
+    """The cluster of a sample.
 
-    An image that cannot be read stands for itself by its name in the data folder, a sample without one for
-    itself.
+    Args:
+        sample: The sample.
+        files: Image path -> the inspected file, or the error that it raised.
+
+    Returns:
+        The cluster that the sample names, otherwise the digest of its first image. For an unreadable image it
+        is its name in the data folder, for a sample without images the sample's id.
     """
     if sample.cluster is not None or not sample.images:
         return sample.cluster or sample.id
     image = sample.images[0]
-    file = seen.get(image.path)
+    file = files.get(image.path)
     if isinstance(file, ImageFile):
         return file.digest
     return f"file {os.path.relpath(image.path, image.root or os.path.dirname(image.path))}"
 
 
-def inspect_images(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:
-    """What is seen of the image that stands for a sample, and of what a judge of these probes is shown,
-    without a store to remember it."""
-    seen: dict[str, ImageFile | BadImage] = {}
-    shown = (image for probe in probes for image in probe.evidence)
-    for image in dict.fromkeys([*cluster_images(sample), *shown]):
+def inspect_sample(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:
+    """Inspect the image that names the cluster of a sample, and the images that judges see; uses no store.
+
+    Args:
+        sample: The sample.
+        probes: Its probes, whose `evidence` lists the images for judges.
+
+    Returns:
+        Image path -> the inspected file, or the error that it raised.
+    """
+    files: dict[str, ImageFile | BadImage] = {}
+    evidence = (image for probe in probes for image in probe.evidence)
+    for image in dict.fromkeys([*cluster_images(sample), *evidence]):
         try:
-            seen[image.path] = inspect_image(image, {})
+            files[image.path] = inspect_image(image, {})
         except BadImage as error:
-            seen[image.path] = error
-    return seen
+            files[image.path] = error
+    return files
 
 
 def cluster_images(sample: Sample) -> tuple[ImageRef, ...]:
-    """The image whose digest is the cluster of a sample that names none."""
+    """The image whose digest is the cluster of a sample.
+
+    Args:
+        sample: The sample.
+
+    Returns:
+        The first image, as a tuple; empty if the sample names its cluster or has no image.
+    """
     return sample.images[:1] if sample.cluster is None else ()

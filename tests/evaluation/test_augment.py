@@ -1,4 +1,4 @@
-"""Evaluations whose model is told of images in words: what is read, asked, refused and reported."""
+"""Evaluations with --augment: what is read by OCR, captioned, sent, refused and reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAIRS = 6
 
 
 class Signs:
-    """Reads the name of an image's file, above the word 'sign', and cannot read what is named in `blank`."""
+    """An OCR reader that reads the image's file name above the word 'sign'; it fails on the file named `blank`."""
 
     name = "signs"
     identity = "signs 1"
@@ -46,7 +46,7 @@ class Signs:
 
 
 class Asked(OfflineModel):
-    """Answers yes, and keeps what it was asked; it takes no images."""
+    """Answers yes and keeps its requests; it takes no images."""
 
     capabilities = Capabilities(images=False)
     requests: ClassVar[list[Request]] = []
@@ -61,7 +61,7 @@ class Asked(OfflineModel):
 
 
 class Captions(Asked):
-    """Says of each image the same, in two lines."""
+    """Gives every image the same caption of two lines."""
 
     capabilities = Capabilities()
     requests: ClassVar[list[Request]] = []
@@ -99,14 +99,14 @@ def run(
 
 
 def asked() -> list[str]:
-    """The texts of all requests, in which there is no image."""
+    """The texts of all requests; asserts that no request holds an image."""
     assert not any(request.images for request in Asked.requests)
     parts = [part for request in Asked.requests for message in request.messages for part in message.parts]
     assert not any(isinstance(part, ImageRef) for part in parts)
     return [part.text for part in parts if isinstance(part, Text)]
 
 
-def test_a_model_without_eyes_is_told_what_stands_in_each_image_and_shown_none(codis: Path) -> None:
+def test_a_text_only_model_gets_the_ocr_text_of_each_image_and_no_image(codis: Path) -> None:
     done = run(codis)
     assert (done.result.probes, done.result.errors, done.exit_status) == (2 * PAIRS, 0, 0)
     texts = asked()
@@ -121,7 +121,7 @@ def test_a_model_without_eyes_is_told_what_stands_in_each_image_and_shown_none(c
     assert sorted(Signs.reading) == names(codis)
 
 
-def test_the_same_again_reads_and_asks_nothing(codis: Path) -> None:
+def test_a_repeated_run_reads_and_sends_nothing(codis: Path) -> None:
     first = run(codis)
     read, sent = len(Signs.reading), len(Asked.requests)
     again = run(codis)
@@ -132,7 +132,7 @@ def test_the_same_again_reads_and_asks_nothing(codis: Path) -> None:
     assert len(Asked.requests) == 2 * sent
 
 
-def test_a_reader_that_reads_the_same_changes_no_question(
+def test_another_reader_with_equal_results_changes_no_request(
     codis: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(codis)
@@ -144,7 +144,7 @@ def test_a_reader_that_reads_the_same_changes_no_question(
     assert first.result.model_identity != second.result.model_identity
 
 
-def test_a_result_says_how_its_images_were_told(codis: Path) -> None:
+def test_a_result_names_its_augmentation(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees", out="results").result
     options = json.loads(Path("results/metrics.json").read_text())["options"]
     assert options == json.loads(json.dumps(done.options))
@@ -158,7 +158,7 @@ def test_a_result_says_how_its_images_were_told(codis: Path) -> None:
     assert plain.model_identity == "baseline/chance seed 0"
 
 
-def test_a_caption_is_asked_of_each_image_once(codis: Path) -> None:
+def test_each_image_is_captioned_once(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees")
     assert len(Captions.requests) == len(names(codis)) == done.caption_counts.sent
     assert all("\nImage Caption: a wall and a tree\nAnswer:" in text for text in asked())
@@ -174,13 +174,13 @@ def test_captions_and_answers_share_one_budget(codis: Path) -> None:
     assert (len(Captions.requests), fewer.counts.sent, fewer.exit_status) == (images, 2, 4)
 
 
-def test_a_budget_that_ends_captioning_leaves_no_probe_without_its_caption_asked(codis: Path) -> None:
+def test_a_budget_spent_on_captions_sends_no_probe_without_its_caption(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees", max_requests=1)
     assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (1, 0, 4)
     assert any("has no caption: the budget is spent" in why for _, _, why in done.unanswered)
 
 
-def test_a_image_that_cannot_be_read_costs_its_own_probes_alone(
+def test_an_unreadable_image_affects_only_its_own_probes(
     codis: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = names(codis)[0]
@@ -195,7 +195,7 @@ def test_a_image_that_cannot_be_read_costs_its_own_probes_alone(
     assert run(codis).exit_status == 0
 
 
-def test_captions_of_a_file_are_told_by_the_names_that_build_caption_writes(codis: Path) -> None:
+def test_a_caption_file_is_matched_by_the_names_that_build_caption_writes(codis: Path) -> None:
     first, *rest = names(codis)
     lines = [{"image_id": f"{name}.png", "caption": f"a caption\nof {name}"} for name in rest]
     Path("captions.json").write_text(json.dumps(lines))
@@ -207,7 +207,7 @@ def test_captions_of_a_file_are_told_by_the_names_that_build_caption_writes(codi
     assert set(done.result.options["captioned_by"]) == {"file", "digest"}
 
 
-def test_a_dry_run_reads_asks_and_writes_nothing_and_is_right(codis: Path) -> None:
+def test_a_dry_run_reads_sends_and_writes_nothing_and_its_estimate_is_exact(codis: Path) -> None:
     spec = Spec(
         task="codis",
         model="blind",
@@ -227,7 +227,7 @@ def test_a_dry_run_reads_asks_and_writes_nothing_and_is_right(codis: Path) -> No
     assert estimate(Spec(task="codis", model="baseline/chance", data=str(codis))).images_to_read is None
 
 
-def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
+def test_few_shot_examples_are_turns_of_their_own(tmp_path: Path) -> None:
     data = generate_contextual(tmp_path / "contextual", questions=20, val=20)
     done = run(data, "layout", task="contextual:2-shot", limit=3)
     assert (done.result.errors, len(Asked.requests)) == (0, 3)
@@ -264,7 +264,7 @@ def test_solved_examples_are_told_in_turns_of_their_own(tmp_path: Path) -> None:
         ({"model": "replay/answers.jsonl"}, "it replays answers that exist already"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_read_or_asked(
+def test_options_without_effect_are_refused_before_anything_is_read_or_sent(
     codis: Path, options: dict[str, Any], message: str
 ) -> None:
     Path("other.json").write_text('[{"image_id": "somewhere.png", "caption": "else"}]')
@@ -274,7 +274,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read_or_asked(
     assert [*Signs.reading, *Asked.requests, *Captions.requests, *Path().glob("*.db")] == []
 
 
-def test_a_caption_that_could_be_of_two_images_is_refused(tmp_path: Path, codis: Path) -> None:
+def test_a_caption_name_that_fits_two_images_is_refused(tmp_path: Path, codis: Path) -> None:
     lines = []
     for folder in ("one", "two"):
         (tmp_path / "own" / folder).mkdir(parents=True)
@@ -297,7 +297,7 @@ def test_a_caption_that_could_be_of_two_images_is_refused(tmp_path: Path, codis:
     ]
 
 
-def test_a_sweep_varies_how_images_are_told_and_gives_captions_to_those_that_take_them() -> None:
+def test_a_sweep_varies_augment_and_passes_captions_to_the_points_that_use_them() -> None:
     base = Spec(task="codis", captions="c.json", out="results")
     points = plan_sweep(base, ["m"], {}, {}, ["ocr", "layout", "layout+caption"])
     assert [(one.spec.augment, one.spec.captions) for one in points] == [
@@ -319,7 +319,7 @@ def test_a_sweep_varies_how_images_are_told_and_gives_captions_to_those_that_tak
         plan_sweep(base, ["m"], {}, {}, ["ocr", "ocr"])
 
 
-def test_a_swept_table_has_a_column_for_each_way(codis: Path) -> None:
+def test_a_sweep_table_has_a_column_for_each_augmentation(codis: Path) -> None:
     sweep = sightline.sweep("codis", model="blind", data=codis, augment=["ocr", "layout"], store="s.db")
     assert [dict(one.values) for one in sweep.results] == [{"augment": "ocr"}, {"augment": "layout"}]
     assert sweep.exit_status == 0

@@ -1,4 +1,4 @@
-"""A run leaves its event loop to other tasks: whatever blocks runs in a thread, and stops on cancellation."""
+"""Blocking steps of a run execute in threads, so other tasks of the event loop go on; cancellation stops them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BLOCKING = (
     "sightline.results.folder.Folder.finish",
     "sightline.results.folder.read_outcomes",
 )
-"""What hashes, reads, writes or counts."""
+"""Functions that hash, read, write or count."""
 
 
 class Yes(OfflineModel):
@@ -75,7 +75,7 @@ def run(data: Path, **options: Any) -> Any:
 
 
 def wrapped(function: Any, before: Callable[[], None]) -> Any:
-    """The function, with a call before each of its own."""
+    """The function, preceded by a call of `before`."""
     if isinstance(function, classmethod):
         return classmethod(wrapped(function.__func__, before))
 
@@ -101,7 +101,7 @@ def on_loop() -> bool:
 
 @contextlib.asynccontextmanager
 async def ticking(ticked: threading.Event) -> AsyncIterator[None]:
-    """Within it, a task of the loop sets the event every millisecond."""
+    """Set the event every millisecond, from a task of the loop, while the block runs."""
 
     async def tick() -> None:
         while True:
@@ -137,7 +137,7 @@ def test_the_loop_ticks_while_a_step_blocks(codis: Path, monkeypatch: pytest.Mon
     assert not any(calls)
 
 
-def test_a_score_leaves_the_loop_to_others_too(codis: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scoring_blocks_no_event_loop_either(codis: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(run(codis))
     calls: list[bool] = []
     for path in BLOCKING[:2] + BLOCKING[-2:]:
@@ -151,7 +151,7 @@ def test_a_score_leaves_the_loop_to_others_too(codis: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("step", ["judged", "counted"])
-def test_a_run_cancelled_while_it_counts_keeps_its_answers_and_replaces_no_file(
+def test_a_run_cancelled_while_it_aggregates_keeps_its_answers_and_writes_no_file(
     codis: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     path = {

@@ -1,4 +1,4 @@
-"""What is known of an evaluation before the first call."""
+"""What is checked and recorded before the first call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sightline.models.base import Capabilities
 from sightline.models.baseline import ChanceBaseline
 
 
-def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path: Path) -> None:
+def test_a_run_on_synthetic_scenes_says_so_and_shows_no_published_figures(tmp_path: Path) -> None:
     data = generate_codis(tmp_path / "codis", pairs=2)
     store = str(tmp_path / "s.db")
 
@@ -33,8 +33,10 @@ def test_a_run_on_drawn_scenes_says_so_and_sets_no_paper_beside_itself(tmp_path:
 
 
 @pytest.mark.parametrize("split", ["test", "val"])
-def test_only_the_released_tables_are_set_beside_the_paper(split: str, shared: Path, tmp_path: Path) -> None:
-    """A table of as many lines as the released one, such as `build split` writes of other data."""
+def test_only_released_tables_are_compared_with_published_figures(
+    split: str, shared: Path, tmp_path: Path
+) -> None:
+    """A table with as many lines as the released one, as `build split` writes from other data, does not count."""
     table = f"contextual_{split}.csv"
     copies = {name: tmp_path / name / table for name in ("released", "own")}
     for copy in copies.values():
@@ -59,7 +61,7 @@ def test_only_the_released_tables_are_set_beside_the_paper(split: str, shared: P
     assert "other data than the paper released: no published figures beside them" in found["own"].notes
 
 
-def test_a_judge_that_takes_no_images_is_refused_where_it_is_to_see_them(
+def test_a_judge_that_takes_no_images_is_refused_if_its_prompt_holds_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = generate_contextual(tmp_path / "contextual", questions=0, val=2)

@@ -1,4 +1,4 @@
-"""Every combination is one run, in the order of the models; one store, one budget, a folder each."""
+"""A sweep runs every combination in the order of the models, on one store and one budget, a folder each."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_models_change_slowest_and_the_last_option_fastest() -> None:
     assert (planned[0].spec.set, planned[0].spec.gen) == ({"size": 224}, {"temperature": 0.2})
 
 
-def test_an_option_with_one_value_is_given_to_all_and_not_varied() -> None:
+def test_an_option_with_one_value_applies_to_all_points_and_is_not_varied() -> None:
     (only,) = points(options={"cot": (False,)}, sampling={"max_tokens": (9,)})
     assert (only.values, only.spec.set, only.spec.gen) == ({}, {"cot": False}, {"max_tokens": 9})
 
 
-def test_a_name_that_is_both_an_option_and_sampling_is_told_apart() -> None:
+def test_a_sampling_option_with_the_name_of_a_benchmark_option_gets_a_prefix() -> None:
     planned = points(options={"seed": (1, 2)}, sampling={"seed": (3, 4)})
     assert [tuple(p.values.items()) for p in planned][1] == (("seed", 1), ("gen seed", 4))
 
@@ -74,14 +74,14 @@ def test_a_name_that_is_both_an_option_and_sampling_is_told_apart() -> None:
         (("a/x",), {"cot": ()}, "--set cot has no value"),
     ],
 )
-def test_nothing_is_asked_for_twice_or_not_at_all(
+def test_repeated_and_missing_values_are_refused(
     models: Sequence[str], options: Mapping[str, Sequence[Any]], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
         points(models, options)
 
 
-def test_one_identity_for_several_models_is_refused() -> None:
+def test_one_model_id_for_several_models_is_refused() -> None:
     with pytest.raises(UserError, match="--model-id"):
         points(("a/x", "b/y"), model_id="mine")
 
@@ -93,7 +93,9 @@ values = st.one_of(st.text(max_size=150), st.integers(), st.none(), st.booleans(
     st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True),
     st.lists(values, min_size=1, max_size=4, unique_by=repr),
 )
-def test_folders_are_safe_and_apart_on_any_disk(models: list[str], chosen: list[Any]) -> None:
+def test_folder_names_are_safe_and_distinct_on_every_file_system(
+    models: list[str], chosen: list[Any]
+) -> None:
     planned = points(models, {"option": chosen}, out="some/where")
     folders = [Path(point.spec.out or "") for point in planned]
     assert {folder.parent for folder in folders} == {Path("some/where")}
@@ -110,7 +112,7 @@ def test_a_folder_is_named_after_its_point() -> None:
     assert planned[0].spec.out == "o/llava_size=224_temperature=0.2"
 
 
-def test_every_point_is_run_once_and_again_asks_nothing(codis: str, tmp_path: Path) -> None:
+def test_every_point_runs_once_and_a_repeated_sweep_sends_nothing(codis: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out))
     first = swept(planned, out)
@@ -125,7 +127,7 @@ def test_every_point_is_run_once_and_again_asks_nothing(codis: str, tmp_path: Pa
     assert "cot=off" in (out / "sweep.md").read_text()
 
 
-def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -> None:
+def test_points_reuse_the_answers_of_earlier_points(codis: str, tmp_path: Path) -> None:
     prompts = {"judge_prompt": ("paper", "released")}
     planned = points(options=prompts, data=codis, store=str(tmp_path / "s.db"))
     estimates = estimate_sweep(planned)
@@ -136,20 +138,20 @@ def test_what_one_point_asked_is_known_to_the_next(codis: str, tmp_path: Path) -
     assert [one.evaluation.counts.sent for one in sweep.points if one.evaluation] == [12, 0]
 
 
-def test_the_estimate_is_what_is_asked(codis: str, tmp_path: Path) -> None:
+def test_the_estimate_equals_the_number_of_requests_sent(codis: str, tmp_path: Path) -> None:
     planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"))
     asked = add_estimates(estimate_sweep(planned)).to_ask
     assert sum(one.evaluation.counts.sent for one in swept(planned).points if one.evaluation) == asked == 24
 
 
-def test_a_cost_is_only_added_up_where_all_of_it_is_known() -> None:
+def test_a_total_cost_needs_the_cost_of_every_point() -> None:
     planned = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, 0.5)
     without = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, None)
     assert add_estimates([planned, planned]).estimated_cost == 1.0
     assert add_estimates([planned, without]).estimated_cost is None
 
 
-def test_a_budget_holds_over_all_points_and_the_rest_is_left(codis: str, tmp_path: Path) -> None:
+def test_a_budget_covers_all_points_and_stops_the_rest(codis: str, tmp_path: Path) -> None:
     options = {**COT, "instructions": (True, False)}
     base: dict[str, Any] = {"data": codis, "store": str(tmp_path / "s.db"), "out": str(tmp_path / "out")}
     sweep = swept(points(options=options, max_requests=20, **base), tmp_path / "out")
@@ -174,7 +176,7 @@ def test_a_wrong_point_is_found_before_the_first_call(codis: str, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_point_that_cannot_be_run_after_all_does_not_stop_the_others(
+def test_a_point_that_fails_at_the_start_does_not_stop_the_others(
     codis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def enters(spec: Spec, *, show_progress: bool) -> Evaluation:
@@ -193,7 +195,7 @@ def test_a_point_that_cannot_be_run_after_all_does_not_stop_the_others(
     ]
 
 
-def test_the_python_api_varies_what_is_a_list(codis: str, tmp_path: Path) -> None:
+def test_the_python_api_varies_options_whose_value_is_a_list(codis: str, tmp_path: Path) -> None:
     sweep = sightline.sweep(
         "codis",
         model="baseline/chance",

@@ -1,4 +1,4 @@
-"""Benchmarks as inspect tasks: what inspect counts is what we count on the same answers."""
+"""Benchmarks as inspect tasks: inspect and sightline compute the same numbers from the same answers."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def counted(log: EvalLog) -> dict[str, float]:
 
 
 def expected(evaluation: Evaluation) -> dict[str, float]:
-    """What a result of ours says, by the names that inspect shows."""
+    """The numbers of an evaluation, under the names that inspect shows."""
     found: dict[str, float] = {name: getattr(evaluation.result, name) for name in COUNTS}
     for one in evaluation.metrics:
         if one.subset == "all" and one.value is not None:
@@ -179,7 +179,7 @@ def expected(evaluation: Evaluation) -> dict[str, float]:
 
 
 def answers_of(log: EvalLog, file: Path) -> Path:
-    """The answers in a log as any tool writes them."""
+    """Write the answers of a log as another tool would."""
     lines = []
     for sample in log.samples or []:
         assert sample.metadata is not None
@@ -192,9 +192,7 @@ def answers_of(log: EvalLog, file: Path) -> Path:
 
 
 @pytest.mark.parametrize("setting", ["default", "plain", "no-context"])
-def test_codis_counts_as_score_and_as_run_do_on_the_same_answers(
-    codis: Path, tmp_path: Path, setting: str
-) -> None:
+def test_codis_gives_the_numbers_of_score_and_run(codis: Path, tmp_path: Path, setting: str) -> None:
     log = evaluate("codis", data=codis, setting=setting)
     assert log.status == "success"
     file = answers_of(log, tmp_path / "answers.jsonl")
@@ -208,7 +206,7 @@ def test_codis_counts_as_score_and_as_run_do_on_the_same_answers(
 @pytest.mark.parametrize(
     ("setting", "chosen"), [("none", {}), ("cot", {}), ("shuffled", {}), ("none", {"orders": 2})]
 )
-def test_iibench_counts_as_run_does(
+def test_iibench_gives_the_numbers_of_run(
     iibench: Path, tmp_path: Path, setting: str, chosen: dict[str, Any]
 ) -> None:
     Pure.answer = staticmethod(_any_of(*(f"({letter})" for letter in "ABCDEF"), "None of these."))
@@ -221,7 +219,7 @@ def test_iibench_counts_as_run_does(
     assert 0 < counted(log)["accuracy"] < 100
 
 
-def test_a_groups_file_counts_as_run_does(groups: Path) -> None:
+def test_a_groups_file_gives_the_numbers_of_run(groups: Path) -> None:
     log = evaluate("groups", file=groups, set_embedder="none")
     run = sightline.run(f"groups:{groups}", model="inspect/pure/m", set={"embedder": "none"}, store="s.db")
     assert counted(log) == expected(run)
@@ -251,7 +249,7 @@ def test_epochs_are_draws(codis: Path, tmp_path: Path) -> None:
     assert counted(log)["acc_p_n"] == 48
 
 
-def test_calls_that_fail_count_as_errors_and_lose_no_other(codis: Path, tmp_path: Path) -> None:
+def test_failed_calls_count_as_errors_and_affect_no_other_sample(codis: Path, tmp_path: Path) -> None:
     Pure.answer = staticmethod(_any_of(*OTHERS, "fails"))
     log = evaluate("codis", data=codis)
     scored = sightline.score("codis", answers_of(log, tmp_path / "answers.jsonl"), data=codis)
@@ -260,7 +258,7 @@ def test_calls_that_fail_count_as_errors_and_lose_no_other(codis: Path, tmp_path
     assert counted(log)["acc_p_n"] == 24
 
 
-def test_a_broken_image_is_an_error_on_its_probes_and_the_model_is_not_asked(codis: Path) -> None:
+def test_a_broken_image_is_an_error_of_its_probes_and_sends_no_request(codis: Path) -> None:
     (codis / "images" / "3.png").write_bytes(b"no image")
     log = evaluate("codis", data=codis)
     run = sightline.run("codis", model="inspect/pure/m", data=codis, store="s.db")
@@ -269,11 +267,11 @@ def test_a_broken_image_is_an_error_on_its_probes_and_the_model_is_not_asked(cod
     assert len(Pure.seen) == 2 * (48 - 4)
 
 
-def test_half_a_group_that_a_limit_leaves_is_not_counted(codis: Path) -> None:
+def test_a_group_cut_by_a_limit_is_not_counted(codis: Path) -> None:
     assert counted(evaluate("codis", data=codis, limit=5))["samples"] == 2
 
 
-def test_a_model_judges_answers_as_it_does_for_us(codis: Path) -> None:
+def test_a_model_judge_gives_the_verdicts_of_run(codis: Path) -> None:
     judged = counted(evaluate("codis", data=codis, judge="pure/judge"))
     run = sightline.run("codis", model="inspect/pure/m", judge="inspect/pure/judge", data=codis, store="s.db")
     ours = expected(run)
@@ -284,7 +282,7 @@ def test_a_model_judges_answers_as_it_does_for_us(codis: Path) -> None:
 
 
 @pytest.mark.parametrize("sees", [False, True])
-def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_images_as_it_is_for_us(
+def test_a_contextual_judge_gets_retries_and_images_as_in_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: bool
 ) -> None:
     data = generate_contextual(tmp_path / "drawn", questions=0, val=12)
@@ -314,12 +312,12 @@ def test_a_judge_of_contextual_is_asked_a_second_time_and_shown_images_as_it_is_
 
 
 def _shown_to_the_judge() -> list[bool]:
-    """Whether each prompt of Figure 20 that was sent came with an image."""
+    """For each prompt of Figure 20 that was sent: whether it holds an image."""
     prompts = [turns[-1] for turns in Pure.seen if "ImageTaskEvaluatorGPT" in turns[-1].text]
     return [not isinstance(turn.content, str) for turn in prompts]
 
 
-def test_the_numbers_follow_from_the_log_alone(codis: Path) -> None:
+def test_the_log_alone_is_enough_to_recompute_the_numbers(codis: Path) -> None:
     log = evaluate("codis", data=codis)
     (codis / "data.json").unlink()
     again = read_eval_log(log.location)
@@ -329,7 +327,7 @@ def test_the_numbers_follow_from_the_log_alone(codis: Path) -> None:
     assert counted(again) == counted(log)
 
 
-def test_a_sample_says_what_it_asks_and_of_which_group(codis: Path) -> None:
+def test_sample_metadata_names_the_probe_and_its_group(codis: Path) -> None:
     log = evaluate("codis", data=codis)
     assert log.eval.dataset.name == "codis:default"
     (sample,) = [one for one in log.samples or [] if one.id == "5/context_2"]
@@ -342,7 +340,7 @@ def test_a_sample_says_what_it_asks_and_of_which_group(codis: Path) -> None:
     assert score.value in ("C", "I", "N")
 
 
-def test_images_go_as_what_they_are_whatever_their_name_says(codis: Path) -> None:
+def test_images_are_sent_with_their_true_type_whatever_their_suffix(codis: Path) -> None:
     Image.new("RGB", (9, 9)).save(codis / "images" / "0.png", "JPEG")
     Image.new("RGB", (9, 9)).save(codis / "images" / "1.png", "TIFF")
     evaluate("codis", data=codis, limit=12)
@@ -368,7 +366,7 @@ def test_images_go_as_what_they_are_whatever_their_name_says(codis: Path) -> Non
         ("groups", {"file": "nowhere.jsonl", "set_embedder": "none"}, "nowhere.jsonl"),
     ],
 )
-def test_a_wrong_word_is_one_message_before_anything_is_asked(
+def test_a_wrong_argument_is_one_message_before_the_first_request(
     codis: Path, iibench: Path, task: str, words: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PrerequisiteError) as refused:

@@ -1,4 +1,4 @@
-"""Which probes are asked, in which order, and from where a run begins."""
+"""Which samples a limit selects, and the positions that order probes."""
 
 from __future__ import annotations
 

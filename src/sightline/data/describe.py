@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder
 from sightline.benchmarks.release import Release
-from sightline.clusters import cluster_of, inspect_images
+from sightline.clusters import cluster_of, inspect_sample
 from sightline.data.check import records_of
 from sightline.data.instruction_verbs import VerbCounts, count_verbs
 from sightline.data.pull import load
@@ -109,7 +109,7 @@ def _images(samples: Sequence[Sample], show_progress: bool) -> list[str]:
     names = []
     with progress("images", len(samples), "images", show_progress=show_progress) as advance:
         for sample in samples:
-            names.append(cluster_of(sample, inspect_images(sample)))
+            names.append(cluster_of(sample, inspect_sample(sample)))
             advance(1)
     return names
 

@@ -1,1 +1,1 @@
-"""From a benchmark and a model to results: plan, ask, judge, tally."""
+"""Running, scoring, sweeping and recomputing evaluations: prepare, plan, ask, judge, aggregate, write."""

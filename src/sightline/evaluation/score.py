@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.clusters import cluster_of, inspect_images
+from sightline.clusters import cluster_of, inspect_sample
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
@@ -178,7 +178,7 @@ def _stored_sample(
         setting: list(task.benchmark.probes(sample, answered.options))
         for setting, answered in settings.items()
     }
-    files = inspect_images(sample, probes[task.setting])
+    files = inspect_sample(sample, probes[task.setting])
     cluster = cluster_of(sample, files)
 
     def store(setting: str, probe: Probe, draw: int) -> StoredProbe:

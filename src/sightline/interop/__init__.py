@@ -1,1 +1,1 @@
-"""Benchmarks under the roof of another framework: what it needs of them, in its own words."""
+"""Sightline benchmarks inside other evaluation frameworks."""

@@ -20,7 +20,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from msgspec.structs import replace
 from rich.markup import escape
 
-from sightline.clusters import cluster_of, inspect_images
+from sightline.clusters import cluster_of, inspect_sample
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.prepare import prepare
 from sightline.evaluation.prepared import PreparedTask
@@ -204,7 +204,7 @@ def _samples(item: PreparedTask) -> Iterator[Sample]:
     """A sample of inspect for each probe, in the order of the plan."""
     for number, sample in enumerate(item.samples):
         probes = list(item.benchmark.probes(sample, item.options.benchmark))
-        files = inspect_images(sample, probes)
+        files = inspect_sample(sample, probes)
         cluster = cluster_of(sample, files)
         for position, probe in enumerate(probes):
             stored = stored_probe(probe, 0, "", cluster, evidence=judge_images(probe, files))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.options import Setting
-from sightline.clusters import cluster_of, inspect_images
+from sightline.clusters import cluster_of, inspect_sample
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.judging.file_answers import prediction_key
@@ -81,7 +81,7 @@ def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> lis
     options = effective(benchmark, setting, spec).benchmark
     samples = benchmark.samples(data_folder(spec), split_of(benchmark, spec), options)
     return [
-        (cluster_of(sample, inspect_images(sample)), list(benchmark.probes(sample, options)))
+        (cluster_of(sample, inspect_sample(sample)), list(benchmark.probes(sample, options)))
         for sample in samples
     ]
 

@@ -1,1 +1,1 @@
-"""What is asked: the options of an evaluation, its probes and their requests."""
+"""What an evaluation sends: its options, and the probes and requests that follow from them."""
