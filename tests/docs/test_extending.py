@@ -1,0 +1,151 @@
+"""Every example of docs/extending.md works on a copy of the package, and touches as many files as the page says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.builders.synthetic import generate_codis
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+TOUCHED_FILES = {
+    "Add a metric": 2,
+    "Add a judge prompt": 2,
+    "Add an export format": 2,
+    "Add a command": 2,
+    "Add an option of `run`": 2,
+}
+
+Call = Callable[..., str]
+
+
+def diffs(section: str) -> list[tuple[str, str]]:
+    """The changes of a section of the page: the path of each file, and its hunks."""
+    text = PAGE.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return re.findall(r"```diff\n--- [^\n]*\n\+\+\+ b/(.*?)\n(@@.*?)```", text, re.DOTALL)
+
+
+def apply(file: Path, hunks: str) -> None:
+    """Apply the hunks of a diff without line numbers; each hunk's old lines must occur exactly once."""
+    text = file.read_text() if file.exists() else ""
+    for hunk in hunks.split("@@\n")[1:]:
+        lines = hunk.splitlines(keepends=True)
+        old = "".join(line[1:] or "\n" for line in lines if not line.startswith("+"))
+        new = "".join(line[1:] or "\n" for line in lines if not line.startswith("-"))
+        assert not old or text.count(old) == 1, old
+        text = text.replace(old, new) if old else new
+    file.write_text(text)
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Callable[[str], Call]:
+    """Apply a section's changes to a copy of the package; returns what runs a Python process on the copy."""
+
+    def change(section: str) -> Call:
+        shutil.copytree(Path(sightline.__file__).parent, tmp_path / "src" / "sightline")
+        changes = diffs(section)
+        assert len({file for file, _ in changes}) == TOUCHED_FILES[section]
+        for file, hunks in changes:
+            apply(tmp_path / file, hunks)
+
+        def call(*words: str) -> str:
+            done = subprocess.run(
+                [sys.executable, *words],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+                cwd=tmp_path,
+            )
+            return done.stdout + done.stderr
+
+        return call
+
+    return change
+
+
+@pytest.fixture
+def codis(tmp_path: Path) -> str:
+    """A small synthetic data folder of CODIS."""
+    return str(generate_codis(tmp_path / "codis", pairs=2))
+
+
+def test_the_table_states_how_many_files_each_example_touches() -> None:
+    table = PAGE.read_text().split("\n## ")[0]
+    stated = re.findall(r"\| an? ([^|]*) \| (\d) \| \[below\]", table)
+    assert {
+        f"Add an {what}" if what[0] in "aeo" else f"Add a {what}": int(n) for what, n in stated
+    } == TOUCHED_FILES
+
+
+def test_a_metric_of_the_page_is_listed_and_has_a_value(changed: Callable[[str], Call], codis: str) -> None:
+    call = changed("Add a metric")
+    assert "pairs of which exactly one answer is right" in call("-m", "sightline", "list", "codis")
+    words = (
+        "run",
+        "codis",
+        "--model",
+        "baseline/chance",
+        "--data",
+        codis,
+        "--quiet",
+        "--json",
+        "--out",
+        "results",
+    )
+    call("-m", "sightline", *words)
+    metrics = json.loads((Path(codis).parent / "results" / "metrics.json").read_text())["metrics"]
+    (value,) = [one for one in metrics if one["metric"] == "one_right" and one["subset"] == "all"]
+    assert value["n"] == 2
+
+
+def test_a_judge_prompt_of_the_page_is_an_option(changed: Callable[[str], Call], codis: str) -> None:
+    call = changed("Add a judge prompt")
+    words = ("run", "codis", "--model", "baseline/chance", "--judge", "baseline/chance", "--data", codis)
+    printed = call("-m", "sightline", *words, "--set", "judge_prompt=strict", "--out", "results")
+    assert "results: results" in printed
+    code = (
+        "from sightline.registry import benchmark\nfrom sightline.types import Case\n"
+        "scorer = benchmark('codis').scorer('correct', 'model', {'judge_prompt': 'strict'})\n"
+        "case = Case(('k',), 'correct', 'Up?', ('up',), ('down',))\n"
+        "print(scorer.ask(case)[0].parts[0].text, scorer.read('Wrong.').verdict)"
+    )
+    printed = call("-c", code)
+    assert "Question: Up?\nReference: down\nOutput: up\n" in printed
+    assert printed.endswith("nothing else. wrong\n")
+
+
+def test_an_export_format_of_the_page_writes_its_file(changed: Callable[[str], Call], codis: str) -> None:
+    call = changed("Add an export format")
+    call("-m", "sightline", "run", "codis", "--model", "baseline/chance", "--data", codis, "--out", "results")
+    printed = call("-m", "sightline", "export", "results", "--as", "csv", "--out", "answers.csv")
+    assert "labels and usage are left out" in printed
+    with (Path(codis).parent / "answers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["variant"] for row in rows] == ["context_1", "context_2"] * 2
+
+
+def test_a_command_of_the_page_runs_and_is_in_the_help(changed: Callable[[str], Call], codis: str) -> None:
+    call = changed("Add a command")
+    assert call("-m", "sightline", "count", "codis", "--data", codis) == "2\n"
+    assert "count the samples of a benchmark" in call("-m", "sightline", "--help")
+
+
+def test_an_option_of_the_page_reaches_every_interface(changed: Callable[[str], Call], codis: str) -> None:
+    call = changed("Add an option of `run`")
+    command = ("-m", "sightline", "run", "codis", "--model", "baseline/chance", "--data", codis)
+    assert "run 1:" in call(*command, "--max-tokens", "7")
+    # The sampling options are checked where they are combined.
+    assert "--gen max_tokens=0 is out of range" in call(*command, "--max-tokens", "0")
+    assert "--max-tokens N" in call("-m", "sightline", "sweep", "--help")
+    code = "import sightline; sightline.run('codis', model='baseline/chance', max_tokens='7')"
+    assert "wrong value of the option max_tokens (found '7'); expected int" in call("-c", code)
