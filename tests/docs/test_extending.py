@@ -1,4 +1,4 @@
-"""Every example of docs/extending.md works on a copy of the package, and touches as many files as the page says."""
+"""Every example of docs/extending.md works on a copy of the package, in the stated number of files."""
 
 from __future__ import annotations
 
