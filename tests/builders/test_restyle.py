@@ -240,7 +240,7 @@ def test_on_a_gpu_one_process_works_unless_more_are_asked_for(
 WRONG: dict[str, tuple[list[str], str]] = {
     "unknown style": (["--style", "kandy"], "unknown style 'kandy', did you mean 'candy'?"),
     "style twice": (["--style", "candy", "--style", "candy"], "the style 'candy' is named twice"),
-    "no such file": (["--style", "waves.pth"], "waves.pth: there is no such file"),
+    "no such file": (["--style", "waves.pth"], "waves.pth: does not exist"),
     "no weights": (["--weights", "nowhere"], "nowhere: no weights of the style 'candy'"),
     "called original": (["--style", "{tmp}/original.pth"], "the style 'original' is the unchanged image"),
     "not weights": (["--style", "{tmp}/text.pth"], "text.pth: cannot be read as weights alone"),

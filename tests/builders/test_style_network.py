@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from sightline.builders import style_network
 from sightline.builders.style_network import Weights, paint, read_weights, shapes
-from sightline.data.styles import PAINTED
+from sightline.data.styles import NETWORK_STYLES
 from sightline.errors import UserError
 
 torch = pytest.importorskip("torch", reason="restyling needs the extra `local`")
@@ -88,7 +88,7 @@ def save(tmp_path: Path) -> Callable[[Any], Path]:
     return write
 
 
-@pytest.mark.parametrize("style", PAINTED)
+@pytest.mark.parametrize("style", NETWORK_STYLES)
 def test_the_public_weights_give_the_public_images(shared: Path, style: str) -> None:
     folder = shared / "data/styles"
     image, expected = (
@@ -100,7 +100,7 @@ def test_the_public_weights_give_the_public_images(shared: Path, style: str) -> 
     assert differing.mean() < 0.001
 
 
-@pytest.mark.parametrize("style", PAINTED)
+@pytest.mark.parametrize("style", NETWORK_STYLES)
 def test_the_state_dicts_hold_what_was_released_for_ncnn(shared: Path, tmp_path: Path, style: str) -> None:
     folder = shared / "data/styles"
     weights = read_weights(folder / f"{style}.pth")

@@ -77,7 +77,7 @@ def test_an_archive_of_something_else_is_wrong_input(tmp_path: Path, capsys: Cap
         pass
     assert main(["data", "pull", "codis", "--from", str(archive), "--to", str(tmp_path / "data")]) == 2
     assert capsys.readouterr().err == (
-        f"sightline: {archive}: data/data.json is not in it; expected the .tar.gz of THUNLP-MT/CODIS at "
+        f"sightline: {archive}: data/data.json is missing; expected the .tar.gz of THUNLP-MT/CODIS at "
         "d070cf759c42676c88925004c83f1d81585675a7\n"
     )
     assert not (tmp_path / "data").exists()

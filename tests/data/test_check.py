@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from sightline.benchmarks.release import Release
-from sightline.data.check import check
+from sightline.data.check import check_data
 from sightline.data.pull import pull
 from sightline.data.releases import releases
 from sightline.errors import UserError
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, source: Release, pack: Callable[..., bytes]) -> Path:
 
 
 def test_codis_holds_what_the_paper_counts(shared: Path) -> None:
-    found = check(releases()["codis"], shared / "data")
+    found = check_data(releases()["codis"], shared / "data")
     (split,) = found.splits
     assert found.sound
     assert split.released
@@ -40,11 +40,11 @@ def test_codis_holds_what_the_paper_counts(shared: Path) -> None:
         "Relationships": 52,
         "Cultural Background": 47,
     }
-    assert (split.same, found.unreferenced) == ([], [])
+    assert (split.duplicates, found.unreferenced) == ([], [])
 
 
 def test_iibench_holds_what_the_paper_counts(shared: Path) -> None:
-    found = check(releases()["iibench"], shared / "data/iibench")
+    found = check_data(releases()["iibench"], shared / "data/iibench")
     test, dev = found.splits
     assert found.sound
     assert test.as_published
@@ -55,27 +55,27 @@ def test_iibench_holds_what_the_paper_counts(shared: Path) -> None:
     counted = golden["denominators_test_questions"]
     assert test.labels == {label: counted[label] for label in test.labels}
     assert set(test.labels) == {"domain", "emotion", "image_type", "difficulty", "rhetoric"}
-    assert sum(len(paths) - 1 for paths in test.same) == 1399 - 1187
+    assert sum(len(paths) - 1 for paths in test.duplicates) == 1399 - 1187
     assert found.unreferenced == []
 
 
 def test_one_split_alone_can_be_checked(shared: Path) -> None:
-    found = check(releases()["iibench"], shared / "data/iibench", "dev")
+    found = check_data(releases()["iibench"], shared / "data/iibench", "dev")
     assert [split.split for split in found.splits] == ["dev"]
     assert found.unreferenced == []
 
 
 def test_images_of_equal_content_are_one_cluster(folder: Path, source: Release) -> None:
     shutil.copy(folder / "images/a.jpg", folder / "images/b.jpg")
-    (split,) = check(source, folder).splits
+    (split,) = check_data(source, folder).splits
     assert (split.images, split.clusters, split.cluster_sizes) == (2, 1, {3: 1})
-    assert split.same == [["images/a.jpg", "images/b.jpg"]]
+    assert split.duplicates == [["images/a.jpg", "images/b.jpg"]]
     assert not split.as_published
 
 
 def test_a_missing_image_names_the_samples_that_need_it(folder: Path, source: Release) -> None:
     (folder / "images/a.jpg").unlink()
-    found = check(source, folder)
+    found = check_data(source, folder)
     (fault,) = found.splits[0].missing
     assert not found.sound
     assert (fault.image, fault.samples) == ("images/a.jpg", ("000", "002"))
@@ -89,7 +89,7 @@ def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, so
     path.write_bytes(content[:-400])
     with Image.open(path) as opened:
         assert opened.size == (256, 256)
-    found = check(source, folder)
+    found = check_data(source, folder)
     (fault,) = found.splits[0].broken
     assert not found.sound
     assert (fault.image, fault.samples) == ("images/b.jpg", ("001",))
@@ -102,7 +102,7 @@ def test_a_file_that_is_no_image_is_broken(
     folder: Path, source: Release, stored: bytes, problem: str
 ) -> None:
     (folder / "images/b.jpg").write_bytes(stored)
-    (fault,) = check(source, folder).splits[0].broken
+    (fault,) = check_data(source, folder).splits[0].broken
     assert fault.problem.startswith(problem)
 
 
@@ -110,13 +110,13 @@ def test_a_link_out_of_the_folder_is_broken(tmp_path: Path, folder: Path, source
     outside = tmp_path / "outside.jpg"
     (folder / "images/b.jpg").rename(outside)
     (folder / "images/b.jpg").symlink_to(outside)
-    (fault,) = check(source, folder).splits[0].broken
+    (fault,) = check_data(source, folder).splits[0].broken
     assert fault.problem.startswith("leads out of the data folder")
 
 
 def test_files_that_no_record_names_are_told_and_do_no_harm(folder: Path, source: Release) -> None:
     (folder / "images/Thumbs.db").write_bytes(b"x")
-    found = check(source, folder)
+    found = check_data(source, folder)
     assert found.unreferenced == ["images/Thumbs.db"]
     assert found.sound
 
@@ -124,7 +124,7 @@ def test_files_that_no_record_names_are_told_and_do_no_harm(folder: Path, source
 def test_records_that_differ_from_the_release_are_told(folder: Path, source: Release) -> None:
     records = json.loads((folder / "data.json").read_text())
     (folder / "data.json").write_text(json.dumps(records[:2]))
-    (split,) = check(source, folder).splits
+    (split,) = check_data(source, folder).splits
     assert (split.samples, split.released, split.as_published) == (2, False, False)
 
 
@@ -133,10 +133,10 @@ def test_a_wrong_record_is_named_before_any_image_is_read(folder: Path, source: 
     del records[1]["answer"]["answer_2"]
     (folder / "data.json").write_text(json.dumps(records))
     with pytest.raises(UserError, match=r"record 001, field answer\.answer_2: object missing"):
-        check(source, folder)
+        check_data(source, folder)
 
 
 @pytest.mark.parametrize("given", [True, False])
 def test_a_folder_without_records_is_refused(tmp_path: Path, source: Release, given: bool) -> None:
     with pytest.raises(UserError, match=r"data\.json"):
-        check(source, tmp_path if given else None)
+        check_data(source, tmp_path if given else None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.main import main
-from sightline.data.describe import Description, describe
+from sightline.data.describe import DataDescription, describe_data
 from sightline.data.releases import releases
 from sightline.errors import UserError
 
@@ -50,12 +50,12 @@ def _no_data_folder_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def iibench(shared: Path) -> Description:
-    return describe(releases()["iibench"], shared / "data/iibench")
+def iibench(shared: Path) -> DataDescription:
+    return describe_data(releases()["iibench"], shared / "data/iibench")
 
 
-def test_iibenchs_counts_are_those_of_its_table_1(iibench: Description) -> None:
-    assert (iibench.samples, iibench.images, iibench.by_name) == (1434, 1222, 0)
+def test_iibenchs_counts_are_those_of_its_table_1(iibench: DataDescription) -> None:
+    assert (iibench.samples, iibench.images, iibench.unreadable_images) == (1434, 1222, 0)
     assert iibench.splits == {"test": 1399, "dev": 35}
     counted = {
         label: {value: share.images for value, share in values.items()}
@@ -68,7 +68,7 @@ def test_iibenchs_counts_are_those_of_its_table_1(iibench: Description) -> None:
         assert shares[value] == pytest.approx(printed, abs=0.0051)
 
 
-def test_iibenchs_texts_are_nearly_as_long_as_in_its_table_1(iibench: Description) -> None:
+def test_iibenchs_texts_are_nearly_as_long_as_in_its_table_1(iibench: DataDescription) -> None:
     """16.91, 14.05 and 170.47 words are printed; docs/reproduction.md has what the released texts give."""
     lengths = {kind: (length.texts, round(length.words, 2)) for kind, length in iibench.lengths.items()}
     assert lengths == {
@@ -79,7 +79,7 @@ def test_iibenchs_texts_are_nearly_as_long_as_in_its_table_1(iibench: Descriptio
 
 
 def test_contextuals_counts_and_lengths_are_those_of_its_table_2(shared: Path) -> None:
-    found = describe(releases()["contextual"], shared / "data/contextual")
+    found = describe_data(releases()["contextual"], shared / "data/contextual")
     # All of val stands in test too.
     assert (found.samples, found.splits) == (506, {"test": 506, "val": 100})
     counted = {value: share.samples for value, share in found.labels["category"].items()}
@@ -94,7 +94,7 @@ def test_contextuals_counts_and_lengths_are_those_of_its_table_2(shared: Path) -
 
 
 def test_one_split_is_counted_by_itself(shared: Path) -> None:
-    found = describe(releases()["contextual"], shared / "data/contextual", "val")
+    found = describe_data(releases()["contextual"], shared / "data/contextual", "val")
     assert (found.samples, found.splits) == (100, {"val": 100})
     counted = {value: share.samples for value, share in found.labels["category"].items()}
     assert sorted(counted.values()) == [10] * 7 + [30]  # Appendix C
@@ -115,7 +115,7 @@ def test_every_form_is_printed(shared: Path, tmp_path: Path, capsys: Capture) ->
 
 
 def test_other_questions_have_no_verbs(shared: Path) -> None:
-    found = describe(releases()["codis"], shared / "data/codis")
+    found = describe_data(releases()["codis"], shared / "data/codis")
     assert (found.samples, found.images, found.verbs) == (353, 216, None)
     assert {value: share.images for value, share in found.labels["category"].items()} == {
         "Temporal Information": 70,
@@ -128,7 +128,7 @@ def test_other_questions_have_no_verbs(shared: Path) -> None:
 
 def test_a_wrong_call_is_told(tmp_path: Path, capsys: Capture) -> None:
     with pytest.raises(UserError, match="no data folder for codis"):
-        describe(releases()["codis"], None)
+        describe_data(releases()["codis"], None)
     for words, message in (
         (["codis", "--to", "x"], "unknown option --to"),
         (["codis", "--split", "val", "--data", "."], "unknown split of codis 'val'"),

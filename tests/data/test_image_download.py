@@ -282,7 +282,6 @@ def test_other_images_come_while_the_disk_is_slow(
 PROGRAM = """
 import json, signal, sys
 from pathlib import Path
-from sightline.data import image_download
 from sightline.data.image_download import download_images
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 download_images(json.loads(sys.argv[1]), Path(sys.argv[2]), allow_private=True)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.release import Release
 from sightline.data import unpack
-from sightline.data.pull import load, pull
+from sightline.data.pull import load_samples, pull
 from sightline.errors import EnvironmentFailedError, UserError
 
 Pack = Callable[..., bytes]
@@ -42,7 +42,7 @@ def test_the_archive_becomes_the_layout_that_the_benchmark_reads(
     assert (folder, fetched) == (tmp_path / "data/codis", True)
     assert files(tmp_path / "data") == ["codis/data.json", "codis/images/a.jpg", "codis/images/b.jpg"]
     assert (folder / "images/a.jpg").read_bytes() == content["data/images/a.jpg"]
-    assert [sample.id for sample in load(source, folder, "test")] == ["000", "001", "002"]
+    assert [sample.id for sample in load_samples(source, folder, "test")] == ["000", "001", "002"]
 
 
 def test_a_data_set_that_is_there_already_is_not_fetched_again(
@@ -58,7 +58,7 @@ def test_another_folder_in_the_way_is_left_as_it_is(
     mine = tmp_path / "codis/data.json"
     mine.parent.mkdir()
     mine.write_text("mine")
-    with pytest.raises(UserError, match="is there already and is not the release"):
+    with pytest.raises(UserError, match="exists already and is not the release"):
         pull(source, tmp_path, origin=archive())
     assert mine.read_text() == "mine"
     assert files(tmp_path / "codis") == ["data.json"]
@@ -66,9 +66,12 @@ def test_another_folder_in_the_way_is_left_as_it_is(
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "other records": ({"data/data.json": b"[]"}, "data/data.json has the SHA-256 4f53cda18c2b"),
-    "no records": ({"data/data.json": None}, "data/data.json is not in it"),
-    "not an image": ({"data/images/b.jpg": None}, "1 of 2 images are missing or broken, first images/b.jpg"),
-    "no image but text": ({"data/images/b.jpg": b"hello"}, "first images/b.jpg: not an image"),
+    "no records": ({"data/data.json": None}, "data/data.json is missing"),
+    "not an image": (
+        {"data/images/b.jpg": None},
+        "1 of 2 images are missing or broken, the first: images/b.jpg",
+    ),
+    "no image but text": ({"data/images/b.jpg": b"hello"}, "the first: images/b.jpg: not an image"),
     "a way out": ({"data/images/../../../b.jpg": b"x"}, "leads out of the data folder"),
     "an absolute way": ({"/data/images/b.jpg": b"x"}, "leads out of the data folder"),
 }
@@ -115,7 +118,7 @@ def test_an_archive_cut_off_anywhere_is_refused(
 ) -> None:
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(pack()[:kept])
-    with pytest.raises(UserError, match="the archive is broken or cut off"):
+    with pytest.raises(UserError, match="the archive is broken or incomplete"):
         pull(source, tmp_path / "data", origin=str(cut))
     assert not (tmp_path / "data").exists()
 
@@ -133,7 +136,7 @@ def test_a_byte_that_changed_on_the_way_is_seen_wherever_it_lies(
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [("absent.tar.gz", "there is no such file"), (".", "is a folder; expected the .tar.gz of")],
+    [("absent.tar.gz", "does not exist"), (".", "is a folder; expected the .tar.gz of")],
 )
 def test_an_archive_that_is_no_file_is_refused(
     tmp_path: Path, source: Release, given: str, told: str
@@ -167,7 +170,9 @@ def test_a_download_that_broke_off_goes_on_where_it_stopped(
     tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content, server.cut = pack(), 1000
-    with pytest.raises(EnvironmentFailedError, match=r"1,000 of [\d,]+ bytes came; the same command goes on"):
+    with pytest.raises(
+        EnvironmentFailedError, match=r"1,000 of [\d,]+ bytes received; the same command continues"
+    ):
         pull(source, tmp_path, origin=server.url)
     assert not (tmp_path / "codis").exists()
     server.cut = None
@@ -193,7 +198,7 @@ def test_halves_of_two_archives_are_never_taken_for_one(
     with pytest.raises(EnvironmentFailedError):
         pull(source, tmp_path, origin=server.url)
     server.content, server.cut = pack({"README.md": b"# another"}, level=0), None
-    with pytest.raises(UserError, match="the archive is broken or cut off"):
+    with pytest.raises(UserError, match="the archive is broken or incomplete"):
         pull(source, tmp_path, origin=server.url)
     assert files(tmp_path) == []
     pull(source, tmp_path, origin=server.url)
@@ -215,7 +220,7 @@ def test_a_public_archive_that_is_gone_is_no_fault_of_the_user(
 ) -> None:
     server.status = 404
     gone = Elsewhere(**{name: getattr(source, name) for name in source.__struct_fields__}, address=server.url)
-    with pytest.raises(EnvironmentFailedError, match=r"the server answers 404 .* with --from"):
+    with pytest.raises(EnvironmentFailedError, match=r"the server answers 404 .* use --from"):
         pull(gone, tmp_path / "data")
     with pytest.raises(UserError, match="the server answers 404"):
         pull(source, tmp_path / "data", origin=server.url)

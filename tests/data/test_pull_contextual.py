@@ -169,7 +169,7 @@ def test_a_folder_of_other_records_is_wrong_input(
     assert call("--quiet") == 2
     said = capsys.readouterr().err
     assert "data/contextual_test.csv has the SHA-256" in said
-    assert "or a folder with contextual_test.csv, contextual_val.csv of it" in said
+    assert "or a folder with contextual_test.csv, contextual_val.csv of that revision" in said
     assert not (tmp_path / "to").exists()
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.release import Release, ReleasedFile
 from sightline.cli.main import main
 from sightline.data.pull import pull
-from sightline.data.styles import PAINTED, STYLES, weights_file
+from sightline.data.styles import NETWORK_STYLES, STYLE_WEIGHTS, weights_file
 from sightline.errors import EnvironmentFailedError, UserError
 
 Pack = Callable[..., bytes]
@@ -34,7 +34,7 @@ def source() -> Release:
         forms = {name: hashlib.sha256(weights(name)).hexdigest() for name in file.forms}
         return replace(file, sha256=hashlib.sha256(weights(style)).hexdigest(), forms=forms)
 
-    return replace(STYLES, files=tuple(pinned(file) for file in STYLES.files))
+    return replace(STYLE_WEIGHTS, files=tuple(pinned(file) for file in STYLE_WEIGHTS.files))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def archive(pack: Pack) -> Callable[..., bytes]:
     """Makes the repository's .tar.gz; arguments replace or (None) leave out members."""
 
     def make(changes: dict[str, bytes | None] | None = None) -> bytes:
-        members = {f"{ASSETS}/{style}.bin": weights(style) for style in (*PAINTED, "rain")}
+        members = {f"{ASSETS}/{style}.bin": weights(style) for style in (*NETWORK_STYLES, "rain")}
         return pack({**members, **(changes or {})}, 0)
 
     return make
@@ -67,7 +67,7 @@ def test_a_download_of_weights_that_broke_off_goes_on_where_it_stopped(
     tmp_path: Path, source: Release, archive: Callable[..., bytes], server: Any
 ) -> None:
     server.content, server.cut = archive(), 70_000
-    with pytest.raises(EnvironmentFailedError, match="the same command goes on from there"):
+    with pytest.raises(EnvironmentFailedError, match="the same command continues from there"):
         pull(source, tmp_path, origin=server.url)
     assert not (tmp_path / "styles").exists()
     server.cut = None
@@ -80,7 +80,7 @@ def test_a_download_of_weights_that_broke_off_goes_on_where_it_stopped(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({f"{ASSETS}/udnie.bin": None}, "app/src/main/assets/udnie.bin is not in it"),
+        ({f"{ASSETS}/udnie.bin": None}, "app/src/main/assets/udnie.bin is missing"),
         ({f"{ASSETS}/mosaic.bin": b"other"}, "app/src/main/assets/mosaic.bin has the SHA-256 d9298a10d1b0"),
     ],
 )
@@ -95,27 +95,29 @@ def test_an_archive_of_other_weights_is_refused_and_leaves_nothing(
     path.write_bytes(archive(changes))
     with pytest.raises(UserError, match=message) as caught:
         pull(source, tmp_path / "data", origin=str(path))
-    assert "or a folder with candy.bin, mosaic.bin, udnie.bin of it" in str(caught.value)
+    assert "or a folder with candy.bin, mosaic.bin, udnie.bin of that revision" in str(caught.value)
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("layout", ["{style}.bin", ASSETS + "/{style}.bin", "{style}.pth"])
 def test_a_folder_with_the_files_serves_too(tmp_path: Path, source: Release, layout: str) -> None:
     mine = tmp_path / "mine"
-    for style in PAINTED:
+    for style in NETWORK_STYLES:
         path = mine / layout.format(style=style)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(weights(path.name if path.suffix == ".pth" else style))
     (mine / "notes.txt").write_text("mine")
     pull(source, tmp_path, origin=str(mine))
-    names = [f"styles/{style}{Path(layout).suffix}" for style in PAINTED]
+    names = [f"styles/{style}{Path(layout).suffix}" for style in NETWORK_STYLES]
     assert files(tmp_path / "styles") == [Path(name).name for name in names]
-    assert [weights_file(style, tmp_path / "styles") for style in PAINTED] == [tmp_path / n for n in names]
+    assert [weights_file(style, tmp_path / "styles") for style in NETWORK_STYLES] == [
+        tmp_path / n for n in names
+    ]
 
 
 def test_a_folder_with_other_files_is_refused_and_leaves_nothing(tmp_path: Path, source: Release) -> None:
     (tmp_path / "mine").mkdir()
-    for style in PAINTED:
+    for style in NETWORK_STYLES:
         (tmp_path / f"mine/{style}.bin").write_bytes(b"mine")
     with pytest.raises(UserError, match=r"candy\.bin has the SHA-256"):
         pull(source, tmp_path / "data", origin=str(tmp_path / "mine"))
@@ -128,7 +130,7 @@ def test_the_state_dicts_of_the_shared_folder_have_the_pinned_digests(
     words = ["data", "pull", "styles", "--from", str(shared / "data/styles"), "--to", str(tmp_path)]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert f"{tmp_path}/styles: nihui/ncnn-android-styletransfer at {STYLES.revision}\n" in said
+    assert f"{tmp_path}/styles: nihui/ncnn-android-styletransfer at {STYLE_WEIGHTS.revision}\n" in said
     assert "Johnson et al. 2016" in said
     assert "BSD-3-Clause" in said
     assert files(tmp_path) == ["styles/candy.pth", "styles/mosaic.pth", "styles/udnie.pth"]
@@ -149,8 +151,8 @@ def test_missing_weights_are_told_with_the_command_that_fetches_them(tmp_path: P
 
 
 def test_the_pinned_address_names_a_whole_revision() -> None:
-    assert len(STYLES.revision) == 40
-    assert STYLES.url.endswith(f"nihui/ncnn-android-styletransfer/tar.gz/{STYLES.revision}")
-    digests = {digest for file in STYLES.files for digest in (file.sha256, *file.forms.values())}
+    assert len(STYLE_WEIGHTS.revision) == 40
+    assert STYLE_WEIGHTS.url.endswith(f"nihui/ncnn-android-styletransfer/tar.gz/{STYLE_WEIGHTS.revision}")
+    digests = {digest for file in STYLE_WEIGHTS.files for digest in (file.sha256, *file.forms.values())}
     assert len(digests) == 6
     assert {len(digest) for digest in digests} == {64}

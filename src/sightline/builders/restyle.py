@@ -20,7 +20,7 @@ from sightline.builders.image_io import Form, open_upright, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
-from sightline.data.styles import PAINTED, weights_file
+from sightline.data.styles import NETWORK_STYLES, weights_file
 from sightline.errors import UserError, unknown_name
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import load
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 KIND = "restyle"
 GRAYSCALE = "grayscale"
 
-STYLES = (*PAINTED, GRAYSCALE)
+STYLES = (*NETWORK_STYLES, GRAYSCALE)
 """The styles of the paper, in the order of Table 10."""
 
 MAX_PIXELS = 4_000_000
@@ -181,8 +181,8 @@ def _style(name: str, folder: Path) -> Style:
     path = Path(name)
     if path.suffix in (".pth", ".bin") or len(path.parts) > 1:
         if not path.is_file():
-            raise UserError("there is no such file", file=path, expected="weights of a style network")
-    elif name in PAINTED:
+            raise UserError("does not exist", file=path, expected="weights of a style network")
+    elif name in NETWORK_STYLES:
         path = weights_file(name, folder)
     else:
         raise unknown_name("style", name, (*STYLES, "a path of weights"))

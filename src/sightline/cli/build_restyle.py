@@ -60,13 +60,13 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
     from sightline.builders import restyle
-    from sightline.data.styles import FOLDER
+    from sightline.data.styles import STYLES_FOLDER
 
     most = restyle.MAX_PIXELS if options.max_pixels is None else options.max_pixels
     if most < 1:
         raise UserError("--max-pixels is too small", found=most, expected="1 or more")
     sizes = _sizes(options.size, most)
-    folder = Path(options.weights) if options.weights else FOLDER
+    folder = Path(options.weights) if options.weights else STYLES_FOLDER
     styles = restyle.find_styles(options.style or restyle.STYLES, folder)
     sources = limited(sources_of(options), options)
     restyle.refuse_clashes(sources, sizes, styles)

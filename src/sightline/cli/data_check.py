@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.data_options import add_folder, release_of
 
 if TYPE_CHECKING:
-    from sightline.data.check import Check, Fault, SplitCheck
+    from sightline.data.check import DataCheck, ImageFault, SplitCheck
     from sightline.report.report_table import ReportTable
 
 SUMMARY = "verify the records and images of a data folder; compare it with the release"
@@ -31,12 +31,12 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Check the folder; returns 1 if an image is missing or broken."""
+    """DataCheck the folder; returns 1 if an image is missing or broken."""
     from sightline.cli.printing import print_json, print_tables
-    from sightline.data.check import check
+    from sightline.data.check import check_data
 
     release, folder = release_of(options)
-    found = check(release, folder, options.split, show_progress=not options.quiet)
+    found = check_data(release, folder, options.split, show_progress=not options.quiet)
     if options.json:
         print_json(found)
     else:
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0 if found.sound else 1
 
 
-def _table(found: Check, split: SplitCheck) -> ReportTable:
+def _table(found: DataCheck, split: SplitCheck) -> ReportTable:
     from sightline.report.report_table import Column, ReportTable
 
     columns = (
@@ -68,7 +68,7 @@ def _notes(split: SplitCheck) -> list[str]:
         f"samples by cluster size (samples with the same image): {sizes}",
         *_against_release(split),
         f"{len(split.missing):,} images missing, {len(split.broken):,} broken, "
-        f"{sum(len(paths) for paths in split.same):,} files with the content of another",
+        f"{sum(len(paths) for paths in split.duplicates):,} files with the content of another",
     ]
 
 
@@ -82,7 +82,7 @@ def _against_release(split: SplitCheck) -> list[str]:
     ]
 
 
-def _list_faults(found: Check) -> None:
+def _list_faults(found: DataCheck) -> None:
     for split in found.splits:
         _print_faults("missing", split.missing)
         _print_faults("broken", split.broken)
@@ -96,7 +96,7 @@ def _list_faults(found: Check) -> None:
         print(f"{len(found.unreferenced):,} files without a record: {names}{more}", file=sys.stderr)
 
 
-def _print_faults(kind: str, faults: list[Fault]) -> None:
+def _print_faults(kind: str, faults: list[ImageFault]) -> None:
     for fault in faults[:MOST_PRINTED]:
         print(f"{kind}: {fault.image} ({', '.join(fault.samples)}): {fault.problem}", file=sys.stderr)
     if len(faults) > MOST_PRINTED:

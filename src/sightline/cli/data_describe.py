@@ -9,7 +9,7 @@ from sightline.cli.data_options import add_folder, release_of
 from sightline.cli.printing import print_json
 
 if TYPE_CHECKING:
-    from sightline.data.describe import Description
+    from sightline.data.describe import DataDescription
     from sightline.data.instruction_verbs import VerbCounts
     from sightline.report.report_table import ReportTable
 
@@ -33,11 +33,11 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Describe the folder; returns the exit status."""
-    from sightline.data.describe import describe
+    from sightline.data.describe import describe_data
     from sightline.report.terminal import show
 
     release, folder = release_of(options)
-    found = describe(release, folder, options.split, show_progress=not options.quiet)
+    found = describe_data(release, folder, options.split, show_progress=not options.quiet)
     if options.json:
         print_json(found)
     else:
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _labels(found: Description) -> ReportTable:
+def _labels(found: DataDescription) -> ReportTable:
     from sightline.report.report_table import Column, ReportTable, Value
 
     columns = (
@@ -64,7 +64,7 @@ def _labels(found: Description) -> ReportTable:
     splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
     notes = [
         f"{found.samples:,} samples ({splits}), {found.images:,} different images",
-        *([f"{found.by_name:,} images could not be read and are counted by name"] if found.by_name else []),
+        *([f"{found.unreadable_images:,} images could not be read and are counted by name"] if found.unreadable_images else []),
         *(
             f"not shown here: {label} with {len(values):,} values"
             for label, values in found.labels.items()
@@ -74,7 +74,7 @@ def _labels(found: Description) -> ReportTable:
     return ReportTable(f"{found.benchmark}, {found.folder}", columns, rows, tuple(notes))
 
 
-def _lengths(found: Description) -> ReportTable:
+def _lengths(found: DataDescription) -> ReportTable:
     from sightline.report.report_table import Column, ReportTable, Value
 
     columns = (

@@ -13,7 +13,7 @@ from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
-    from sightline.data.pull import Pulled
+    from sightline.data.pull import PulledData
     from sightline.report.report_table import ReportTable
 
 SUMMARY = "download a data set at its pinned revision and verify its checksums"
@@ -51,11 +51,11 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Download the data set; returns 1 if an image is missing."""
-    from sightline.data.pull import pull_whole
+    from sightline.data.pull import pull_with_images
     from sightline.data.releases import releases
-    from sightline.data.styles import STYLES
+    from sightline.data.styles import STYLE_WEIGHTS
 
-    known = {**releases(), STYLES.name: STYLES}
+    known = {**releases(), STYLE_WEIGHTS.name: STYLE_WEIGHTS}
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
     release = known[options.benchmark]
@@ -64,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
             f"--allow-private has no effect: {release.name} has no images by URL",
             expected="no --allow-private",
         )
-    pulled = pull_whole(
+    pulled = pull_with_images(
         release,
         Path(options.to),
         options.origin,
@@ -78,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
     return 1 if pulled.images and pulled.images.missing else 0
 
 
-def _print_pulled(pulled: Pulled) -> None:
+def _print_pulled(pulled: PulledData) -> None:
     """Print a downloaded data set, with a table of its missing images."""
     present = "" if pulled.fetched else ", already present"
     with output_errors():

@@ -1,4 +1,4 @@
-"""Looks through a data folder: every record read, every image decoded, everything counted."""
+"""Checks a data folder: reads every record, decodes every image, and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder
 from sightline.benchmarks.release import Release, ReleasedRecords, UserRecords
-from sightline.data.pull import load
+from sightline.data.pull import load_samples
 from sightline.errors import unknown_name
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
@@ -23,8 +23,8 @@ from sightline.types import ImageRef, Sample
 THREADS = min(8, os.cpu_count() or 1)
 
 
-class Fault(Struct, frozen=True):
-    """An image that cannot be used, the samples that show it, and what is wrong with it."""
+class ImageFault(Struct, frozen=True):
+    """An image that cannot be used, the samples that need it, and the problem."""
 
     image: str
     samples: tuple[str, ...]
@@ -32,13 +32,13 @@ class Fault(Struct, frozen=True):
 
 
 class SplitCheck(Struct, frozen=True):
-    """What a split holds.
+    """The content of a split.
 
-    `released`: the file of records is the pinned release, byte for byte. `images` counts files, `clusters`
-    images that differ in content; `cluster_sizes` maps a number of samples to the clusters that have so
-    many, `labels` a label and its value to the samples that carry it. `same` lists files of equal content.
-    `as_published`: samples and clusters are as many as the paper's. What is held against the release is None
-    of a split that is no part of it.
+    `released` is true if the file of records equals the pinned release byte for byte. `images` counts files,
+    `clusters` images with distinct content. `cluster_sizes` maps a number of samples to the number of
+    clusters with as many. `labels` maps a label and its value to the number of samples. `duplicates` lists
+    files with equal content. `as_published` is true if the counts of samples and clusters are the paper's.
+    Comparisons with the release are None for a split that is not part of it.
     """
 
     split: str
@@ -52,13 +52,13 @@ class SplitCheck(Struct, frozen=True):
     as_published: bool | None
     cluster_sizes: dict[int, int]
     labels: dict[str, dict[str, int]]
-    same: list[list[str]]
-    missing: list[Fault]
-    broken: list[Fault]
+    duplicates: list[list[str]]
+    missing: list[ImageFault]
+    broken: list[ImageFault]
 
 
-class Check(Struct, frozen=True):
-    """What a data folder holds: paths are relative to `folder`; `unreferenced` files no record names."""
+class DataCheck(Struct, frozen=True):
+    """The content of a data folder. Paths are relative to `folder`; no record names `unreferenced` files."""
 
     benchmark: str
     folder: str
@@ -67,119 +67,142 @@ class Check(Struct, frozen=True):
 
     @property
     def sound(self) -> bool:
-        """Whether every image is there and can be decoded."""
+        """Whether all images are present and can be decoded."""
         return not any(split.missing or split.broken for split in self.splits)
 
 
-class _Seen(Struct, frozen=True):
-    """What became of an image: whether it is there, the digest of a readable one, what is wrong with it."""
+class _ImageState(Struct, frozen=True):
+    """Whether an image exists, its digest if it can be read, and the problem if there is one."""
 
-    there: bool
+    exists: bool
     digest: str
     problem: str = ""
 
 
-def check(
-    source: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
-) -> Check:
-    """Look through the splits that a data folder holds, or through one of them.
+def check_data(
+    release: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
+) -> DataCheck:
+    """Check one split or all splits of a data folder.
 
-    Unreferenced files are looked for where the images of these splits lie. Raises UserError where there
-    are no records, or one is wrong.
+    Args:
+        release: the data set.
+        folder: the data folder, or None for the default one.
+        split: the split, or None for all that are present.
+        show_progress: show progress on standard error.
+
+    Returns:
+        What the folder contains. Unreferenced files are listed for the folders of these splits' images.
+
+    Raises:
+        UserError: there are no records, or one is wrong.
     """
-    found = records_of(source, folder, split)
-    place = data_folder(folder, source.name, found[0].name)
-    samples = {records.split: load(source, place, records.split) for records in found}
+    splits = find_records(release, folder, split)
+    root = data_folder(folder, release.name, splits[0].name)
+    samples = {records.split: load_samples(release, root, records.split) for records in splits}
     images = {image.path: image for each in samples.values() for one in each for image in one.images}
-    seen = _look_at_all(images, show_progress)
-    return Check(
-        benchmark=source.name,
-        folder=str(place),
-        splits=[_check_split(records, place, samples[records.split], seen) for records in found],
-        unreferenced=_unreferenced(place, images),
+    states = _inspect_all(images, show_progress)
+    return DataCheck(
+        benchmark=release.name,
+        folder=str(root),
+        splits=[_check_split(records, root, samples[records.split], states) for records in splits],
+        unreferenced=_unreferenced(root, images),
     )
 
 
-def records_of(
-    source: Release, folder: Path | None, split: str | None
+def find_records(
+    release: Release, folder: Path | None, split: str | None
 ) -> list[ReleasedRecords | UserRecords]:
-    """The records to look through: those of the split, else of every split that is there.
+    """Find the files of records in a data folder.
 
-    Raises UserError for a split that the data set does not have.
+    Args:
+        release: the data set.
+        folder: the data folder, or None for the default one.
+        split: the split, or None for all that are present.
+
+    Returns:
+        The records of each split; the first split of the release if none is present.
+
+    Raises:
+        UserError: the data set has no such split.
     """
     if split is not None:
-        named = [records for records in source.splits if records.split == split]
+        named = [records for records in release.splits if records.split == split]
         if not named:
-            raise unknown_name(f"split of {source.name}", split, (records.split for records in source.splits))
+            raise unknown_name(
+                f"split of {release.name}", split, (records.split for records in release.splits)
+            )
         return named
-    places = (folder, folder / source.name) if folder else ()
-    there = [r for r in source.splits if any((place / r.name).is_file() for place in places)]
-    return there or list(source.splits[:1])
+    roots = (folder, folder / release.name) if folder else ()
+    present = [r for r in release.splits if any((root / r.name).is_file() for root in roots)]
+    return present or list(release.splits[:1])
 
 
-def _look_at_all(images: Mapping[str, ImageRef], show_progress: bool) -> dict[str, _Seen]:
-    seen = {}
+def _inspect_all(images: Mapping[str, ImageRef], show_progress: bool) -> dict[str, _ImageState]:
+    states = {}
     with (
         warnings.catch_warnings(),
         progress("images", len(images), "images", show_progress=show_progress) as advance,
         ThreadPoolExecutor(THREADS) as pool,
     ):
-        # Pillow warns of images that are large and still within our limits.
+        # Pillow warns about images that are large but within our limits.
         warnings.simplefilter("ignore")
-        for path, one in zip(images, pool.map(_look_at, images.values()), strict=True):
-            seen[path] = one
+        for path, state in zip(images, pool.map(_inspect, images.values()), strict=True):
+            states[path] = state
             advance(1)
-    return seen
+    return states
 
 
-def _look_at(image: ImageRef) -> _Seen:
-    there, digest = os.path.exists(image.path), ""
+def _inspect(image: ImageRef) -> _ImageState:
+    exists, digest = os.path.exists(image.path), ""
     try:
         file = inspect_image(image, {})
         digest = file.digest
         decode(file)
     except BadImage as error:
-        return _Seen(there, digest, str(error).removeprefix(f"{image.path}: "))
-    return _Seen(there, digest)
+        return _ImageState(exists, digest, str(error).removeprefix(f"{image.path}: "))
+    return _ImageState(exists, digest)
 
 
 def _check_split(
-    records: ReleasedRecords | UserRecords, place: Path, samples: Sequence[Sample], seen: Mapping[str, _Seen]
+    records: ReleasedRecords | UserRecords,
+    root: Path,
+    samples: Sequence[Sample],
+    states: Mapping[str, _ImageState],
 ) -> SplitCheck:
-    needed = defaultdict(list)
+    samples_of = defaultdict(list)
     for sample in samples:
         for image in sample.images:
-            needed[image.path].append(sample.id)
+            samples_of[image.path].append(sample.id)
     faults = {
-        path: Fault(os.path.relpath(path, place), tuple(ids), seen[path].problem)
-        for path, ids in needed.items()
-        if seen[path].problem
+        path: ImageFault(os.path.relpath(path, root), tuple(ids), states[path].problem)
+        for path, ids in samples_of.items()
+        if states[path].problem
     }
-    clusters = Counter(seen[one.images[0].path].digest or one.images[0].path for one in samples)
-    release = records if isinstance(records, ReleasedRecords) else None
-    counts = (release.samples, release.images) if release else (None, None)
+    clusters = Counter(states[one.images[0].path].digest or one.images[0].path for one in samples)
+    released = records if isinstance(records, ReleasedRecords) else None
+    counts = (released.samples, released.images) if released else (None, None)
     return SplitCheck(
         split=records.split,
         file=records.name,
-        released=hashlib.sha256((place / release.name).read_bytes()).hexdigest() == release.sha256
-        if release
+        released=hashlib.sha256((root / released.name).read_bytes()).hexdigest() == released.sha256
+        if released
         else None,
         samples=len(samples),
-        images=len(needed),
+        images=len(samples_of),
         clusters=len(clusters),
         published_samples=counts[0],
         published_clusters=counts[1],
-        as_published=(len(samples), len(clusters)) == counts if release else None,
+        as_published=(len(samples), len(clusters)) == counts if released else None,
         cluster_sizes=dict(sorted(Counter(clusters.values()).items())),
-        labels=_labels(samples),
-        same=_same({os.path.relpath(path, place): seen[path].digest for path in needed}),
-        missing=[fault for path, fault in faults.items() if not seen[path].there],
-        broken=[fault for path, fault in faults.items() if seen[path].there],
+        labels=_label_counts(samples),
+        duplicates=_duplicates({os.path.relpath(path, root): states[path].digest for path in samples_of}),
+        missing=[fault for path, fault in faults.items() if not states[path].exists],
+        broken=[fault for path, fault in faults.items() if states[path].exists],
     )
 
 
-def _labels(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
-    """How many samples carry each value of each label; one with several values counts under each."""
+def _label_counts(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
+    """The number of samples of each value of each label; a sample with several values counts for each."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for sample in samples:
         for label, value in sample.labels.items():
@@ -187,8 +210,8 @@ def _labels(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
     return {label: dict(values.most_common()) for label, values in counts.items()}
 
 
-def _same(digests: Mapping[str, str]) -> list[list[str]]:
-    """The files whose content another one has too."""
+def _duplicates(digests: Mapping[str, str]) -> list[list[str]]:
+    """Groups of files with equal content."""
     files = defaultdict(list)
     for path, digest in digests.items():
         if digest:
@@ -196,10 +219,10 @@ def _same(digests: Mapping[str, str]) -> list[list[str]]:
     return [paths for paths in files.values() if len(paths) > 1]
 
 
-def _unreferenced(place: Path, images: Mapping[str, ImageRef]) -> list[str]:
-    """The files beside the images that are none of them."""
+def _unreferenced(root: Path, images: Mapping[str, ImageRef]) -> list[str]:
+    """The files in the folders of images that no record names."""
     named = {os.path.normpath(path) for path in images}
     folders = {os.path.dirname(path) for path in named}
-    inside = sorted(folder for folder in folders if Path(folder).is_dir() and place in Path(folder).parents)
+    inside = sorted(folder for folder in folders if Path(folder).is_dir() and root in Path(folder).parents)
     files = [os.path.join(folder, name) for folder in inside for name in sorted(os.listdir(folder))]
-    return [os.path.relpath(path, place) for path in files if path not in named and os.path.isfile(path)]
+    return [os.path.relpath(path, root) for path in files if path not in named and os.path.isfile(path)]

@@ -1,4 +1,4 @@
-"""What a data set is made of: how many samples and images carry which label, how long its texts are."""
+"""Describes a data set: the samples and images of each label, and the length of its texts."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from msgspec import Struct
 from sightline.benchmarks.records import data_folder
 from sightline.benchmarks.release import Release
 from sightline.clusters import cluster_of, inspect_sample
-from sightline.data.check import records_of
+from sightline.data.check import find_records
 from sightline.data.instruction_verbs import VerbCounts, count_verbs
-from sightline.data.pull import load
+from sightline.data.pull import load_samples
 from sightline.progress import progress
 from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
 
 
-class Share(Struct, frozen=True):
-    """How many samples, and how many different images, carry a value of a label. `percent` are the images
-    of all that carry any value of it, those with several values counted under each."""
+class LabelShare(Struct, frozen=True):
+    """The number of samples and of distinct images with a value of a label.
+
+    `percent` is the share of these images among all images with the label. An image with several values
+    counts for each.
+    """
 
     samples: int
     images: int
     percent: float
 
 
-class Length(Struct, frozen=True):
-    """How many texts of a kind there are, and how long they are on average, in words and in characters.
+class TextLength(Struct, frozen=True):
+    """The number of texts of a kind, and their mean length in words and in characters.
 
-    Words are what white space parts.
+    Words are separated by white space.
     """
 
     texts: int
@@ -40,11 +43,12 @@ class Length(Struct, frozen=True):
     characters: float
 
 
-class Description(Struct, frozen=True):
-    """What the splits of a data set are made of together; what stands in two of them counts once.
+class DataDescription(Struct, frozen=True):
+    """The content of all splits of a data set together; a sample in two splits counts once.
 
-    `splits` holds the samples of each, `images` the different images, `by_name` how many of those could
-    not be read and count by their names, `labels` a label's values, `lengths` what kind of text is how long.
+    `splits` holds the number of samples of each split. `images` counts distinct images. `unreadable_images`
+    of them could not be read, so that distinct names count as distinct images. `lengths` maps the kind of
+    text to its length.
     """
 
     benchmark: str
@@ -52,60 +56,72 @@ class Description(Struct, frozen=True):
     splits: dict[str, int]
     samples: int
     images: int
-    by_name: int
-    labels: dict[str, dict[str, Share]]
-    lengths: dict[str, Length]
+    unreadable_images: int
+    labels: dict[str, dict[str, LabelShare]]
+    lengths: dict[str, TextLength]
     verbs: VerbCounts | None
 
 
-def describe(
-    source: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
-) -> Description:
-    """Count the splits that a data folder holds, or one of them (II-Bench, Table 1; ConTextual, Table 2).
+def describe_data(
+    release: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
+) -> DataDescription:
+    """Describe one split or all splits of a data folder (II-Bench, Table 1; ConTextual, Table 2).
 
-    Raises UserError where there are no records, or one is wrong.
+    Args:
+        release: the data set.
+        folder: the data folder, or None for the default one.
+        split: the split, or None for all that are present.
+        show_progress: show progress on standard error.
+
+    Returns:
+        The counts and lengths.
+
+    Raises:
+        UserError: there are no records, or one is wrong.
     """
-    found = records_of(source, folder, split)
-    place = data_folder(folder, source.name, found[0].name)
-    by_split = {records.split: load(source, place, records.split) for records in found}
-    samples = _together(by_split.values())
-    images = _images(samples, show_progress)
+    records_found = find_records(release, folder, split)
+    root = data_folder(folder, release.name, records_found[0].name)
+    by_split = {records.split: load_samples(release, root, records.split) for records in records_found}
+    samples = _merged(by_split.values())
+    images = _image_names(samples, show_progress)
     texts = _texts(samples)
-    benchmark = find_benchmark(source.name)
+    benchmark = find_benchmark(release.name)
     for name in by_split:
-        for kind, more in benchmark.extra_texts(place, name).items():
-            texts.setdefault(kind, []).extend(more)
-    return Description(
-        benchmark=source.name,
-        folder=str(place),
+        for kind, texts_of_kind in benchmark.extra_texts(root, name).items():
+            texts.setdefault(kind, []).extend(texts_of_kind)
+    return DataDescription(
+        benchmark=release.name,
+        folder=str(root),
         splits={name: len(each) for name, each in by_split.items()},
         samples=len(samples),
         images=len(set(images)),
-        by_name=sum(image.startswith("file ") for image in set(images)),
+        unreadable_images=sum(image.startswith("file ") for image in set(images)),
         labels=_labels(samples, images),
         lengths={kind: _length(some) for kind, some in texts.items() if some},
         verbs=count_verbs(texts["question"]) if benchmark.has_commands else None,
     )
 
 
-def _together(splits: Iterable[Sequence[Sample]]) -> list[Sample]:
-    """The samples of all splits, those with the same question about the same image once, with the answer
-    where any of them has it (ConTextual's val stands in its test)."""
-    found: dict[object, Sample] = {}
+def _merged(splits: Iterable[Sequence[Sample]]) -> list[Sample]:
+    """The samples of all splits, each question about an image once, with the reference if a split has it.
+
+    In ConTextual, val is a part of test.
+    """
+    merged: dict[object, Sample] = {}
     for samples in splits:
-        # Within one split two samples are two, whatever they ask.
-        times: Counter[object] = Counter()
+        # Equal samples of one split stay separate.
+        repeats: Counter[object] = Counter()
         for sample in samples:
-            asked = (tuple(image.path for image in sample.images), sample.question)
-            times[asked] += 1
-            known = found.get((asked, times[asked]))
-            if known is None or not known.references:
-                found[asked, times[asked]] = sample
-    return list(found.values())
+            content = (tuple(image.path for image in sample.images), sample.question)
+            repeats[content] += 1
+            earlier = merged.get((content, repeats[content]))
+            if earlier is None or not earlier.references:
+                merged[content, repeats[content]] = sample
+    return list(merged.values())
 
 
-def _images(samples: Sequence[Sample], show_progress: bool) -> list[str]:
-    """What tells the image of each sample from all others: its content, else its name."""
+def _image_names(samples: Sequence[Sample], show_progress: bool) -> list[str]:
+    """A name for the image of each sample: the digest of its content, or its path if it is unreadable."""
     names = []
     with progress("images", len(samples), "images", show_progress=show_progress) as advance:
         for sample in samples:
@@ -114,7 +130,7 @@ def _images(samples: Sequence[Sample], show_progress: bool) -> list[str]:
     return names
 
 
-def _labels(samples: Sequence[Sample], images: Sequence[str]) -> dict[str, dict[str, Share]]:
+def _labels(samples: Sequence[Sample], images: Sequence[str]) -> dict[str, dict[str, LabelShare]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     carriers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for sample, image in zip(samples, images, strict=True):
@@ -125,23 +141,23 @@ def _labels(samples: Sequence[Sample], images: Sequence[str]) -> dict[str, dict[
     return {label: _shares(counts[label], carriers[label]) for label in counts}
 
 
-def _shares(counts: Counter[str], carriers: Mapping[str, set[str]]) -> dict[str, Share]:
-    every = sum(map(len, carriers.values()))
+def _shares(counts: Counter[str], carriers: Mapping[str, set[str]]) -> dict[str, LabelShare]:
+    total = sum(map(len, carriers.values()))
     return {
-        value: Share(times, len(carriers[value]), 100 * len(carriers[value]) / every)
-        for value, times in counts.most_common()
+        value: LabelShare(count, len(carriers[value]), 100 * len(carriers[value]) / total)
+        for value, count in counts.most_common()
     }
 
 
 def _texts(samples: Sequence[Sample]) -> dict[str, list[str]]:
-    # Where options are offered, a reference is the letter of one.
-    written = [sample for sample in samples if not sample.options]
+    # References of multiple-choice questions are letters.
+    free_form = [sample for sample in samples if not sample.options]
     return {
         "question": [sample.question for sample in samples],
         "option": [option for sample in samples for option in sample.options],
-        "reference": [reference for sample in written for reference in sample.references],
+        "reference": [reference for sample in free_form for reference in sample.references],
     }
 
 
-def _length(texts: Sequence[str]) -> Length:
-    return Length(len(texts), fmean(len(text.split()) for text in texts), fmean(map(len, texts)))
+def _length(texts: Sequence[str]) -> TextLength:
+    return TextLength(len(texts), fmean(len(text.split()) for text in texts), fmean(map(len, texts)))

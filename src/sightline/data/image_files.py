@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from sightline.data.download import unwritable
+from sightline.data.archive_download import write_error
 from sightline.data.download_error import DownloadError
 from sightline.data.image_manifest import MissingImage
 
@@ -114,4 +114,4 @@ def _name_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _BAD_NAME:
             raise DownloadError("name refused", f"{error.strerror}: {path}") from None
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None

@@ -1,4 +1,4 @@
-"""Fetches a public data set at its pinned revision: checked whole before it appears, or not there at all."""
+"""Downloads a public data set at its pinned revision. It appears only when it is complete and verified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.release import Release
-from sightline.data.download import Refused, download
+from sightline.data.archive_download import InvalidReleaseError, download_archive
 from sightline.data.unpack import unpack
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import read_bytes
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
 
 
-class Pulled(Struct, frozen=True):
-    """What was pulled, and where from; `fetched`: not all files were there already.
+class PulledData(Struct, frozen=True):
+    """A data set on disk and its release.
 
-    `images` is what became of those that the records name by url, None where they name none.
+    `fetched` is false if everything was there before. `images` is the result of downloading the images that
+    the records name by URL, None if they name none.
     """
 
     folder: str
@@ -42,177 +43,220 @@ class Pulled(Struct, frozen=True):
     images: ImageDownload | None
 
 
-def pull_whole(
-    source: Release, to: Path, origin: str | None, *, allow_private: bool, show_progress: bool
-) -> Pulled:
-    """Put the data set into `to`, its images too; errors as `pull` and `download_images`."""
-    folder, fetched = pull(source, to, origin=origin, show_progress=show_progress)
+def pull_with_images(
+    release: Release, to: Path, origin: str | None, *, allow_private: bool, show_progress: bool
+) -> PulledData:
+    """Download a data set, and the images that its records name by URL.
+
+    Fails as `pull` and `download_images` do.
+
+    Args:
+        release: the data set.
+        to: the folder that gets a subfolder for the data set.
+        origin: another release, as for `pull`. A folder is also searched for images.
+        allow_private: also download images from addresses that are not public.
+        show_progress: show progress on standard error.
+
+    Returns:
+        The data set and the result of the image download.
+    """
+    folder, fetched = pull(release, to, origin=origin, show_progress=show_progress)
     images = None
-    if source.image_urls:
+    if release.image_urls:
         from sightline.data.image_download import download_images
 
-        beside = Path(origin) if origin is not None and Path(origin).is_dir() else None
         images = download_images(
-            image_paths(source, folder),
+            image_paths(release, folder),
             folder,
-            copy_from=beside,
+            copy_from=Path(origin) if origin is not None and Path(origin).is_dir() else None,
             allow_private=allow_private,
             show_progress=show_progress,
         )
-    return Pulled(
+    return PulledData(
         folder=str(folder),
-        repository=source.repository,
-        revision=source.revision,
-        paper=source.paper,
-        licence=source.licence,
+        repository=release.repository,
+        revision=release.revision,
+        paper=release.paper,
+        licence=release.licence,
         fetched=fetched,
         images=images,
     )
 
 
 def pull(
-    source: Release, to: Path, *, origin: str | None = None, show_progress: bool = False
+    release: Release, to: Path, *, origin: str | None = None, show_progress: bool = False
 ) -> tuple[Path, bool]:
-    """Put the data set into `to`/NAME; returns that folder, and whether anything had to be fetched for it.
+    """Download and verify a data set, or continue an interrupted download.
 
-    `origin` is another place of the archive: a file, or an http(s) address; of a data set without images in
-    its repository it may be a folder that holds its files. Raises UserError where it is not that of the
-    pinned revision, or where another folder is in the way; EnvironmentFailedError where the public archive cannot
-    be had or the disk refuses. A download that broke off is gone on with.
+    Args:
+        release: the data set.
+        to: the folder that gets a subfolder for the data set.
+        origin: another release of the archive: a file or an http(s) URL. For a data set whose repository has
+            no images it may be a folder with its files.
+        show_progress: show progress on standard error.
+
+    Returns:
+        The folder of the data set, and whether anything was downloaded or copied.
+
+    Raises:
+        UserError: `origin` is not the pinned revision, or the folder exists with other content.
+        EnvironmentFailedError: the public archive cannot be downloaded, or the disk fails.
     """
-    target = to / source.name
-    if _is_there(target, source):
+    target = to / release.name
+    if _is_pulled(target, release):
         return target, False
-    made = not to.exists()
+    is_new = not to.exists()
     try:
-        _make(to)
-        if origin is not None and not source.images and Path(origin).is_dir():
-            with _beside(target) as fresh:
-                _copy(source, Path(origin), fresh)
-                _finish(source, fresh, target)
+        _create(to)
+        if origin is not None and not release.images and Path(origin).is_dir():
+            with _temporary_folder(target) as fresh:
+                _copy_files(release, Path(origin), fresh)
+                _finish(release, fresh, target)
         else:
-            with _archive(source, to, origin, show_progress) as archive, _beside(target) as fresh:
-                unpack(archive, source, fresh)
-                _finish(source, fresh, target)
-    except Refused as reason:
-        raise _refusal(source, origin, reason) from None
+            with (
+                _archive(release, to, origin, show_progress) as archive,
+                _temporary_folder(target) as fresh,
+            ):
+                unpack(archive, release, fresh)
+                _finish(release, fresh, target)
+    except InvalidReleaseError as error:
+        raise _refusal(release, origin, error) from None
     finally:
-        if made:
+        if is_new:
             with contextlib.suppress(OSError):
                 to.rmdir()
     return target, True
 
 
-def verify(source: Release, folder: Path) -> None:
-    """Raise Refused where the folder is not the release: files by digest, images that came with them."""
-    for file in source.contents:
-        _compare(folder, file.path, file.accepted)
-    if source.images:
-        for records in source.records:
-            _look_at_images(source, folder, records.split)
+def verify_release(release: Release, folder: Path) -> None:
+    """Check that a folder is the release: files by SHA-256, and that images of the repository can be read.
+
+    Args:
+        release: the data set.
+        folder: the data folder.
+
+    Raises:
+        InvalidReleaseError: a file or an image is missing or differs.
+    """
+    for file in release.contents:
+        _verify_file(folder, file.path, file.accepted)
+    if release.images:
+        for records in release.records:
+            _verify_images(release, folder, records.split)
 
 
-def load(source: Release, folder: Path, split: str) -> list[Sample]:
-    """The samples of a split as its benchmark reads them; UserError where a record is wrong."""
-    benchmark = find_benchmark(source.name)
+def load_samples(release: Release, folder: Path, split: str) -> list[Sample]:
+    """Read the samples of a split with the benchmark of the data set.
+
+    Args:
+        release: the data set.
+        folder: the data folder.
+        split: the split.
+
+    Returns:
+        The samples in the order of the records. A wrong record is a UserError.
+    """
+    benchmark = find_benchmark(release.name)
     setting = next(iter(benchmark.settings.values()))
     return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))
 
 
-def image_paths(source: Release, folder: Path) -> dict[str, str]:
+def image_paths(release: Release, folder: Path) -> dict[str, str]:
     """List the images that the records name by URL.
 
     Args:
-        source: The data set; it declares `image_urls` and `image_path`.
-        folder: The data folder with the records.
+        release: the data set; it declares `image_urls` and `image_path`.
+        folder: the data folder with the records.
 
     Returns:
         Each URL once -> the image's path in the folder.
     """
     paths: dict[str, str] = {}
-    if source.image_path is not None:
-        for records in source.records:
+    if release.image_path is not None:
+        for records in release.records:
             path = folder / records.name
             for _, record in table_rows(read_table(read_bytes(path), path), path):
-                url = record[source.image_urls]
-                paths.setdefault(url, source.image_path(url))
+                url = record[release.image_urls]
+                paths.setdefault(url, release.image_path(url))
     return paths
 
 
-def _compare(folder: Path, path: str, forms: Mapping[str, str]) -> None:
-    """Raise Refused unless the folder holds one of the forms of a released file, with its digest."""
-    for name, released in forms.items():
+def _verify_file(folder: Path, path: str, forms: Mapping[str, str]) -> None:
+    """Check that the folder holds a released file in one of its forms, by SHA-256."""
+    for name, expected in forms.items():
         if (folder / name).is_file():
             digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-            if digest != released:
-                raise Refused(f"{path} has the SHA-256 {digest}, the release {released}")
+            if digest != expected:
+                raise InvalidReleaseError(f"{path} has the SHA-256 {digest}, but the release has {expected}")
             return
-    raise Refused(f"{path} is not in it")
+    raise InvalidReleaseError(f"{path} is missing")
 
 
-def _copy(source: Release, origin: Path, fresh: Path) -> None:
-    """Copy the source's files from a folder that holds them by their names, or as the repository does."""
-    for file in source.contents:
+def _copy_files(release: Release, origin: Path, fresh: Path) -> None:
+    """Copy the released files from a folder that has their names in a data folder or in the repository."""
+    for file in release.contents:
         for name in (*file.accepted, file.path):
             if (origin / name).is_file():
                 shutil.copyfile(origin / name, fresh / Path(name).name)
                 break
 
 
-def _finish(source: Release, fresh: Path, target: Path) -> None:
-    verify(source, fresh)
+def _finish(release: Release, fresh: Path, target: Path) -> None:
+    verify_release(release, fresh)
     _rename(fresh, target)
 
 
-def _is_there(target: Path, source: Release) -> bool:
-    """Whether the data set is there already, whole; UserError where something else is in its place."""
+def _is_pulled(target: Path, release: Release) -> bool:
+    """Whether the complete data set exists. Raises UserError if the folder has other content."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return False
     try:
-        verify(source, target)
-    except Refused as reason:
+        verify_release(release, target)
+    except InvalidReleaseError as error:
         raise UserError(
-            f"is there already and is not the release: {reason}",
+            f"exists already and is not the release: {error}",
             file=target,
-            expected="that folder moved away, or another --to",
+            expected="a new folder: move this one away, or use another --to",
         ) from None
     return True
 
 
-def _look_at_images(source: Release, folder: Path, split: str) -> None:
-    images = {image.path: image for sample in load(source, folder, split) for image in sample.images}
-    bad = []
+def _verify_images(release: Release, folder: Path, split: str) -> None:
+    images = {image.path: image for sample in load_samples(release, folder, split) for image in sample.images}
+    problems = []
     for image in images.values():
         try:
             inspect_image(image, {})
         except BadImage as error:
-            bad.append(str(error).removeprefix(f"{folder}/"))
-    if bad:
-        raise Refused(f"{len(bad)} of {len(images)} images are missing or broken, first {bad[0]}")
+            problems.append(str(error).removeprefix(f"{folder}/"))
+    if problems:
+        raise InvalidReleaseError(
+            f"{len(problems)} of {len(images)} images are missing or broken, the first: {problems[0]}"
+        )
 
 
 @contextlib.contextmanager
-def _archive(source: Release, to: Path, origin: str | None, show_progress: bool) -> Iterator[Path]:
-    """The archive as a file: the user's own, or a download, which is kept only where it broke off."""
+def _archive(release: Release, to: Path, origin: str | None, show_progress: bool) -> Iterator[Path]:
+    """The archive as a file: the user's own, or a download, which is kept if it was interrupted."""
     if origin is not None and not origin.startswith(("https://", "http://")):
         if not Path(origin).is_file():
-            raise Refused("is a folder" if Path(origin).is_dir() else "there is no such file")
+            raise InvalidReleaseError("is a folder" if Path(origin).is_dir() else "does not exist")
         yield Path(origin)
         return
-    url = origin or source.url
-    part = to / f".{source.name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.part"
+    url = origin or release.url
+    partial = to / f".{release.name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.part"
     try:
-        download(url, part, show_progress=show_progress)
-        yield part
-    except Refused:
-        part.unlink(missing_ok=True)
+        download_archive(url, partial, show_progress=show_progress)
+        yield partial
+    except InvalidReleaseError:
+        partial.unlink(missing_ok=True)
         raise
-    part.unlink()
+    partial.unlink()
 
 
 @contextlib.contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A folder beside `target` that is gone afterwards, unless it was renamed."""
+def _temporary_folder(target: Path) -> Iterator[Path]:
+    """A folder beside `target` that is removed afterwards, unless it was renamed."""
     try:
         with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
             fresh = Path(folder) / target.name
@@ -222,24 +266,26 @@ def _beside(target: Path) -> Iterator[Path]:
         raise EnvironmentFailedError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
-def _make(folder: Path) -> None:
+def _create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EnvironmentFailedError(f"{folder}: cannot be made: {error.strerror or error}") from None
+        raise EnvironmentFailedError(f"{folder}: cannot be created: {error.strerror or error}") from None
 
 
 def _rename(fresh: Path, target: Path) -> None:
     try:
         fresh.rename(target)
     except OSError as error:
-        raise EnvironmentFailedError(f"{target}: cannot be put in place: {error.strerror or error}") from None
+        raise EnvironmentFailedError(f"{target}: cannot be renamed: {error.strerror or error}") from None
 
 
-def _refusal(source: Release, origin: str | None, reason: Refused) -> UserError | EnvironmentFailedError:
-    wanted = f"the .tar.gz of {source.repository} at {source.revision}"
-    if not source.images:
-        wanted += f", or a folder with {', '.join(file.name for file in source.contents)} of it"
+def _refusal(
+    release: Release, origin: str | None, error: InvalidReleaseError
+) -> UserError | EnvironmentFailedError:
+    expected = f"the .tar.gz of {release.repository} at {release.revision}"
+    if not release.images:
+        expected += f", or a folder with {', '.join(file.name for file in release.contents)} of that revision"
     if origin is not None:
-        return UserError(str(reason), file=origin, expected=wanted)
-    return EnvironmentFailedError(f"{source.url}: {reason}; try again, or give {wanted} with --from")
+        return UserError(str(error), file=origin, expected=expected)
+    return EnvironmentFailedError(f"{release.url}: {error}; try again, or use --from with {expected}")

@@ -1,4 +1,4 @@
-"""The public weights of the style networks: where they are released, and which file holds which style."""
+"""The public weights of the style networks: their release, and the file of each style."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from sightline.benchmarks.release import Release, ReleasedFile
 from sightline.errors import UserError
 
-FOLDER = Path("data/styles")
-"""Where `sightline data pull styles` puts them."""
+STYLES_FOLDER = Path("data/styles")
+"""The folder that `sightline data pull styles` writes."""
 
 
 def _file(style: str, sha256: str, state_dict: str) -> ReleasedFile:
-    """The file of a style: ncnn's form as released, or the same numbers as a state dict of torch."""
+    """The file of a style: as released for ncnn, or the same weights as a PyTorch state dict."""
     name = f"{style}.bin"
     return ReleasedFile(f"app/src/main/assets/{name}", name, sha256, forms={f"{style}.pth": state_dict})
 
@@ -36,10 +36,10 @@ _FILES: Mapping[str, ReleasedFile] = {
     ),
 }
 
-PAINTED = tuple(_FILES)
-"""The styles of MM-R3 (section 3.2) that a network paints; the fourth is grayscale."""
+NETWORK_STYLES = tuple(_FILES)
+"""The styles of MM-R3 (section 3.2) that need a network; the fourth is grayscale."""
 
-STYLES = Release(
+STYLE_WEIGHTS = Release(
     name="styles",
     repository="nihui/ncnn-android-styletransfer",
     revision="294843d35c9d73dae0f8b5a18674921e75579e22",
@@ -49,11 +49,22 @@ STYLES = Release(
     licence="none is stated there; the weights come from pytorch/examples fast_neural_style (BSD-3-Clause) "
     "by way of the ONNX model zoo",
 )
-"""The weights of candy, mosaic and udnie, convolutions in half precision."""
+"""The weights of candy, mosaic and udnie, with convolutions in half precision."""
 
 
 def weights_file(style: str, folder: Path) -> Path:
-    """The file that holds a style's weights, STYLE.bin or STYLE.pth; UserError where the folder has none."""
+    """Find the file with the weights of a style.
+
+    Args:
+        style: one of NETWORK_STYLES.
+        folder: the folder of weights.
+
+    Returns:
+        STYLE.bin or STYLE.pth.
+
+    Raises:
+        UserError: the folder has neither.
+    """
     for name in (f"{style}.bin", f"{style}.pth"):
         if (folder / name).is_file():
             return folder / name

@@ -1,4 +1,4 @@
-"""Takes the records and images of a data set out of its repository's archive, and nothing else."""
+"""Extracts the records and images of a data set from its repository's archive, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,62 +8,69 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from sightline.benchmarks.release import Release
-from sightline.data.download import PIECE, Refused
+from sightline.data.archive_download import PIECE, InvalidReleaseError
 from sightline.errors import EnvironmentFailedError
 from sightline.images import MAX_BYTES as MAX_FILE
 
 MAX_TOTAL = 8 * 1024**3
-"""Bytes of all members together, wanted or not."""
+"""The most bytes of all members together, extracted or not."""
 IMAGES = "images"
 
 
-def unpack(archive: Path, source: Release, folder: Path) -> None:
-    """Write the wanted members of a .tar.gz into `folder`, in the layout that benchmarks read.
+def unpack(archive: Path, release: Release, folder: Path) -> None:
+    """Extract the members of a .tar.gz that belong to a data set.
 
-    Raises Refused where the archive is broken, cut off or too large, or where a wanted member is no plain
-    file or leads out of the folder; EnvironmentFailedError where the disk refuses.
+    Args:
+        archive: the archive of the repository.
+        release: the data set.
+        folder: where to write, in the layout that the benchmark reads.
+
+    Raises:
+        InvalidReleaseError: the archive is broken, incomplete or too large, or a member is not a regular
+            file or leads out of the folder.
+        EnvironmentFailedError: the disk fails.
     """
     try:
         with gzip.open(archive) as content:
             with tarfile.open(fileobj=content, mode="r|") as members:
-                _extract(members, source, folder)
-            # The archive's own checksum stands behind its last byte and is compared on reading that far.
+                _extract(members, release, folder)
+            # gzip compares the checksum behind the last byte only when reading that far.
             while content.read(PIECE):
                 pass
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Refused(f"the archive is broken or cut off ({error})") from None
+        raise InvalidReleaseError(f"the archive is broken or incomplete ({error})") from None
     except OSError as error:
         raise EnvironmentFailedError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
-def _extract(members: tarfile.TarFile, source: Release, folder: Path) -> None:
+def _extract(members: tarfile.TarFile, release: Release, folder: Path) -> None:
     total = 0
     for member in members:
         total += member.size
         if total > MAX_TOTAL:
-            raise Refused(f"its content is more than {MAX_TOTAL:,} bytes")
-        place = _place(member.name, source)
-        if place is None or member.isdir():
+            raise InvalidReleaseError(f"its content is more than {MAX_TOTAL:,} bytes")
+        path = _path_in_folder(member.name, release)
+        if path is None or member.isdir():
             continue
         if not member.isfile():
-            raise Refused(f"{member.name} is a link or a device, not a file")
+            raise InvalidReleaseError(f"{member.name} is a link or a device, not a file")
         if member.size > MAX_FILE:
-            raise Refused(f"{member.name} has {member.size:,} bytes, more than {MAX_FILE:,}")
-        members.extract(member.replace(name=place, deep=False), folder, filter="data")
+            raise InvalidReleaseError(f"{member.name} has {member.size:,} bytes, more than {MAX_FILE:,}")
+        members.extract(member.replace(name=path, deep=False), folder, filter="data")
 
 
-def _place(name: str, source: Release) -> str | None:
-    """Where a member belongs in the data folder; None where it is not wanted.
+def _path_in_folder(name: str, release: Release) -> str | None:
+    """The path of a member in the data folder; None if it does not belong to the data set.
 
-    Members lie in one folder whose name tells the revision.
+    All members are in one top folder, whose name contains the revision.
     """
     parts = PurePosixPath(name).parts
     path = "/".join(parts[1:])
-    for file in source.contents:
+    for file in release.contents:
         if path == file.path:
             return file.name
-    if not source.images or not path.startswith(f"{source.images}/"):
+    if not release.images or not path.startswith(f"{release.images}/"):
         return None
     if ".." in parts or parts[0] == "/":
-        raise Refused(f"{name} leads out of the data folder")
-    return IMAGES + path.removeprefix(source.images)
+        raise InvalidReleaseError(f"{name} leads out of the data folder")
+    return IMAGES + path.removeprefix(release.images)

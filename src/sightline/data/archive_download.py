@@ -1,4 +1,4 @@
-"""Fetches one file by HTTP, piece by piece, and goes on where an earlier attempt broke off."""
+"""Downloads one file by HTTP, and continues a download that was interrupted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sightline.errors import EnvironmentFailedError
 from sightline.progress import progress
 
 TIMEOUT_SECONDS = 60.0
-"""How long a server may keep silent."""
+"""The longest wait for data from a server."""
 MAX_BYTES = 2 * 1024**3
 PIECE = 256 * 1024
 
 
-class Refused(Exception):  # noqa: N818 - it says what happened to the archive
-    """What was fetched or given is not the data set; its text says why."""
+class InvalidReleaseError(Exception):
+    """An archive or a folder that is not the pinned release; the text says why."""
 
 
-def download(
+def download_archive(
     url: str,
     path: Path,
     *,
@@ -32,45 +32,52 @@ def download(
     timeout: float = TIMEOUT_SECONDS,
     show_progress: bool = False,
 ) -> None:
-    """Fetch `url` into `path`; what `path` holds already is not fetched again where the server allows that.
+    """Download a URL into a file, from the end of a partial file if the server supports that.
 
-    Raises Refused where the server says no, redirects to anything but https or sends more than `limit`
-    bytes; EnvironmentFailedError where it cannot be reached, or the connection breaks: `path` then keeps what
-    came.
+    Args:
+        url: the URL.
+        path: the file. It keeps its content if the connection breaks.
+        limit: the most bytes to accept.
+        timeout: the longest wait for data in seconds.
+        show_progress: show progress on standard error.
+
+    Raises:
+        InvalidReleaseError: the server refuses, redirects to anything but https, or sends too much.
+        EnvironmentFailedError: the server cannot be reached, or the connection breaks.
     """
     done = path.stat().st_size if path.exists() else 0
     try:
-        response = _ask(url, done, timeout)
+        response = _open_url(url, done, timeout)
         if response is None:
             return
         with response:
             _receive(response, url, path, done, limit, show_progress)
     except HTTPError as error:
-        raise Refused(f"the server answers {error.code} {error.reason}") from None
+        raise InvalidReleaseError(f"the server answers {error.code} {error.reason}") from None
     except URLError as error:
         raise EnvironmentFailedError(
-            f"{url}: cannot be reached: {error.reason}; --from takes a file too"
+            f"{url}: cannot be reached: {error.reason}; use --from FILE with a copy of the archive"
         ) from None
     except (InvalidURL, UnicodeError) as error:
-        raise Refused(f"this is no address: {error}") from None
+        raise InvalidReleaseError(f"this is not a URL: {error}") from None
     except (HTTPException, OSError) as error:
         raise _broken(url, path, str(error) or type(error).__name__) from None
 
 
-def _ask(url: str, done: int, timeout: float) -> HTTPResponse | None:
-    """The server's answer from byte `done` on, where it can; None where nothing is left to send."""
+def _open_url(url: str, done: int, timeout: float) -> HTTPResponse | None:
+    """Request the file from byte `done` on; None if nothing is left to send."""
     request = Request(url, headers={"User-Agent": f"sightline/{sightline.__version__}"})
     if done:
         request.add_header("Range", f"bytes={done}-")
     try:
-        response: HTTPResponse = build_opener(_OnlyToHttps).open(request, timeout=timeout)
+        response: HTTPResponse = build_opener(_HttpsRedirects).open(request, timeout=timeout)
         return response
     except HTTPError as error:
         if not done or error.code != 416:
             raise
         if error.headers.get("Content-Range") == f"bytes */{done}":
             return None
-    return _ask(url, 0, timeout)
+    return _open_url(url, 0, timeout)
 
 
 def _receive(
@@ -80,40 +87,40 @@ def _receive(
     if response.status == 206 and start != done:
         path.unlink()
         raise EnvironmentFailedError(
-            f"{url}: sends another part than was asked for; the same command starts anew"
+            f"{url}: the server sent another range than requested; the same command starts again"
         )
     length = response.headers.get("Content-Length")
     total = start + int(length) if length and length.isdecimal() else None
     if (total or 0) > limit:
-        raise Refused(f"it has {total:,} bytes, more than {limit:,}")
+        raise InvalidReleaseError(f"it has {total:,} bytes, more than {limit:,}")
     with (
-        _open(path, start) as file,
+        _open_file(path, start) as file,
         progress("archive", total, "bytes", done=start, show_progress=show_progress) as advance,
     ):
         size = start
         while piece := response.read(PIECE):
             size += len(piece)
             if size > limit:
-                raise Refused(f"it has more than {limit:,} bytes")
+                raise InvalidReleaseError(f"it has more than {limit:,} bytes")
             _write(file, piece, path)
             advance(len(piece))
     if total is not None and size < total:
-        raise _broken(url, path, f"{size:,} of {total:,} bytes came")
+        raise _broken(url, path, f"{size:,} of {total:,} bytes received")
 
 
 def _start(response: HTTPResponse) -> int:
-    """Where in the file the answer begins."""
+    """The position in the file where the response starts; -1 if the server does not say."""
     if response.status != 206:
         return 0
-    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    return int(found[1]) if found else -1
+    match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return int(match[1]) if match else -1
 
 
-def _open(path: Path, start: int) -> IO[bytes]:
+def _open_file(path: Path, start: int) -> IO[bytes]:
     try:
         return path.open("ab" if start else "wb")
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
 def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
@@ -121,26 +128,34 @@ def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
         file.write(piece)
         file.flush()
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
-def unwritable(path: Path, error: OSError) -> EnvironmentFailedError:
-    """The error where the disk refuses to take a file."""
+def write_error(path: Path, error: OSError) -> EnvironmentFailedError:
+    """Describe a failed write.
+
+    Args:
+        path: the file.
+        error: the system's error.
+
+    Returns:
+        The error to raise.
+    """
     return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}")
 
 
-def _broken(url: str, path: Path, why: str) -> EnvironmentFailedError:
-    goes_on = "; the same command goes on from there" if path.exists() else ""
-    return EnvironmentFailedError(f"{url}: the connection broke: {why}{goes_on}")
+def _broken(url: str, path: Path, reason: str) -> EnvironmentFailedError:
+    remedy = "; the same command continues from there" if path.exists() else ""
+    return EnvironmentFailedError(f"{url}: the connection broke: {reason}{remedy}")
 
 
-class _OnlyToHttps(HTTPRedirectHandler):
-    """Follows redirects to https, and to nothing else."""
+class _HttpsRedirects(HTTPRedirectHandler):
+    """Follows redirects to https only."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
-        """The request to follow with; Refused where it would not be https."""
+        """Create the next request; raises InvalidReleaseError if it is not https."""
         if urlsplit(newurl).scheme != "https":
-            raise Refused(f"the server redirects to {newurl}, which is not https")
+            raise InvalidReleaseError(f"the server redirects to {newurl}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)

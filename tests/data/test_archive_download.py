@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sightline.data.download import Refused, download
+from sightline.data.archive_download import InvalidReleaseError, download_archive
 from sightline.errors import EnvironmentFailedError
 
 CONTENT = bytes(range(256)) * 40
@@ -22,7 +22,7 @@ def part(tmp_path: Path) -> Path:
 def test_what_is_there_already_is_not_sent_again(part: Path, server: Any) -> None:
     server.content = CONTENT
     part.write_bytes(CONTENT[:3000])
-    download(server.url, part)
+    download_archive(server.url, part)
     assert part.read_bytes() == CONTENT
     assert server.sent == len(CONTENT) - 3000
 
@@ -30,7 +30,7 @@ def test_what_is_there_already_is_not_sent_again(part: Path, server: Any) -> Non
 def test_a_whole_file_is_only_asked_after(part: Path, server: Any) -> None:
     server.content = CONTENT
     part.write_bytes(CONTENT)
-    download(server.url, part)
+    download_archive(server.url, part)
     assert part.read_bytes() == CONTENT
     assert server.sent == 0
 
@@ -38,14 +38,14 @@ def test_a_whole_file_is_only_asked_after(part: Path, server: Any) -> None:
 def test_a_file_that_is_longer_than_the_servers_is_fetched_anew(part: Path, server: Any) -> None:
     server.content = CONTENT
     part.write_bytes(CONTENT + b"more")
-    download(server.url, part)
+    download_archive(server.url, part)
     assert part.read_bytes() == CONTENT
 
 
 def test_a_server_that_cannot_go_on_begins_anew(part: Path, server: Any) -> None:
     server.content, server.ranges = CONTENT, False
     part.write_bytes(b"other" * 100)
-    download(server.url, part)
+    download_archive(server.url, part)
     assert part.read_bytes() == CONTENT
 
 
@@ -53,34 +53,36 @@ def test_a_server_that_cannot_go_on_begins_anew(part: Path, server: Any) -> None
 def test_another_part_than_was_asked_for_is_never_joined(part: Path, server: Any, said: int) -> None:
     server.content, server.claimed_start = CONTENT, said
     part.write_bytes(CONTENT[:3000])
-    with pytest.raises(EnvironmentFailedError, match="another part than was asked for"):
-        download(server.url, part)
+    with pytest.raises(EnvironmentFailedError, match="another range than requested"):
+        download_archive(server.url, part)
     assert not part.exists()
 
 
 @pytest.mark.parametrize("announces", [True, False])
 def test_a_file_larger_than_the_limit_is_refused(part: Path, server: Any, announces: bool) -> None:
     server.content, server.announces = CONTENT, announces
-    with pytest.raises(Refused, match=r"more than 5,000"):
-        download(server.url, part, limit=5000)
+    with pytest.raises(InvalidReleaseError, match=r"more than 5,000"):
+        download_archive(server.url, part, limit=5000)
 
 
 def test_a_redirect_to_plain_http_is_refused(part: Path, server: Any) -> None:
     server.redirect = "http://127.0.0.1:1/archive"
-    with pytest.raises(Refused, match=r"redirects to http://127\.0\.0\.1:1/archive, which is not https"):
-        download(server.url, part)
+    with pytest.raises(
+        InvalidReleaseError, match=r"redirects to http://127\.0\.0\.1:1/archive, which is not https"
+    ):
+        download_archive(server.url, part)
 
 
 def test_a_redirect_to_https_is_followed(part: Path, server: Any) -> None:
     server.redirect = "https://127.0.0.1:1/archive"
     with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: .*refused"):
-        download(server.url, part)
+        download_archive(server.url, part)
 
 
 def test_a_server_that_falls_silent_is_given_up(part: Path, server: Any) -> None:
     server.silent.clear()
     with pytest.raises(EnvironmentFailedError, match="timed out"):
-        download(server.url, part, timeout=0.2)
+        download_archive(server.url, part, timeout=0.2)
 
 
 def test_a_server_that_is_not_there_is_said_to_be_so(part: Path) -> None:
@@ -88,16 +90,16 @@ def test_a_server_that_is_not_there_is_said_to_be_so(part: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: .*refused"):
-        download(f"http://127.0.0.1:{port}/x", part)
+        download_archive(f"http://127.0.0.1:{port}/x", part)
     assert not part.exists()
 
 
 def test_a_name_that_is_no_address_is_refused(part: Path) -> None:
-    with pytest.raises(Refused, match="this is no address"):
-        download("http://exa mple/x", part)
+    with pytest.raises(InvalidReleaseError, match="this is not a URL"):
+        download_archive("http://exa mple/x", part)
 
 
 def test_a_disk_that_refuses_is_told_from_a_connection_that_broke(tmp_path: Path, server: Any) -> None:
     server.content = CONTENT
     with pytest.raises(EnvironmentFailedError, match="cannot be written: No such file or directory"):
-        download(server.url, tmp_path / "gone/archive.part")
+        download_archive(server.url, tmp_path / "gone/archive.part")
