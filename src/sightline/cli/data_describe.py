@@ -64,7 +64,11 @@ def _labels(found: DataDescription) -> ReportTable:
     splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
     notes = [
         f"{found.samples:,} samples ({splits}), {found.images:,} different images",
-        *([f"{found.unreadable_images:,} images could not be read and are counted by name"] if found.unreadable_images else []),
+        *(
+            [f"{found.unreadable_images:,} images could not be read and are counted by name"]
+            if found.unreadable_images
+            else []
+        ),
         *(
             f"not shown here: {label} with {len(values):,} values"
             for label, values in found.labels.items()
