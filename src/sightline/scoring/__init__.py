@@ -1,1 +1,1 @@
-"""Reading one answer, or two against each other: pure functions, never a model call."""
+"""Reading one response, or comparing two: pure functions without model calls."""

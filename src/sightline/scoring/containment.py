@@ -1,4 +1,4 @@
-"""Whether an answer holds a reference, after the post-processing of MM-R3, and when two answers are equal."""
+"""Whether an answer contains a reference after the post-processing of MM-R3; normalised text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Literal
 from sightline.scoring.text import lexicon
 
 Task = Literal["other", "rephrasing", "restyling", "context"]
-"""The tasks of MM-R3; `other` for questions of any other kind, which are treated as rephrasing is."""
+"""The tasks of MM-R3; `other` is any other question, treated like rephrasing."""
 
 STOP_WORDS = lexicon("a an the of in is there")
-"""What restyling drops from answer and reference before it matches them ('inside of a bus' holds 'inside
-bus'): with it 8 of the 11 accuracies of Figure 8 agree, without it 5."""
+"""The words that restyling drops from answer and reference before matching ('inside of a bus' contains
+'inside bus'). With this list 8 of the 11 accuracies of Figure 8 agree, without it 5."""
 
 _PHRASES = re.compile("in the masked region|in the image|of the image")
 _WORDS = lexicon("contains is")
@@ -30,10 +30,17 @@ _MEANT = frozenset("%‰#&@")
 
 
 def post_process(text: str, task: Task) -> str:
-    """What of an answer is compared, by containment and by similarity (MM-R3 A.3).
+    """The part of an answer that containment and similarity compare (MM-R3 A.3).
 
-    Context reasoning drops '.' and ',', the phrases that repeat its question, and 'contains' and 'is';
-    the other tasks only lower the case, which all-MiniLM-L6-v2 does not see.
+    Context reasoning drops '.' and ',', the phrases that repeat its question, and 'contains' and 'is'. The
+    other tasks only convert to lower case, which all-MiniLM-L6-v2 ignores.
+
+    Args:
+        text: The response or the reference.
+        task: The task of MM-R3.
+
+    Returns:
+        The processed text.
 
     >>> post_process("In the masked region, there is a sink.", "context")
     'there a sink'
@@ -48,11 +55,18 @@ def post_process(text: str, task: Task) -> str:
 
 
 def post_process_as_printed(text: str, task: Task) -> str:
-    """What the paper's own printed examples were computed from, as far as they tell (Figures 7-11).
+    """The post-processing behind the printed examples of the paper (Figures 7-11).
 
-    Apostrophes are dropped in every task. Context reasoning then drops a longer list of strings, also inside
-    words ('in ' of 'basin '), where their case is just this: 'The masked region' stays. So 22 of 22
-    similarities of its single-sentence examples agree to 0.15, by the description in A.3 17.
+    It drops apostrophes in every task. Context reasoning then drops a longer list of strings, also inside
+    words ('in ' of 'basin '), if the case matches: 'The masked region' stays. With it, 22 of 22
+    similarities of the single-sentence examples agree to 0.15; with the description in A.3, 17 do.
+
+    Args:
+        text: The response or the reference.
+        task: The task of MM-R3.
+
+    Returns:
+        The processed text.
 
     >>> post_process_as_printed("In the masked region, there is a sink.", "context")
     'In a sink'
@@ -66,37 +80,56 @@ def post_process_as_printed(text: str, task: Task) -> str:
 
 
 def contains(response: str, references: Iterable[str], task: Task = "other") -> bool:
-    """Whether any reference stands in a response as a plain substring, both post-processed (MM-R3 3.3).
+    """Whether a response contains any reference as a substring, after post-processing (MM-R3 3.3).
 
-    Restyling drops stop words on both sides first. A blank response holds nothing, and a reference that is
-    blank, or of which post-processing would leave nothing, is not made to stand in everything.
+    Restyling drops stop words on both sides first. A blank response contains nothing. A reference that is
+    blank after post-processing is compared as it was written.
+
+    Args:
+        response: The response.
+        references: The references.
+        task: The task of MM-R3.
+
+    Returns:
+        True if the response contains a reference.
 
     >>> contains("Two oranges.", ["apple", "Orange"]), contains("The inside of a bus", ["inside bus"])
     (True, False)
     >>> contains("The inside of a bus", ["inside bus"], "restyling")
     True
     """
-    said = _matched(response, task)
-    return any(wanted in said for reference in references if (wanted := _wanted(reference, task)))
+    text = _matched(response, task)
+    return any(part in text for reference in references if (part := _searched(reference, task)))
 
 
 def normalised(text: str) -> str:
-    """An answer for exact comparison: lower case, blanks joined, without punctuation and articles.
+    """An answer for exact comparison: lower case, single blanks, no punctuation, no articles.
 
     Punctuation inside a number stays (3.5 is not 35; 1,000 is 1000), and so do accents, symbols and emoji.
-    '' for a blank text alone: one that is all articles or punctuation keeps them.
+
+    Args:
+        text: The answer.
+
+    Returns:
+        The normalised text; '' for a blank text only. A text of articles or punctuation alone keeps them.
 
     >>> normalised("The Red bus!"), normalised("A"), normalised("don't"), normalised("-3.50 %")
     ('red bus', 'a', 'dont', '-3.50%')
     """
     lowered = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower())
     plain = " ".join(lowered.translate(_INVISIBLE).replace("\u2212", "-").split())
-    signless = " ".join(_SIGN.sub(_kept, ungrouped(plain)).split()).replace(" %", "%")
+    signless = " ".join(_SIGN.sub(_replacement, ungrouped(plain)).split()).replace(" %", "%")
     return _ARTICLES.sub("", signless) or plain or lowered.strip()
 
 
 def ungrouped(text: str) -> str:
-    """A text whose numbers have no commas between thousands.
+    """Remove the commas between thousands from the numbers of a text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The text without these commas.
 
     >>> ungrouped("1,250,000, or 1,25")
     '1250000, or 1,25'
@@ -109,16 +142,16 @@ def _matched(text: str, task: Task) -> str:
     return " ".join(word for word in text.split() if task != "restyling" or word not in STOP_WORDS)
 
 
-def _wanted(reference: str, task: Task) -> str:
-    """The reference as it is looked for; where post-processing leaves nothing of it, as it was written."""
+def _searched(reference: str, task: Task) -> str:
+    """The reference after post-processing; as it was written if nothing is left."""
     return _matched(reference, task) or _matched(reference, "other")
 
 
-def _kept(sign: re.Match[str]) -> str:
-    """What becomes of a sign: kept where it is a symbol, stands in a number or is meant as a word ('#1')."""
-    mark, text, place = sign[0], sign.string, sign.start()
+def _replacement(sign: re.Match[str]) -> str:
+    """The replacement of a sign: itself if it is a symbol, part of a number or meant as a word ('#1')."""
+    mark, text, start = sign[0], sign.string, sign.start()
     is_symbol = mark != "`" and not unicodedata.category(mark).startswith("P")
-    before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
+    before, after = text[max(0, start - 1) : start], text[start + 1 : start + 2]
     leads = mark in "-." and not before.isalnum()
     in_number = after.isdigit() and (before.isdigit() or leads)
     if is_symbol or in_number or mark in _MEANT:

@@ -1,4 +1,4 @@
-"""Whether two answers are plainly contradictory, however similar as sentences (yes and no, red and blue)."""
+"""Whether two answers plainly contradict each other, however similar their sentences are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from sightline.scoring.containment import ungrouped
 from sightline.scoring.polarity import explicit
 from sightline.scoring.quantities import NUMBER_WORDS, colours, numbers, on_the_dial, times_of_day
-from sightline.scoring.statements import NEGATIONS, declines, denials, sets_apart, statements
+from sightline.scoring.statements import NEGATIONS, declines, denials, excludes, statements
 from sightline.scoring.text import content, lexicon, respelled, words
 
 Kind = Literal["yes/no", "number", "colour", "left/right", "opposite"]
@@ -59,12 +59,19 @@ _DETERMINERS = lexicon("a an the this that one some")
 
 
 def contradiction(first: str, second: str) -> Kind | None:
-    """The kind of word in which two answers contradict each other; None where they do not plainly.
+    """The kind of word in which two answers contradict each other.
 
-    Each answer must be one statement that neither declines nor sets its words apart ('anything but red'),
-    and hold exactly one value of the kind: 'red' does not contradict 'red and blue'. Where a word is denied,
-    only yes and no are read. What else the sentences say is not looked at. Numbers of different measure
-    ('60 minutes', '1 hour') are not compared.
+    Each answer must be one statement that neither declines nor excludes its words ('anything but red'),
+    and hold exactly one value of the kind: 'red' does not contradict 'red and blue'. In answers with a
+    negation only yes and no are compared. Numbers with different units ('60 minutes', '1 hour') are not
+    compared.
+
+    Args:
+        first: One answer.
+        second: The other answer.
+
+    Returns:
+        The kind; None if they do not plainly contradict each other.
 
     >>> contradiction("Yes.", "No, it is not."), contradiction("a red bus", "A blue bus.")
     ('yes/no', 'colour')
@@ -73,39 +80,39 @@ def contradiction(first: str, second: str) -> Kind | None:
     """
     if not (_is_plain(first) and _is_plain(second)):
         return None
-    said = explicit(first), explicit(second)
-    if None not in said and said[0] != said[1]:
+    stated = explicit(first), explicit(second)
+    if None not in stated and stated[0] != stated[1]:
         return "yes/no"
-    if said == (None, None) and _denies_other(first, second):
+    if stated == (None, None) and _denies_other(first, second):
         return "yes/no"
     one, other = (_ANSWER_OPENS.sub("", text) for text in (first, second))
     if denials(one) or denials(other):
         return None
     for kind, values in _KINDS:
-        told, heard = values(one), values(other)
-        if len(told) == len(heard) == 1 and told != heard:
+        left, right = values(one), values(other)
+        if len(left) == len(right) == 1 and left != right:
             return None if kind == "number" and _measure(one) != _measure(other) else kind
     return "opposite" if _are_opposite(one, other) else None
 
 
 def _is_plain(text: str) -> bool:
-    said = statements(text)
-    return len(said) == 1 and not declines(said[0]) and not sets_apart(said[0])
+    parts = statements(text)
+    return len(parts) == 1 and not declines(parts[0]) and not excludes(parts[0])
 
 
 def _denies_other(first: str, second: str) -> bool:
-    """Whether one answer is the other with a denial: 'it is not red', 'it is red'."""
+    """Whether one answer is the negation of the other: 'it is not red', 'it is red'."""
     stems = [tuple(word for word in content(text) if word not in NEGATIONS) for text in (first, second)]
     return bool(stems[0]) and stems[0] == stems[1] and {denials(first), denials(second)} == {0, 1}
 
 
 def _times(text: str) -> frozenset[float]:
-    """The times of day of a text, in minutes on the dial: 7:23 may be 19:23."""
+    """The times of day in a text, in minutes on a 12-hour clock face: 7:23 may be 19:23."""
     return frozenset(map(float, on_the_dial(times_of_day(text))))
 
 
 def _numbers(text: str) -> frozenset[float]:
-    """The one number of a text; none where its words scale it, or where 'one' stands for a thing."""
+    """The number of a text; none if a word scales it, or if 'one' is a pronoun."""
     plain = ungrouped(text)
     said = words(plain)
     if _SCALED & set(said):
@@ -116,7 +123,7 @@ def _numbers(text: str) -> frozenset[float]:
 
 
 def _measure(text: str) -> str:
-    """What the number of a text counts, where that is a unit: 'minutes', '%'."""
+    """The unit of the number in a text: 'minutes', '%'."""
     plain = ungrouped(respelled(text))
     figures = _MEASURE.findall(plain)
     if figures:
@@ -127,7 +134,7 @@ def _measure(text: str) -> str:
 
 
 def _colours(text: str) -> frozenset[str]:
-    """The colours of a text; 'an orange' is a fruit."""
+    """The colours in a text; 'an orange' is a fruit."""
     said = words(text)
     fruit = any(
         word == "orange" and place and said[place - 1] in _DETERMINERS and place + 1 == len(said)
@@ -137,7 +144,7 @@ def _colours(text: str) -> frozenset[str]:
 
 
 def _sides(text: str) -> frozenset[str]:
-    """Left and right where they are sides: not 'he left', not 'the right answer'."""
+    """Left and right as sides: not in 'he left' or 'the right answer'."""
     said = ("", *words(text), "")
     alone = len(said) == 3
     return frozenset(
@@ -153,11 +160,11 @@ def _compass(text: str) -> frozenset[str]:
 
 
 def _are_opposite(first: str, second: str) -> bool:
-    """Whether each answer holds words of one side of a pair of opposites, and not of the same side."""
+    """Whether the answers hold words of the two different sides of a pair of opposites."""
     one, other = set(words(first)), set(words(second))
     for sides in _OPPOSITES:
-        told, heard = ([bool(side & said) for side in sides] for said in (one, other))
-        if sum(told) == sum(heard) == 1 and told != heard:
+        left, right = ([bool(side & held) for side in sides] for held in (one, other))
+        if sum(left) == sum(right) == 1 and left != right:
             return True
     return len(_compass(first)) == len(_compass(second)) == 1 and _compass(first) != _compass(second)
 

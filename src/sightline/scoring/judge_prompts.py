@@ -1,4 +1,4 @@
-"""Judging by a model: the papers' prompts filled in, and the replies read."""
+"""Judging by a model: the prompts of the papers, and the parsing of replies."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ _YES_OR_NO = re.compile(r"(?<![^\W_])(?:yes|no)(?![^\W_])")
 
 
 def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
-    """A judge that says 'right' or 'wrong' about an answer and its reference (CODIS, Table 12).
+    """A judge that replies 'right' or 'wrong' about an answer and its reference (CODIS, Table 12).
 
-    Anything else in the reply is an unparsed verdict. `released` reads as the released script does:
-    right where the reply contains 'right', else wrong.
+    Args:
+        prompt: The prompt with the fields question, reference and output.
+        released: Whether to read replies like the released script: right if they contain 'right', else wrong.
+
+    Returns:
+        The scorer; any other reply is undecided.
     """
 
     def ask(case: Case) -> tuple[Message, ...]:
@@ -41,7 +45,14 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
 
 
 def same_or_different(prompt: str) -> ModelScorer:
-    """A judge that says whether two answers mean the same: verdict right is same, wrong is different."""
+    """A judge that decides whether two answers have the same meaning.
+
+    Args:
+        prompt: The prompt with the fields question, first and second.
+
+    Returns:
+        The scorer; `right` is the same meaning, `wrong` a different one.
+    """
 
     def ask(case: Case) -> tuple[Message, ...]:
         first, second = case.texts
@@ -63,13 +74,19 @@ def same_meaning_by_model() -> ModelScorer:
 
 
 def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> ModelScorer:
-    """A judge that ends on 'Judgement: Yes' or 'No' (ConTextual, Figure 20): right is accepted.
+    """A judge that ends its reply with 'Judgement: Yes' or 'Judgement: No' (ConTextual, Figure 20).
 
-    The Yes or No that follows the last 'Judgement:' counts where the other word does not stand behind it in
-    the line ('Yes/No'), or a bare Yes or No; anything else is asked once more, and is then an unparsed
-    verdict. `released` reads as eval/response_eval_gpt4.py does: what follows the first
-    'Judgement: ', in which 'Yes' wins over 'No'. Where it `sees`, the image stands before the prompt
-    (3.2.2: GPT-4V).
+    The Yes or No after the last 'Judgement:' counts, unless the line holds the other word too ('Yes/No'),
+    or a reply of that one word. Another reply is requested once more, then it is undecided.
+
+    Args:
+        prompt: The prompt with the fields instruction, reference and prediction.
+        sees: Whether the image precedes the prompt (3.2.2: GPT-4V).
+        released: Whether to read replies like eval/response_eval_gpt4.py: after the first 'Judgement: ', with
+            'Yes' before 'No'.
+
+    Returns:
+        The scorer; `right` is accepted.
     """
 
     def ask(case: Case) -> tuple[Message, ...]:
@@ -100,7 +117,7 @@ def _released_judgement(reply: str) -> Reading:
 
 
 def _one_of(reply: str, words: dict[str, VerdictName]) -> Reading:
-    """The verdict, where the reply is one of the words (quotes, case and a full stop aside)."""
+    """The verdict if the reply is one of the words, ignoring quotes, case and a full stop."""
     said = _WORD.findall(reply.lower())
     if len(said) == 1 and said[0] in words:
         return Reading(words[said[0]], reply)

@@ -1,4 +1,4 @@
-"""Which option an answer to a multiple-choice question chose (II-Bench, section 4.1 and Appendix E)."""
+"""The option that an answer to a multiple-choice question chose (II-Bench, 4.1 and Appendix E)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ _REFUSAL = re.compile(
 
 
 def extract_released(response: str, options: Sequence[str]) -> str | None:
-    """The option that the released evaluation script reads from a response; None is a miss.
+    """The option that the released evaluation script extracts from a response.
 
-    Letters in parentheses, else letters that stand alone; the most frequent, on a tie the one that
-    appeared last among the tied. Without letters: options whose text stands in the response, or in whose
-    text the response stands; the last one.
+    Letters in parentheses count, otherwise letters that stand alone: the most frequent one, on a tie the
+    one that appeared last. Without letters, the last option whose text contains, or is contained in, the
+    response.
+
+    Args:
+        response: The response.
+        options: The options in the order shown.
+
+    Returns:
+        The letter; None is a miss.
 
     >>> extract_released("Not (A) but (B).", ["x"] * 6)
     'B'
@@ -43,7 +50,15 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
 
 
 def extract_strict(response: str, options: Sequence[str]) -> str | None:
-    """A stricter reading: the last 'Answer: X' wins, else the letter where only one is named; else None."""
+    """The option by a stricter rule: the last 'Answer: X', otherwise the only letter that is named.
+
+    Args:
+        response: The response.
+        options: The options in the order shown.
+
+    Returns:
+        The letter; None is a miss.
+    """
     stated = _ANSWER_IS.findall(response)
     if stated:
         return str(stated[-1])
@@ -55,10 +70,16 @@ EXTRACTIONS = {"released": extract_released, "strict": extract_strict}
 
 
 def read_option(case: Case, extraction: str = "released") -> Reading:
-    """Right, wrong or miss for one answer; `references` hold the right letter as shown, or nothing.
+    """Judge the option that an answer chose.
 
-    Without a right letter the verdict is `unscored`, and a miss stays a miss. A refusal is a flag beside the
-    released status (`scores`), never instead of it.
+    A refusal is a flag in `scores` next to the released verdict, never instead of it.
+
+    Args:
+        case: The answer; `references` holds the right letter as shown, or nothing.
+        extraction: The rule: `released` or `strict`.
+
+    Returns:
+        right, wrong or miss; `unscored` without a right letter, except for a miss.
     """
     response = case.texts[0]
     letter = EXTRACTIONS[extraction](response, case.options)
@@ -72,22 +93,35 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
 
 
 def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str]) -> str | None:
-    """The letter that an option of `source` has in `target`, the same options in another order.
+    """The letter of an option in another order of the same options.
 
-    Options correspond by exact text (equal texts in their order), then, where one is left on each side,
-    by elimination: texts were edited after the release. None where the letter names no option of
-    `source`, or one without a counterpart.
+    Options correspond by equal text (equal texts in their order), then by elimination if one is left on
+    each side: some texts were edited after the release.
+
+    Args:
+        letter: The letter in `source`, or None.
+        source: The options in one order.
+        target: The options in the other order.
+
+    Returns:
+        The letter in `target`; None if the letter names no option or one without a counterpart.
 
     >>> carry_letter("A", ["rain", "sun"], ["sun", "rain"])
     'B'
     """
-    places = dict(zip(LETTERS, _places(source, target), strict=False))
-    place = places.get(letter or "")
-    return None if place is None else LETTERS[place]
+    positions = dict(zip(LETTERS, _positions(source, target), strict=False))
+    position = positions.get(letter or "")
+    return None if position is None else LETTERS[position]
 
 
 def is_refusal(response: str) -> bool:
-    """Whether an answer declines to answer.
+    """Whether a response declines to answer.
+
+    Args:
+        response: The response.
+
+    Returns:
+        True if its first 200 characters hold a phrase of refusal.
 
     >>> is_refusal("I'm sorry, I can't help with that."), is_refusal("(C)")
     (True, False)
@@ -103,14 +137,14 @@ def _most_frequent(letters: Iterable[str]) -> str | None:
     return [letter for letter, count in counts.items() if count == most][-1]
 
 
-def _places(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
+def _positions(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
     free = list(range(len(target)))
-    places: list[int | None] = []
+    positions: list[int | None] = []
     for text in source:
-        same = next((place for place in free if target[place] == text), None)
+        same = next((position for position in free if target[position] == text), None)
         if same is not None:
             free.remove(same)
-        places.append(same)
-    if len(free) == 1 and places.count(None) == 1:
-        places[places.index(None)] = free[0]
-    return places
+        positions.append(same)
+    if len(free) == 1 and positions.count(None) == 1:
+        positions[positions.index(None)] = free[0]
+    return positions

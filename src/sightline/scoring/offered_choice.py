@@ -1,4 +1,4 @@
-"""Which of the options that a question offers an answer chooses."""
+"""The option that an answer chooses among those that its question offers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sightline.scoring.offered_options import DETERMINERS, PLACES, Offer, OfferedOption, offer_of
-from sightline.scoring.statements import NEGATIONS, OPEN, declines, sets_apart, settle
+from sightline.scoring.statements import NEGATIONS, OPEN, declines, excludes, settle
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, stem, words
 
 _HEDGES = frozenset({"either", "both", "neither"})
@@ -18,14 +18,21 @@ _ASIDE = re.compile(
 )
 _SO = re.compile(r"\b(?:so|therefore|thus|hence|means that|implies that)\b")
 _FOLLOWS_A_SIDE = frozenset({"side", "hand", "track"})
-_REACH = 5  # words between a negation and what it denies
+_REACH = 5  # the most words between a negation and the word that it negates
 
 Named = list[tuple[int, OfferedOption]]
 
 
 def chosen_option(question: str, answer: str) -> str | None:
-    """The option of the question that an answer chooses, in the question's words; OPEN where it says that
-    it chooses none, or names several side by side; None where that cannot be decided.
+    """The option of a question that an answer chooses.
+
+    Args:
+        question: The question, such as 'Is it going up or down?'.
+        answer: The answer.
+
+    Returns:
+        The option in the words of the question; OPEN if the answer declines to choose or names several
+        options side by side; None if that cannot be decided.
 
     >>> chosen_option("Is it going up or down?", "It is heading upwards.")
     'up'
@@ -45,7 +52,7 @@ def _read(offer: Offer, statement: str) -> str | None:
         return OPEN
     if _speaks_of_another(offer, said):
         return None
-    if sets_apart(statement) and not any(sets_apart(" ".join(option.words)) for option in offer.options):
+    if excludes(statement) and not any(excludes(" ".join(option.words)) for option in offer.options):
         return None
     named = _named(offer, said)
     if _hedged(offer, said, named):
@@ -64,7 +71,8 @@ def _speaks_of_another(offer: Offer, said: tuple[str, ...]) -> bool:
 
 
 def _named(offer: Offer, said: tuple[str, ...]) -> Named:
-    """The options that words name, with their places; none that is denied, or a word of something else."""
+    """The options in a statement with their positions, without those that are negated or mean something
+    else."""
     places = ((at, option) for option in offer.options for at in _places(offer, option, said))
     kept = (place for place in places if said[place[0] : place[0] + 2] not in offer.pairs)
     return sorted((place for place in kept if not _denied(said, place[0])), key=lambda place: place[0])
@@ -105,13 +113,13 @@ def _is_past_of_leave(said: tuple[str, ...], at: int) -> bool:
 
 
 def _denied(said: tuple[str, ...], at: int) -> bool:
-    """Whether the word there is denied, as in 'not up'."""
+    """Whether the word at this position is negated, as in 'not up'."""
     return bool(NEGATIONS & set(said[max(0, at - _REACH) : at]))
 
 
 def _hedged(offer: Offer, said: tuple[str, ...], named: Named) -> bool:
-    """Whether options stand side by side, with only 'and', 'or' and their own words between them ('up or
-    down', 'including east, west and north'), or one follows 'both' or 'either'."""
+    """Whether options stand side by side ('up or down', 'including east, west and north'), or follow
+    'both'."""
     own = {word for option in offer.options for word in option.words} | DETERMINERS | _JOINTS
     for (at, option), (then, other) in pairwise(named):
         between = set(said[at + 1 : then])
@@ -126,18 +134,18 @@ def _follows_hedge(said: tuple[str, ...], at: int) -> bool:
 
 
 def _main(offer: Offer, statement: str) -> Named:
-    """What the statement names outside its side clauses ('... because ...', 'Since ..., ...')."""
+    """The options outside of subordinate clauses ('... because ...', 'Since ..., ...')."""
     clauses = (_ASIDE.split(part, maxsplit=1)[0] for part in respelled(statement).split(","))
     return [place for clause in clauses for place in _named(offer, words(clause))]
 
 
 def _concluded(offer: Offer, statement: str) -> Named:
-    """What the statement names after its last 'so' or the like."""
+    """The options after the last 'so' or the like."""
     return _named(offer, words(_SO.split(respelled(statement))[-1]))
 
 
 def _destination(said: tuple[str, ...], named: Named) -> Named:
-    """The second of two options in 'from the left to the right', unless the question asks where from."""
+    """The second of two options in 'from the left to the right', unless the question asks for the origin."""
     if len(named) != 2 or any("from" in option.words for _, option in named):
         return named
     (start, _), (end, _) = named

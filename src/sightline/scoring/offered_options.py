@@ -1,4 +1,4 @@
-"""What a question itself offers to choose from: 'Is it going up or down?' offers 'up' and 'down'."""
+"""The options that a question itself offers: 'Is it going up or down?' offers 'up' and 'down'."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ Words = tuple[str, ...]
 
 
 class OfferedOption(Struct, frozen=True):
-    """One of the options that a question offers.
+    """An option that a question offers.
 
-    `words` are the option's own words as asked, `phrase` the stems of those that lead to its difference
-    from the others, without determiners. `keys` are the stems that no other option has: each of them names
-    the option. Where there are none the phrase does, and alone the words that are `apart` ('in' of 'in the
-    car' beside 'out of the car'); where these lack too, the order of the words does ('from left to right'
-    beside 'from right to left').
+    Attributes:
+        words: The words of the option as in the question.
+        phrase: The stems from the first difference to the other options on, without determiners.
+        keys: The stems that no other option has; each of them names the option. Without keys, the phrase
+            does.
+        apart: The words that no other option has, function words included ('in' of 'in the car' next to
+            'out of the car'). Without them, the order of the words names the option ('from left to right').
     """
 
     words: Words
@@ -38,10 +40,14 @@ class OfferedOption(Struct, frozen=True):
 
 
 class Offer(Struct, frozen=True):
-    """The options of a question, two or more, and what it says beside them.
+    """The options of a question, two or more, and its other words.
 
-    `about` are stems of what the question asks about, `aside` of what it names besides; `pairs` are pairs
-    of neighbouring words that begin with a word of an option without meaning it: 'his left hand'.
+    Attributes:
+        options: The options.
+        about: The stems of what the question asks about.
+        aside: The stems of what the question names besides.
+        pairs: Pairs of neighbouring words that begin with a word of an option without meaning it: 'his
+            left hand'.
     """
 
     options: tuple[OfferedOption, ...]
@@ -52,7 +58,13 @@ class Offer(Struct, frozen=True):
 
 @lru_cache(maxsize=2048)
 def offer_of(question: str) -> Offer | None:
-    """The options that a question offers with 'or'; None where it offers none.
+    """The options that a question offers with 'or'.
+
+    Args:
+        question: The question.
+
+    Returns:
+        The options; None if it offers none.
 
     >>> [" ".join(option.words) for option in offer_of("Which way, east, west, south or north?").options]
     ['east', 'west', 'south', 'north']
@@ -80,7 +92,7 @@ def offer_of(question: str) -> Offer | None:
 
 
 def _parted(parts: list[Words]) -> tuple[list[Words], list[Words], Words]:
-    """The words of each option, what stands before them (by its commas) and what after.
+    """The words of each option, the parts before them (by commas) and the words after them.
 
     `parts` are the words of the question between its commas; one of them holds the 'or'.
     """
@@ -108,9 +120,11 @@ def _around_or(part: Words) -> tuple[Words, Words]:
 
 
 def _listed(parts: list[Words], option: Words) -> tuple[list[Words], list[Words]]:
-    """The options before the last comma of a list, each as long as `option`, the one before the 'or': of up
-    to two words, or a place ('on the left'); and what stands before them. No options where it is no list:
-    'Which side, left or right?' offers two, 'Is it left, right or up?' three.
+    """The options before the last comma of a list, and the parts before them.
+
+    Each is as long as `option`, the one before the 'or': up to two words, or a place ('on the left').
+    There are no options if it is not a list: 'Which side, left or right?' offers two, 'Is it left, right
+    or up?' three.
     """
     asks = bool(parts and _ASKS & set(parts[0]))
     long_enough = len(parts) >= (2 if asks else 1) and all(parts)
@@ -128,12 +142,12 @@ def _listed(parts: list[Words], option: Words) -> tuple[list[Words], list[Words]
 
 
 def _is_place(option: Words) -> bool:
-    """Whether an option says where, in three words: 'in the middle'."""
+    """Whether an option is a place in three words: 'in the middle'."""
     return len(option) == 3 and option[0] in PLACES
 
 
 def _start(before: Words, after: Words) -> int:
-    """Where the first option begins in the words before 'or': where it runs parallel to the second."""
+    """The start of the first option before 'or': where it runs parallel to the second."""
     alike = [i for i, word in enumerate(before) if _parallel(word, after[0])]
     if alike:
         return max(alike, key=lambda i: (len(set(before[i:]) & set(after)), i))
@@ -156,8 +170,11 @@ def _parallel(word: str, other: str) -> bool:
 
 
 def _end(first: Words, after: Words) -> int:
-    """Where the second option ends, and what follows both begins ('closing | my bag'): it has as many
-    words as the first, and what belongs to its last one ('further away', 'saying goodbye')."""
+    """The end of the second option; the rest follows both ('closing | my bag').
+
+    It has as many words as the first one, and what belongs to its last word ('further away', 'saying
+    goodbye').
+    """
     end = min(len(first), len(after))
     if end == 1 and after[0].endswith("ing") and after[1:2] and after[1] not in FUNCTION_WORDS:
         end = 2
@@ -176,12 +193,12 @@ def _option(phrase: Words, phrases: list[Words], after: Words) -> OfferedOption:
         named = {word for lead, word in pairwise(phrase) if lead in DETERMINERS}
         keys = [word for word in keys if word not in named] or keys
     if phrase[0].endswith("ing") and phrase[1:2] and phrase[1] in keys and phrase[1] not in _PARTICLES:
-        keys = [word for word in keys if word != phrase[0]]  # 'saying goodbye': it is the noun that tells
+        keys = [word for word in keys if word != phrase[0]]  # 'saying goodbye': the noun makes the difference
     return OfferedOption(phrase, _phrase(phrase, others), frozenset(map(stem, keys)), apart)
 
 
 def _phrase(phrase: Words, others: list[Words]) -> Words:
-    """The stems of an option from where it parts from the others; all where only a small word is left."""
+    """The stems of an option from its first difference to the others; all if only a function word is left."""
     lead = 0
     while lead < len(phrase) and all(other[lead : lead + 1] == phrase[lead : lead + 1] for other in others):
         lead += 1

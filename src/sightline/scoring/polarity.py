@@ -1,4 +1,4 @@
-"""Whether an answer to a yes/no question says yes or no, in so many words or by a whole sentence."""
+"""Whether an answer to a yes/no question says yes or no, in these words or by a whole sentence."""
 
 from __future__ import annotations
 
@@ -40,8 +40,15 @@ _OF_THE_TASK = frozenset(
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Whether a question asks for yes or no: it begins with a form of be, have, do or a modal, leading
-    phrases aside, and offers no options.
+    """Whether a question asks for yes or no.
+
+    It begins with a form of be, have, do or a modal, leading phrases aside, and offers no options.
+
+    Args:
+        question: The question.
+
+    Returns:
+        True if it asks for yes or no.
 
     >>> asks_yes_or_no("From here, can we see her ear?"), asks_yes_or_no("Is it up or down?")
     (True, False)
@@ -52,8 +59,14 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def said_yes_or_no(question: str, answer: str) -> str | None:
-    """YES or NO where an answer says so or states or denies what was asked; OPEN where it declines to;
-    None where neither can be decided.
+    """Yes or no as an answer says it, by these words or by a statement that affirms or negates the question.
+
+    Args:
+        question: The question.
+        answer: The answer.
+
+    Returns:
+        YES or NO; OPEN if the answer declines; None if it cannot be decided.
 
     >>> said_yes_or_no("Is my brother's behavior legal?", "His behavior is likely illegal.")
     'no'
@@ -66,8 +79,15 @@ def said_yes_or_no(question: str, answer: str) -> str | None:
 
 
 def explicit(statement: str) -> str | None:
-    """YES or NO where a statement holds that very word ('No, ...', 'Answer: yes'); None where both or
-    neither stand in it. 'no' before another word counts only where it opens the statement.
+    """The word yes or no in a statement ('No, ...', 'Answer: yes').
+
+    'no' before another word counts only at the start of the statement.
+
+    Args:
+        statement: The statement.
+
+    Returns:
+        YES or NO; None if the statement holds both or neither.
 
     >>> explicit("No danger evident."), explicit("There is no danger.")
     ('no', None)
@@ -78,8 +98,14 @@ def explicit(statement: str) -> str | None:
 
 
 def stated(question: str, statement: str) -> str | None:
-    """YES where a statement affirms what a yes/no question asks, NO where it denies it, OPEN where it
-    leaves that under 'whether' or 'if', None where it does neither.
+    """Whether a statement affirms or negates what a yes/no question asks.
+
+    Args:
+        question: The question.
+        statement: The statement.
+
+    Returns:
+        YES or NO; OPEN if it leaves that under 'whether' or 'if'; None if it does neither.
 
     >>> stated("Can I eat the meat?", "Therefore, it is not safe to eat the meat.")
     'no'
@@ -92,7 +118,7 @@ def stated(question: str, statement: str) -> str | None:
 
 
 def _weighed(question: str, statement: str) -> str | None:
-    """What a statement says explicitly, unless it declines or its own words contradict that."""
+    """The explicit yes or no of a statement, unless it declines or its other words contradict that."""
     reading = explicit(statement)
     if reading is None or declines(statement):
         return None
@@ -101,7 +127,7 @@ def _weighed(question: str, statement: str) -> str | None:
 
 
 def _stated_by(question: str, clause: str) -> str | None:
-    """As `stated`, for one clause."""
+    """Like `stated`, for one clause."""
     main = _REASON.split(clause, maxsplit=1)[0]
     said, every = words(main), words(clause)
     if _LEFT_OPEN & set(every) and _covers(question, every[_opens_at(every) :]):
@@ -117,7 +143,7 @@ def _stated_by(question: str, clause: str) -> str | None:
 
 
 def _postpones(question: str, clause: str) -> bool:
-    """Whether a clause puts what the question takes for done ('Has he ...?') into the future."""
+    """Whether a clause puts into the future what the question asks about the past ('Has he ...?')."""
     return words(question)[:1] in (("has",), ("have",), ("did",)) and bool(_STILL_TO_COME.search(clause))
 
 
@@ -126,16 +152,17 @@ def _opens_at(said: Sequence[str]) -> int:
 
 
 def _is_elliptic(said: Sequence[str]) -> bool:
-    """Whether words say no more than 'It is.', 'I can not.' or 'Not yet.'"""
+    """Whether a clause says no more than 'It is.', 'I can not.' or 'Not yet.'"""
     affirms = len(said) > 1 and said[0] not in AUXILIARIES and bool(AUXILIARIES & set(said))
     return not _matter(said) and (affirms or bool(NEGATIONS & set(said)))
 
 
 def _covers(question: str, said: Sequence[str]) -> bool:
-    """Whether words take up what the question asks: all of its matter, or a predicate made of it alone.
+    """Whether words repeat what the question asks: all of its content words, or a predicate made of them
+    alone.
 
     A subject that shares words with the question but adds others ('the person on the right') may be
-    another than the one asked about.
+    another one.
     """
     asked = _matter(words(question))
     matter = _matter(said)
@@ -151,7 +178,7 @@ def _covers(question: str, said: Sequence[str]) -> bool:
 
 
 def _governed(predicate: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether what was asked hangs on another word, as on 'forbidden to' or 'dangerous to'."""
+    """Whether another word governs what was asked, such as 'forbidden to' or 'dangerous to'."""
     lead = next((i for i, word in enumerate(predicate) if _matter([word])), len(predicate))
     governs = predicate[lead + 1 : lead + 2] == ("to",) and predicate[lead] != "going"
     return governs and not set(_matter(predicate[lead : lead + 1])) & (_ALLOWS | set(asked))
@@ -163,8 +190,11 @@ def _within(predicate: Sequence[str], asked: Sequence[str]) -> bool:
 
 
 def _focussed(question: str, predicate: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether a predicate is the word that the question turns on, and then a place or circumstance:
-    'illegal | in Iran'. That word is the last one, or what follows 'is it': 'Is it legal to ...?'"""
+    """Whether a predicate is the focus of the question, followed by a place or circumstance: 'illegal | in
+    Iran'.
+
+    The focus is the last word of the question, or the word after 'is it': 'Is it legal to ...?'
+    """
     opening = words(question)
     dummy = len(opening) > 2 and opening[1] == "it" and opening[2] not in FUNCTION_WORDS
     focus = stem(opening[2]) if dummy else (asked[-1] if asked else "")
@@ -177,7 +207,8 @@ def _focussed(question: str, predicate: Sequence[str], asked: Sequence[str]) -> 
 
 
 def _cut(said: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Subject and predicate: what stands before the first form of be, have, do or a modal, and after."""
+    """The subject and the predicate: the words before the first form of be, have, do or a modal, and after
+    it."""
     at = next((i for i, word in enumerate(said) if word in AUXILIARIES), None)
     return (said[:at], said[at + 1 :]) if at is not None else ((), said)
 
@@ -190,11 +221,11 @@ def _matter(said: Sequence[str]) -> list[str]:
 
 
 def _same(found: str, asked: str) -> bool:
-    """Whether two stems are the same word, a negative prefix aside ('legal', 'illegal')."""
+    """Whether two stems are the same word, ignoring a negative prefix ('legal', 'illegal')."""
     return found == asked or _turned(found, asked)
 
 
 def _turned(found: str, asked: str) -> bool:
-    """Whether one of two stems is the other with a negative prefix."""
+    """Whether one of two stems is the other one with a negative prefix."""
     short, long = sorted((found, asked), key=len)
     return len(short) > 2 and any(long == prefix + short for prefix in _NEGATIVE_PREFIXES)

@@ -1,4 +1,4 @@
-"""What a scorer is: a rule that decides by itself, or two pure functions around what is expensive."""
+"""The kinds of scorers: a rule, or pure functions around a model call or an embedding."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 JUDGE_SAMPLING: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}
-"""What a judge model is asked with where the user says nothing else; unpublished in all four papers."""
+"""The default sampling options of a judge model; all four papers leave them unpublished."""
 
 
 class Reading(Struct, frozen=True):
-    """What a scorer read: the verdict, the words it was read from, the option extracted, numbers by name.
+    """The result of a scorer.
 
-    A judge model's reply that holds no verdict is `undecided`.
+    Attributes:
+        verdict: The verdict; `undecided` if the reply of a judge model holds none.
+        raw: The text that was read.
+        extracted: The option or text that was extracted from the response.
+        scores: Numbers by name.
     """
 
     verdict: VerdictName
@@ -32,17 +36,21 @@ class Reading(Struct, frozen=True):
 
 
 class RuleScorer(Struct, frozen=True):
-    """Decides a case by itself."""
+    """A scorer that decides a case by rules."""
 
     name: str
     decide: Callable[[Case], Reading]
 
 
 class ModelScorer(Struct, frozen=True):
-    """Asks a model about a case, and reads its reply.
+    """A scorer that asks a model about a case and reads its reply.
 
-    Where it `sees`, the images of the case are part of what it asks. A reply without a verdict is asked for
-    again, as another draw, up to `chances` times in all.
+    Attributes:
+        name: The name in verdicts.
+        ask: Makes the messages of the request.
+        read: Reads a reply.
+        sees: Whether the request holds the images of the case.
+        chances: How often a request is sent at most until a reply holds a verdict.
     """
 
     name: str
@@ -53,10 +61,13 @@ class ModelScorer(Struct, frozen=True):
 
 
 class VectorScorer(Struct, frozen=True):
-    """Reads a group by the vectors of its texts.
+    """A scorer that reads a group by the vectors of its texts.
 
-    `texts` gives what is to be embedded, none of it empty; `read` gets their unit vectors in the same
-    order, shape (texts, dimensions), and gives the group back with scores and judgements.
+    Attributes:
+        name: The name in verdicts.
+        texts: The texts to embed, none of them empty.
+        read: Takes their unit vectors in the same order, shape (texts, dimensions), and returns the group
+            with scores and judgements.
     """
 
     name: str

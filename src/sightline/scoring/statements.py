@@ -1,4 +1,4 @@
-"""What the statements of a free answer come to: which ones commit themselves, which decline, which count."""
+"""The statements of a free answer: which commit themselves, which decline, and which one counts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, sentences, stem, words
 
 OPEN = "?"
-"""The reading of a statement that leaves the question open: it declines, or names the options without
+"""The reading of a statement that leaves the question open: it declines, or names options without
 choosing."""
 
 NEGATIONS = lexicon("not no never neither nor none nobody nothing hardly unlikely impossible unable")
-"""Words that turn a statement round (after the cues of the *SEM 2012 shared task on negation)."""
+"""Words that negate a statement (after the cues of the *SEM 2012 shared task on negation)."""
 
 AUXILIARIES = lexicon(
     """am is are was were be been do does did has have had
@@ -34,7 +34,7 @@ _DECLINES = re.compile(
     r"|\b(?:may|might|could) or (?:may|might|could) not\b"
     r"|\bi (?:am sorry|apologi[sz]e)\b"
 )
-_SETS_APART = re.compile(
+_EXCLUDES = re.compile(
     r"\b(?:except(?:ing)?|excluding|apart from|other than|aside from|besides|outside(?: of)?"
     r"|(?:the )?opposite(?: of| to)|(?:anything|everything|everyone|all|nothing) but)\b"
 )
@@ -46,18 +46,29 @@ _CONCLUDES = re.compile(r"^\W*(?:so|therefore|thus|hence|overall|in (?:conclusio
 _ANNOUNCES = re.compile(r"\banswer\W+(?:\w+\W+){0,2}?(?:is|be)\b|\banswer\W*:")
 
 
-def sets_apart(statement: str) -> bool:
-    """Whether a statement names something only to set its answer apart from it ('any day except Monday',
-    'the opposite of up'): what it names is not what it says.
+def excludes(statement: str) -> bool:
+    """Whether a statement names something only to exclude it ('any day except Monday', 'the opposite of up').
 
-    >>> sets_apart("It is anything but red."), sets_apart("Red, but pale.")
+    Args:
+        statement: The statement.
+
+    Returns:
+        True if it does.
+
+    >>> excludes("It is anything but red."), excludes("Red, but pale.")
     (True, False)
     """
-    return bool(_SETS_APART.search(" ".join(words(statement))))
+    return bool(_EXCLUDES.search(" ".join(words(statement))))
 
 
 def declines(statement: str) -> bool:
-    """Whether a statement says that the question cannot be answered, or puts the answer off.
+    """Whether a statement says that the question cannot be answered, or postpones the answer.
+
+    Args:
+        statement: The statement.
+
+    Returns:
+        True if it does.
 
     >>> declines("It is not possible to determine whether he is leaving."), declines("He can't turn.")
     (True, False)
@@ -66,8 +77,13 @@ def declines(statement: str) -> bool:
 
 
 def statements(answer: str) -> tuple[str, ...]:
-    """The sentences of an answer, parted once more where they turn ('but', 'whereas'), without what they
-    put aside ('rather than ...').
+    """The statements of an answer: its sentences, split at 'but' or 'whereas', without 'rather than ...'.
+
+    Args:
+        answer: The answer.
+
+    Returns:
+        The statements in order.
 
     >>> statements("It is not up but down. Down rather than up")
     ('It is not up', 'down.', 'Down ')
@@ -77,18 +93,33 @@ def statements(answer: str) -> tuple[str, ...]:
 
 
 def announced(answer: str) -> str | None:
-    """The last statement that announces itself as the answer ('The answer is ...', 'Answer: ...')."""
+    """The last statement that announces itself as the answer ('The answer is ...', 'Answer: ...').
+
+    Args:
+        answer: The answer.
+
+    Returns:
+        The statement; None if there is none.
+    """
     said = [part for part in statements(answer) if _ANNOUNCES.search(respelled(part))]
     return said[-1] if said else None
 
 
 def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str] = frozenset()) -> str | None:
-    """What the statements of an answer come to, each read by `read`: the announced one if there is one,
-    else what they agree on; None where none says anything or they contradict each other.
+    """Combine the readings of the statements of an answer.
 
-    One that leaves the question open gives way to a later one that does not. Where statements differ, a
-    last one that concludes ('So ...') or is a bare word decides, unless the answer opened with a bare word;
-    else those that name what the question is `about` (stems), if they agree.
+    The announced statement decides if there is one. Otherwise all statements must agree. An open statement
+    gives way to a later one that is not. If statements differ, the last one decides if it concludes ('So
+    ...') or is a bare word, unless the answer began with a bare word; otherwise those that name what the
+    question is about, if they agree.
+
+    Args:
+        answer: The answer.
+        read: Reads one statement; None if it says nothing.
+        about: The stems of what the question is about.
+
+    Returns:
+        The reading; None if no statement says anything or they contradict each other.
     """
     final = announced(answer)
     if final and (reading := read(final)) is not None:
@@ -110,7 +141,13 @@ def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str]
 
 
 def denials(text: str) -> int:
-    """How many words of a text deny.
+    """Count the negations in a text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The number of words that negate.
 
     >>> denials("It is not impossible.")
     2
@@ -119,6 +156,6 @@ def denials(text: str) -> int:
 
 
 def _is_bare(statement: str) -> bool:
-    """Whether a statement is a mere word or phrase of up to three words, function words aside: 'Left.'"""
+    """Whether a statement is a word or phrase of up to three content words, such as 'Left.'"""
     said = words(statement)
     return sum(word not in FUNCTION_WORDS for word in said) <= 3 and not AUXILIARIES & set(said)

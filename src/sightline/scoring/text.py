@@ -1,4 +1,4 @@
-"""The words of an answer: its answer part, its sentences, words without case and signs, and their stems."""
+"""The words of an answer: its answer part, its sentences, its words in lower case, and their stems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from functools import lru_cache
 
 
 def lexicon(listed: str) -> frozenset[str]:
-    """A set of words, from their list with blanks between."""
+    """Make a set of words.
+
+    Args:
+        listed: The words with blanks between them.
+
+    Returns:
+        The set.
+    """
     return frozenset(listed.split())
 
 
@@ -20,8 +27,8 @@ FUNCTION_WORDS = lexicon(
     in on at of to from by for with as and or but so then than if whether because since
     also just very more most likely probably possibly therefore thus hence"""
 )
-"""Words that carry no matter of their own, in their written form. Particles (up, off, out) are not among
-them: they tell 'taking off' from 'putting on'."""
+"""Words without content of their own. Particles (up, off, out) are not among them: they distinguish 'taking
+off' from 'putting on'."""
 
 _ESCAPED_NEWLINE = re.compile(r"\\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\s\"'*)]+|\n+")
@@ -86,10 +93,16 @@ _VOWEL = re.compile(r"[aeiouy]")
 
 
 def answer_part(output: str) -> str:
-    r"""The part of an output that answers: what follows the last newline, else the whole (CODIS, Table 11).
+    r"""The part of an output that answers: the text after the last newline (CODIS, Table 11).
 
-    Newlines at the end do not count. An output that holds no newline but the two characters '\n' was
-    written down escaped, as some of the paper's own in Figures 6-10: there they are its newlines.
+    Newlines at the end do not count. In an output without newlines the two characters '\n' count as one: some
+    outputs in Figures 6-10 are escaped.
+
+    Args:
+        output: The response of the model.
+
+    Returns:
+        The answer part; the whole output if there is no newline.
 
     >>> answer_part("The sun rises in the east.\nWest.\n")
     'West.'
@@ -101,7 +114,13 @@ def answer_part(output: str) -> str:
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text, in order; none of them blank.
+    """The sentences of a text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The sentences in order, without blank ones.
 
     >>> sentences("It is leaving. Answer: leaving")
     ('It is leaving.', 'Answer: leaving')
@@ -110,9 +129,16 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a text in lower case, without signs; 'isn't' is 'is not', 'anti-clockwise' one word.
+    """The words of a text in lower case, without punctuation.
 
-    Numbers keep the signs inside them: '7:23'. Compound directions are words of their own: 'south-west'.
+    Contractions are expanded ('isn't' is 'is not'), 'anti-clockwise' is one word. Numbers keep their inner
+    signs: '7:23'. Compound directions are one word: 'south-west'.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The words in order.
 
     >>> words("It isn't moving Anti-clockwise!")
     ('it', 'is', 'not', 'moving', 'counterclockwise')
@@ -121,7 +147,14 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def respelled(text: str) -> str:
-    """A text in lower case, its signs kept, with contractions and compounds written one way."""
+    """A text in lower case with its punctuation, contractions expanded and compounds spelled one way.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The text.
+    """
     text = unicodedata.normalize("NFKC", text).casefold()
     for pattern, spelling in _SPELLINGS:
         text = pattern.sub(spelling, text)
@@ -129,7 +162,13 @@ def respelled(text: str) -> str:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """The stems of the words that carry the matter of a text.
+    """The stems of the content words of a text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The stems in order.
 
     >>> content("She is putting on the headset.")
     ('put', 'headset')
@@ -139,7 +178,16 @@ def content(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """What the inflections of a lower-case word share; comparable with other stems, not for reading.
+    """The common stem of the inflections of a word.
+
+    Library stemmers do not replace this one: Porter, Snowball and Lancaster separate irregular forms,
+    directions and negative prefixes that the rules of CODIS rely on.
+
+    Args:
+        word: A word in lower case.
+
+    Returns:
+        The stem, to compare with other stems.
 
     >>> {stem(word) for word in ("upwards", "upward", "up")}, stem("closing") == stem("closed")
     ({'up'}, True)

@@ -9,7 +9,7 @@ from sightline.scoring.offered_choice import chosen_option
 from sightline.scoring.offered_options import offer_of
 from sightline.scoring.polarity import asks_yes_or_no, explicit, said_yes_or_no
 from sightline.scoring.quantities import allowed_times, colours, numbers, on_the_dial, times_of_day
-from sightline.scoring.statements import OPEN, announced, declines, denials, sets_apart, statements
+from sightline.scoring.statements import OPEN, announced, declines, denials, excludes, statements
 from sightline.scoring.text import answer_part, content, words
 
 Judgement = Literal["right", "wrong", "undecided"]
@@ -92,7 +92,7 @@ def _judge_words(reference: str, answer: str) -> Judgement:
     if any(map(declines, said)):
         return "wrong"
     answer = " ".join(said)
-    weighs = bool(_WEIGHS & set(words(answer))) or sets_apart(final) or _relates(reference, answer)
+    weighs = bool(_WEIGHS & set(words(answer))) or excludes(final) or _relates(reference, answer)
     if denials(reference) != denials(answer) or weighs:
         return "undecided"
     for kind in (numbers, colours):
