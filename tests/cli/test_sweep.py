@@ -70,13 +70,13 @@ def test_whatever_is_json_comes_back_as_it_was(values: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["size"], "is no pair"),
-        (["=1"], "is no pair"),
-        (["size=1", "size=2"], "stands twice"),
+        (["size"], "the key is missing"),
+        (["=1"], "the key is missing"),
+        (["size=1", "size=2"], "occurs twice"),
         (["size=1,,2"], "an empty value"),
         (["size=1,"], "an empty value"),
-        (['stop=["a","b"'], "begins like JSON and is none"),
-        (['stop=["a"]b,c'], "begins like JSON and is none"),
+        (['stop=["a","b"'], "starts like JSON and is not"),
+        (['stop=["a"]b,c'], "starts like JSON and is not"),
     ],
 )
 def test_a_list_that_is_none_is_refused(words: list[str], message: str) -> None:

@@ -188,7 +188,9 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     store.close()
     event.listen(
-        store._database._engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 64")
+        store._database._engine,
+        "connect",
+        lambda connection, _: connection.execute("PRAGMA max_page_count = 64"),
     )
     kept = 0
 

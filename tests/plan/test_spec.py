@@ -120,3 +120,9 @@ def test_options_of_other_commands_are_refused() -> None:
     assert "repeats" in get_type_hints(RequestOptions)
     with pytest.raises(UserError, match="unknown option 'repeats'"):
         spec_of("codis", {"repeats": 2}, ScoreOptions)
+
+
+def test_the_page_on_the_python_api_names_every_option() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text()
+    names = {option.name for command in (RunOptions, ScoreOptions) for option in declared_options(command)}
+    assert {name for name in names if f"`{name}`" not in page} == set()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from sightline.cli.options import add_plugins
+
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
     from sightline.types import MetricDefinition
@@ -15,18 +17,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "examples:\n  sightline list\n  sightline list iibench\n  sightline list codis --json"
     parser.add_argument("benchmark", nargs="?", help="show this one in full")
     parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.add_argument(
-        "--plugin", action="append", default=[], metavar="FILE", help="Python file that adds benchmarks"
-    )
+    add_plugins(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Print what there is."""
-    from sightline.registry import benchmark_names, plug_in
+    from sightline.registry import benchmark_names
 
-    for file in options.plugin:
-        plug_in(file)
     names = [options.benchmark] if options.benchmark else benchmark_names()
     described = [_describe(name) for name in names]
     if options.json:

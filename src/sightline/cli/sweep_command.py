@@ -1,4 +1,4 @@
-"""`sightline sweep`: run every combination of models and values of options, and print one table of all."""
+"""`sightline sweep`: run every combination of models and values of options; print one table of all."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ EXAMPLE = """examples:
   sightline sweep contextual --model openai/gpt-4 --data data/contextual \\
       --augment ocr,layout,layout+caption --captions captions.json
 
-Commas separate values, but not inside JSON: --gen 'stop=["a","b"],null' has two values, and
---set 'bias="up:down,left:right"' one.
+Commas separate values, except inside JSON: --gen 'stop=["a","b"],null' has two values,
+--set 'bias="up:down,left:right"' has one.
 """
 
 
@@ -100,25 +100,37 @@ def _points(options: argparse.Namespace) -> list[SweepPoint]:
 
 
 def lists(words: Iterable[str], option: str) -> dict[str, tuple[Any, ...]]:
-    """KEY=VALUE,VALUE words as the values of each key; a comma inside JSON separates nothing.
+    """Read KEY=VALUE,VALUE words; a comma inside JSON does not separate values.
 
     >>> lists(["size=224,640", 'stop=["a","b"],null', "cot=on,off"], "--set")
     {'size': (224, 640), 'stop': (['a', 'b'], None), 'cot': (True, False)}
+
+    Args:
+        words: The words.
+        option: The option that they belong to, for error messages.
+
+    Returns:
+        The values of each key.
+
+    Raises:
+        UserError: A word is not KEY=VALUE, a value is empty or not valid JSON, or a key occurs twice.
     """
     found: dict[str, tuple[Any, ...]] = {}
     for word in words:
         key, sign, text = word.partition("=")
         if not sign or not key:
-            raise UserError(f"{option} {word} is no pair", expected=f"{option} KEY=VALUE[,VALUE...]")
+            raise UserError(
+                f"{option} {word}: '=' or the key is missing", expected=f"{option} KEY=VALUE[,VALUE...]"
+            )
         if key in found:
-            raise UserError(f"{option} {key} stands twice", expected=f"{option} {key}=VALUE,VALUE once")
+            raise UserError(f"{option} {key} occurs twice", expected=f"{option} {key}=VALUE,VALUE once")
         pieces = list(_pieces(text, f"{option} {key}"))
         found[key] = tuple(pairs([f"{key}={piece}"], option)[key] for piece in pieces)
     return found
 
 
 def _pieces(text: str, option: str) -> Iterable[str]:
-    """The values in a text, as they stand there."""
+    """The texts of the values between commas."""
     several = False
     while True:
         text = text.strip()
@@ -133,7 +145,7 @@ def _pieces(text: str, option: str) -> Iterable[str]:
 
 
 def _end_of_json(text: str, option: str) -> int:
-    """Where the JSON value that a text begins with ends: the place of a comma, or -1 at the end."""
+    """The position of the comma after the JSON value at the start of a text; -1 if nothing follows it."""
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except json.JSONDecodeError:
@@ -141,9 +153,9 @@ def _end_of_json(text: str, option: str) -> int:
     rest = text[end:].lstrip() if end >= 0 else ""
     if end < 0 or (rest and not rest.startswith(",")):
         raise UserError(
-            f"{option} begins like JSON and is none",
+            f"{option} starts like JSON and is not valid JSON",
             found=text,
-            expected="whole JSON; a text in double quotes",
+            expected="complete JSON; put a text into double quotes",
         )
     return len(text) - len(rest) if rest else -1
 
@@ -158,7 +170,7 @@ def _print_point(run: PointRun) -> None:
 
 
 def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
-    """Print what each point would ask, and all of them."""
+    """Print the estimate of each point and their total; returns the exit status."""
     from sightline.cli.printing import print_estimate, print_json
     from sightline.evaluation.sweep import add_estimates, estimate_sweep
 

@@ -195,7 +195,9 @@ def _minus(value: float | None, other: float | None) -> float | None:
 
 
 def _title(points: Sequence[ResultPoint], by: str | None) -> str:
-    varied = list(dict.fromkeys([*(name for point in points for name in point.values), *([by] if by else [])]))
+    varied = list(
+        dict.fromkeys([*(name for point in points for name in point.values), *([by] if by else [])])
+    )
     task = ":".join(task_of(points[0].result))
     return f"{task}, by {' and '.join(varied)}" if varied else task
 
