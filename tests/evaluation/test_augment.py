@@ -27,7 +27,7 @@ PAIRS = 6
 
 
 class Signs:
-    """An OCR reader that reads the image's file name above the word 'sign'; it fails on the file named `blank`."""
+    """An OCR reader: the file name above the word 'sign'; it fails on the file named `blank`."""
 
     name = "signs"
     identity = "signs 1"

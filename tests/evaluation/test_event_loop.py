@@ -1,4 +1,4 @@
-"""Blocking steps of a run execute in threads, so other tasks of the event loop go on; cancellation stops them."""
+"""Blocking steps of a run execute in threads, so the event loop stays free; cancellation stops them."""
 
 from __future__ import annotations
 

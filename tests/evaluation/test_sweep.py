@@ -93,7 +93,7 @@ values = st.one_of(st.text(max_size=150), st.integers(), st.none(), st.booleans(
     st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True),
     st.lists(values, min_size=1, max_size=4, unique_by=repr),
 )
-def test_folder_names_are_safe_and_distinct_on_every_file_system(
+def test_folder_names_are_safe_and_distinct(
     models: list[str], chosen: list[Any]
 ) -> None:
     planned = points(models, {"option": chosen}, out="some/where")
