@@ -9,9 +9,9 @@ from typing import Any, TypeVar, Unpack
 
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.run import arun as run_spec
-from sightline.evaluation.score import ascore as score_spec
-from sightline.evaluation.sweep import Sweep, asweep
+from sightline.evaluation.run import run_evaluation
+from sightline.evaluation.score import score_file
+from sightline.evaluation.sweep import Sweep, run_sweep
 from sightline.evaluation.sweep_plan import plan_sweep
 from sightline.plan.spec import (
     RequestOptions,
@@ -59,7 +59,7 @@ async def arun(task: str, *, show_progress: bool = False, **options: Unpack[RunO
     Returns:
         As `run` does.
     """
-    return await run_spec(spec_of(task, options, RunOptions), show_progress=show_progress)
+    return await run_evaluation(spec_of(task, options, RunOptions), show_progress=show_progress)
 
 
 def score(
@@ -87,7 +87,7 @@ def score(
         EnvironmentFailedError: The store or the disk failed.
     """
     spec = spec_of(task, options, ScoreOptions)
-    return _wait(score_spec(spec, str(file), partners, show_progress=show_progress))
+    return _wait(score_file(spec, str(file), partners, show_progress=show_progress))
 
 
 def sweep(task: str, *, show_progress: bool = False, **options: Unpack[SweepOptions]) -> Sweep:
@@ -122,7 +122,7 @@ def sweep(task: str, *, show_progress: bool = False, **options: Unpack[SweepOpti
         _values(options.get("gen")),
         _names(options.get("augment", ())),
     )
-    return _wait(asweep(points, base.out, show_progress=show_progress))
+    return _wait(run_sweep(points, base.out, show_progress=show_progress))
 
 
 def _values(options: Mapping[str, Any] | None) -> dict[str, tuple[Any, ...]]:

@@ -13,7 +13,7 @@ import sightline
 from sightline import registry
 from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.errors import UserError
-from sightline.evaluation.estimate import estimate
+from sightline.evaluation.estimate import estimate_run
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.sweep_plan import plan_sweep
 from sightline.images import BadImage
@@ -216,15 +216,15 @@ def test_a_dry_run_reads_sends_and_writes_nothing_and_its_estimate_is_exact(codi
         captioner="sees",
         store="s.db",
     )
-    before = estimate(spec)
+    before = estimate_run(spec)
     images = len(names(codis))
     assert (before.to_ask, before.images_to_read, before.captions_to_ask) == (2 * PAIRS, images, images)
     assert before.image_bytes == 0
     assert [*Signs.reading, *Asked.requests, *Captions.requests, *Path().iterdir()] == []
     run(codis, "layout+caption", captioner="sees")
-    after = estimate(spec)
+    after = estimate_run(spec)
     assert (after.to_ask, after.images_to_read, after.captions_to_ask) == (0, 0, 0)
-    assert estimate(Spec(task="codis", model="baseline/chance", data=str(codis))).images_to_read is None
+    assert estimate_run(Spec(task="codis", model="baseline/chance", data=str(codis))).images_to_read is None
 
 
 def test_few_shot_examples_are_turns_of_their_own(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ BLOCKING = (
     "sightline.engine.store.Store.add_probes",
     "sightline.evaluation.description.samples_digest",
     "sightline.evaluation.evaluation.aggregate",
-    "sightline.evaluation.run.prepare",
+    "sightline.evaluation.run.prepare_evaluation",
     "sightline.judging.judges.ModelJudge.request",
     "sightline.plan.plan.with_key",
     "sightline.results.folder.Folder.write",
@@ -142,10 +142,10 @@ def test_scoring_blocks_no_event_loop_either(codis: Path, monkeypatch: pytest.Mo
     calls: list[bool] = []
     for path in BLOCKING[:2] + BLOCKING[-2:]:
         patch(monkeypatch, path, lambda: calls.append(on_loop()))
-    from sightline.evaluation.score import ascore
+    from sightline.evaluation.score import score_file
     from sightline.plan.spec import Spec
 
-    asyncio.run(ascore(Spec(task="codis", data=str(codis), out="scored"), "results/answers.jsonl"))
+    asyncio.run(score_file(Spec(task="codis", data=str(codis), out="scored"), "results/answers.jsonl"))
     assert calls
     assert not any(calls)
 

@@ -33,9 +33,7 @@ def test_a_run_on_synthetic_scenes_says_so_and_shows_no_published_figures(tmp_pa
 
 
 @pytest.mark.parametrize("split", ["test", "val"])
-def test_only_released_tables_get_published_figures(
-    split: str, shared: Path, tmp_path: Path
-) -> None:
+def test_only_released_tables_get_published_figures(split: str, shared: Path, tmp_path: Path) -> None:
     """A table of the released length, as `build split` writes from other data, gets none."""
     table = f"contextual_{split}.csv"
     copies = {name: tmp_path / name / table for name in ("released", "own")}

@@ -17,8 +17,8 @@ from sightline.builders.synthetic import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.estimate import RunEstimate
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.run import arun
-from sightline.evaluation.sweep import Sweep, add_estimates, asweep, estimate_sweep
+from sightline.evaluation.run import run_evaluation
+from sightline.evaluation.sweep import Sweep, add_estimates, estimate_sweep, run_sweep
 from sightline.evaluation.sweep_plan import SweepPoint, plan_sweep
 from sightline.plan.spec import Spec
 
@@ -40,7 +40,7 @@ def points(
 
 
 def swept(planned: list[SweepPoint], out: Path | None = None) -> Sweep:
-    return asyncio.run(asweep(planned, str(out) if out else None))
+    return asyncio.run(run_sweep(planned, str(out) if out else None))
 
 
 def test_models_change_slowest_and_the_last_option_fastest() -> None:
@@ -93,9 +93,7 @@ values = st.one_of(st.text(max_size=150), st.integers(), st.none(), st.booleans(
     st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True),
     st.lists(values, min_size=1, max_size=4, unique_by=repr),
 )
-def test_folder_names_are_safe_and_distinct(
-    models: list[str], chosen: list[Any]
-) -> None:
+def test_folder_names_are_safe_and_distinct(models: list[str], chosen: list[Any]) -> None:
     planned = points(models, {"option": chosen}, out="some/where")
     folders = [Path(point.spec.out or "") for point in planned]
     assert {folder.parent for folder in folders} == {Path("some/where")}
@@ -182,9 +180,9 @@ def test_a_point_that_fails_at_the_start_does_not_stop_the_others(
     async def enters(spec: Spec, *, show_progress: bool) -> Evaluation:
         if spec.set["cot"]:
             raise UserError("no server there")
-        return await arun(spec, show_progress=show_progress)
+        return await run_evaluation(spec, show_progress=show_progress)
 
-    monkeypatch.setattr("sightline.evaluation.sweep.arun", enters)
+    monkeypatch.setattr("sightline.evaluation.sweep.run_evaluation", enters)
     out = tmp_path / "out"
     sweep = swept(points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out)), out)
     assert [(one.exit_status, one.error) for one in sweep.points] == [(2, "no server there"), (0, "")]

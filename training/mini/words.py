@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
-from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepare import prepare_evaluation
 from sightline.models.offline_model import OfflineModel
 from sightline.plan.spec import Spec
 from sightline.types import Answer, Failure, Message, Request, Text
@@ -80,7 +80,7 @@ def _text(messages: Sequence[Message]) -> str:
 
 def _questions(spec: Spec) -> Iterable[tuple[str, str]]:
     """The questions of a task with their answers."""
-    task = prepare(spec).task
+    task = prepare_evaluation(spec).task
     for sample in task.samples:
         for probe in task.benchmark.probes(sample, task.options.benchmark):
             if probe.references:

@@ -39,10 +39,10 @@ def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
     """
     from sightline.data.releases import releases
     from sightline.errors import unknown_name
-    from sightline.plan.data_folder import data_folder
+    from sightline.plan.data_folder import spec_data_folder
     from sightline.plan.spec import Spec
 
     known = releases()
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
-    return known[options.benchmark], data_folder(Spec(task=options.benchmark, data=options.data))
+    return known[options.benchmark], spec_data_folder(Spec(task=options.benchmark, data=options.data))

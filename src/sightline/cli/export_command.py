@@ -52,7 +52,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.errors import unknown_name
     from sightline.formats.export import export
     from sightline.formats.files import refuse_overwriting
-    from sightline.plan.data_folder import data_folder
+    from sightline.plan.data_folder import spec_data_folder
     from sightline.plan.spec import Spec
 
     layouts = export_formats()
@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     if answers.is_dir():
         answers /= "answers.jsonl"
     refuse_overwriting(out, options.force, read=[answers])
-    data = data_folder(Spec(task="", data=options.data))
+    data = spec_data_folder(Spec(task="", data=options.data))
     for omission in export(answers, layouts[options.layout], out, data, options.model):
         print(omission, file=sys.stderr)
     print(f"written: {out}", file=sys.stderr)

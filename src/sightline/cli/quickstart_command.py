@@ -67,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
 
     from sightline.cli.pipe import output_errors
     from sightline.cli.printing import print_run_summary
-    from sightline.evaluation.run import arun
+    from sightline.evaluation.run import run_evaluation
     from sightline.report.overview import overview
     from sightline.report.terminal import show
 
@@ -88,7 +88,7 @@ def execute(options: argparse.Namespace) -> int:
         for model in models:
             spec = _spec(task, model, folder, options.seed)
             _report(f"$ {_command(spec)}")
-            evaluation = asyncio.run(arun(spec, show_progress=sys.stderr.isatty()))
+            evaluation = asyncio.run(run_evaluation(spec, show_progress=sys.stderr.isatty()))
             print_run_summary(replace(evaluation, out=None))
             status = max(status, evaluation.exit_status)
             results.append(_with_metrics(evaluation.result, task))

@@ -50,14 +50,14 @@ def execute(options: argparse.Namespace) -> int:
     spec = spec_of(options.task, options_of(options, RunOptions), RunOptions)
     if options.dry_run:
         from sightline.cli.printing import print_estimate
-        from sightline.evaluation.estimate import estimate
+        from sightline.evaluation.estimate import estimate_run
 
-        print_estimate(estimate(spec), options.format)
+        print_estimate(estimate_run(spec), options.format)
         return 0
     from sightline.cli.printing import print_evaluation
-    from sightline.evaluation.run import arun
+    from sightline.evaluation.run import run_evaluation
 
-    evaluation = asyncio.run(arun(spec, show_progress=not options.quiet))
+    evaluation = asyncio.run(run_evaluation(spec, show_progress=not options.quiet))
     return print_evaluation(evaluation, options.format, options.by)
 
 

@@ -53,9 +53,9 @@ def execute(options: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.cli.printing import print_evaluation
-    from sightline.evaluation.score import ascore
+    from sightline.evaluation.score import score_file
 
     spec = spec_of(options.task, options_of(options, ScoreOptions), ScoreOptions)
     partners = {name: str(file) for name, file in pairs(options.partners, "--with").items()}
-    evaluation = asyncio.run(ascore(spec, options.file, partners, show_progress=not options.quiet))
+    evaluation = asyncio.run(score_file(spec, options.file, partners, show_progress=not options.quiet))
     return print_evaluation(evaluation, options.format, options.by)

@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.cli.printing import print_json, print_pivot
-    from sightline.evaluation.sweep import asweep
+    from sightline.evaluation.sweep import run_sweep
 
     points = _points(options)
     plot = Path(options.plot) if options.plot else None
@@ -67,7 +67,9 @@ def execute(options: argparse.Namespace) -> int:
         check_plot(plot, [point.values for point in points])
     if options.dry_run:
         return _print_estimates(points, options.format)
-    sweep = asyncio.run(asweep(points, options.out, show_progress=not options.quiet, on_point=_print_point))
+    sweep = asyncio.run(
+        run_sweep(points, options.out, show_progress=not options.quiet, on_point=_print_point)
+    )
     if options.format == "json":
         print_json(sweep.record)
     elif sweep.results:

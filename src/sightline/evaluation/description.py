@@ -15,7 +15,7 @@ from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.types import UNCHANGED
 
 
-def describe(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
+def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
     """Describe an evaluation.
 
     Args:

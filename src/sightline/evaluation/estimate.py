@@ -14,7 +14,7 @@ from sightline.engine.retry import is_settled
 from sightline.engine.store import Store
 from sightline.evaluation.image_text import UncachedImages, cached_images_as_text
 from sightline.evaluation.planning import images_to_show, make_plan
-from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.plan.plan import PlannedProbe
 from sightline.plan.spec import Spec
@@ -71,7 +71,7 @@ class _Planned(Struct):
             self.sizes[key] = (0, 0) if answered else _size(keyed)
 
 
-def estimate(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimate:
+def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimate:
     """Plan a run and count its requests. The store is only read.
 
     Args:
@@ -86,7 +86,7 @@ def estimate(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimate:
         UserError: The run itself would be refused.
     """
     planned_keys = set() if planned_keys is None else planned_keys
-    prepared = prepare(spec, keyless=True)
+    prepared = prepare_evaluation(spec, keyless=True)
     planned = _Planned()
     with _existing_store(spec.store) as store:
         augmented, uncached = None, None

@@ -24,7 +24,7 @@ class UncachedImages(NamedTuple):
     to_caption: int
 
 
-class _Texts(NamedTuple):
+class _ImageTexts(NamedTuple):
     """OCR results and captions by image digest; an OCR result is None where the image is not read yet."""
 
     readings: Mapping[str, OcrResult | None]
@@ -63,7 +63,7 @@ async def images_as_text(
             digest: one.text or BadImage(f"has no caption: {one.missing}")
             for digest, one in described.items()
         }
-    return await run_in_thread(_augmented, replacement, images, files, _Texts(read, captions))
+    return await run_in_thread(_augmented, replacement, images, files, _ImageTexts(read, captions))
 
 
 def cached_images_as_text(
@@ -91,7 +91,7 @@ def cached_images_as_text(
         captions = {digest: one.text or f"(a caption of {digest})" for digest, one in described.items()}
         to_caption = captioner.estimate(readable.values(), store).to_ask
     uncached = UncachedImages(sum(words is None for words in read.values()), to_caption)
-    return _augmented(replacement, images, files, _Texts(read, captions)), uncached
+    return _augmented(replacement, images, files, _ImageTexts(read, captions)), uncached
 
 
 async def _read(
@@ -113,7 +113,7 @@ def _augmented(
     replacement: ImageReplacement,
     images: Mapping[str, ImageRef],
     files: Mapping[str, ImageFile | BadImage],
-    texts: _Texts,
+    texts: _ImageTexts,
 ) -> Augmented:
     """The text of every image by its path, or the error that it has none."""
     by_path: dict[str, InWords | BadImage] = {}

@@ -27,7 +27,7 @@ from sightline.judging.judges import (
 )
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.resolve import ModelOptions, resolve
-from sightline.plan.data_folder import data_folder
+from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of
 from sightline.plan.plan import select_samples
 from sightline.plan.spec import Spec
@@ -37,7 +37,7 @@ from sightline.results.folder import Folder
 from sightline.types import Sample
 
 
-def prepare(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
+def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
     """Check everything that can be checked before the first call. Nothing is written.
 
     Args:
@@ -71,7 +71,7 @@ def prepare(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> P
         setting=setting.name,
         options=options,
         split=split,
-        folder=data_folder(spec),
+        folder=spec_data_folder(spec),
         samples=_samples(spec, benchmark, split, options),
     )
     prepared = Prepared(
@@ -107,7 +107,7 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
 
 
 def _samples(spec: Spec, benchmark: Benchmark, split: str, options: EffectiveOptions) -> list[Sample]:
-    folder = data_folder(spec)
+    folder = spec_data_folder(spec)
     samples = benchmark.samples(folder, split, options.benchmark)
     selected = select_samples(samples, spec.limit, spec.shuffle, spec.seed)
     if not selected:

@@ -15,12 +15,12 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
-from sightline.evaluation.description import describe, judge_sampling
+from sightline.evaluation.description import describe_evaluation, judge_sampling
 from sightline.evaluation.evaluation import Evaluation, conclude
 from sightline.evaluation.image_text import images_as_text
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.planning import images_to_show, make_plan
-from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
 from sightline.judging.groups import CollectedAnswers
@@ -34,7 +34,7 @@ PROBES_PER_WRITE = 256
 """How many probes are collected before they are written to the store."""
 
 
-async def arun(spec: Spec, *, show_progress: bool = False) -> Evaluation:
+async def run_evaluation(spec: Spec, *, show_progress: bool = False) -> Evaluation:
     """Run an evaluation: ask what has no answer yet, judge, count, and write the results folder.
 
     Blocking work runs in threads, so that other tasks of the event loop go on. Cancelled, it keeps everything
@@ -51,8 +51,8 @@ async def arun(spec: Spec, *, show_progress: bool = False) -> Evaluation:
         UserError: Something is wrong; it is found before the first call.
         EnvironmentFailedError: The store or a disk failed on the way.
     """
-    prepared = await run_in_thread(prepare, spec)
-    description = await run_in_thread(describe, prepared)
+    prepared = await run_in_thread(prepare_evaluation, spec)
+    description = await run_in_thread(describe_evaluation, prepared)
     store = await run_in_thread(Store.open, spec.store)
     try:
         run = await run_in_thread(store.start_run, _run_body(prepared, description))

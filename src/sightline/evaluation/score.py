@@ -14,10 +14,10 @@ from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.description import describe
+from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.evaluation import Evaluation, conclude
 from sightline.evaluation.judge_panel import prepared_panel
-from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import check_setting, prompts_note
 from sightline.evaluation.request_sender import RequestSender
@@ -26,7 +26,7 @@ from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers
-from sightline.plan.data_folder import data_folder
+from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import setting_of
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
@@ -53,7 +53,7 @@ class _Scoring(NamedTuple):
     collected: CollectedAnswers
 
 
-async def ascore(
+async def score_file(
     spec: Spec, file: str, partners: Mapping[str, str] | None = None, *, show_progress: bool = False
 ) -> Evaluation:
     """Score a file of predictions in any layout that `formats` reads.
@@ -88,7 +88,9 @@ async def ascore(
 def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
     """Check the evaluation and read all its files. Raises UserError."""
     spec = _with_options_of_file(spec, file)
-    prepared = prepare(replace(spec, model=spec.model or f"file:{Path(file).name}"), calls_model=False)
+    prepared = prepare_evaluation(
+        replace(spec, model=spec.model or f"file:{Path(file).name}"), calls_model=False
+    )
     task, needed = prepared.task, prepared.task.partners
     for name in partners:
         if name not in needed:
@@ -107,7 +109,7 @@ def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
     stored = list(_stored_probes(prepared, settings, answers))
     return _Scoring(
         prepared,
-        describe(prepared, [note] if note else []),
+        describe_evaluation(prepared, [note] if note else []),
         CollectedAnswers(probes=lambda: stored, answers=answers),
     )
 
@@ -117,7 +119,7 @@ def _with_options_of_file(spec: Spec, file: str) -> Spec:
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task).name
     predictions = _read_file(spec, file, benchmark, setting)
-    options = benchmark.options_from_answers(file, predictions, data_folder(spec))
+    options = benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
     return replace(spec, set={**options, **spec.set})
 
 

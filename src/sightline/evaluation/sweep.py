@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
-from sightline.evaluation.estimate import RunEstimate, estimate
+from sightline.evaluation.estimate import RunEstimate, estimate_run
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.prepare import prepare
-from sightline.evaluation.run import arun
+from sightline.evaluation.prepare import prepare_evaluation
+from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.sweep_record import PointRecord, SweepRecord, write_sweep
 from sightline.report.varied_options import ResultPoint
@@ -112,7 +112,7 @@ class Sweep(Struct, frozen=True):
         return pandas.DataFrame(rows, columns=None if rows else ["model", *MetricValue.__struct_fields__])
 
 
-async def asweep(
+async def run_sweep(
     points: Sequence[SweepPoint],
     out: str | None = None,
     *,
@@ -164,7 +164,7 @@ def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
         UserError: The sweep itself would be refused.
     """
     planned_keys: set[str] = set()
-    return [estimate(point.spec, planned_keys) for point in points]
+    return [estimate_run(point.spec, planned_keys) for point in points]
 
 
 def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
@@ -185,7 +185,7 @@ def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
 
 def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     for point in points:
-        prepare(point.spec)
+        prepare_evaluation(point.spec)
     Folder.check(out)
 
 
@@ -198,6 +198,6 @@ async def _run_point(point: SweepPoint, before: Sequence[PointRun], show_progres
     if spec.max_cost is not None:
         spec = replace(spec, max_cost=max(0.0, spec.max_cost - sum(one.cost for one in counts)))
     try:
-        return PointRun(point, await arun(spec, show_progress=show_progress))
+        return PointRun(point, await run_evaluation(spec, show_progress=show_progress))
     except UserError as error:
         return PointRun(point, error=str(error))

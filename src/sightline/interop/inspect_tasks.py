@@ -22,7 +22,7 @@ from rich.markup import escape
 
 from sightline.clusters import cluster_of, inspect_sample
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.prepare import prepare
+from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import PreparedTask
 from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspect_image, transform_for
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
@@ -129,7 +129,7 @@ def _task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
 
 def _checked_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     judge = str(arguments.get("judge", "rules"))
-    prepared = prepare(_spec(benchmark, arguments), calls_model=False)
+    prepared = prepare_evaluation(_spec(benchmark, arguments), calls_model=False)
     item = prepared.task
     _check_judge(item, judge)
     if item.options.benchmark.get("answer_by") == "likelihood":

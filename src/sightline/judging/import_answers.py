@@ -14,7 +14,7 @@ from sightline.clusters import cluster_of, inspect_sample
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.judging.file_answers import prediction_key
-from sightline.plan.data_folder import data_folder
+from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import effective, setting_of, split_of
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
@@ -56,7 +56,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
     by_model: dict[str, list[Prediction]] = {}
     for prediction in predictions:
         by_model.setdefault(prediction.model, []).append(prediction)
-    if data_folder(spec) is None:
+    if spec_data_folder(spec) is None:
         return [
             _imported(task, one, None, one.image or one.sample)
             for answers in by_model.values()
@@ -79,7 +79,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
 def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> list[tuple[str, list[Probe]]]:
     """The cluster and the probes of each sample, in the order of the data."""
     options = effective(benchmark, setting, spec).benchmark
-    samples = benchmark.samples(data_folder(spec), split_of(benchmark, spec), options)
+    samples = benchmark.samples(spec_data_folder(spec), split_of(benchmark, spec), options)
     return [
         (cluster_of(sample, inspect_sample(sample)), list(benchmark.probes(sample, options)))
         for sample in samples

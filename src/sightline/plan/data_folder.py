@@ -8,7 +8,7 @@ from pathlib import Path
 from sightline.plan.spec import Spec
 
 
-def data_folder(spec: Spec) -> Path | None:
+def spec_data_folder(spec: Spec) -> Path | None:
     """The data folder of an evaluation.
 
     Args:

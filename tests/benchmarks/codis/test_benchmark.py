@@ -14,7 +14,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.score import ascore
+from sightline.evaluation.score import score_file
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec
 from sightline.prompts import load
@@ -50,7 +50,7 @@ def data(shared: Path) -> Path:
 
 
 def score(data: Path, file: Path, **options: Any) -> Evaluation:
-    return asyncio.run(ascore(Spec(task="codis", data=str(data), **options), str(file)))
+    return asyncio.run(score_file(Spec(task="codis", data=str(data), **options), str(file)))
 
 
 def test_the_data_are_those_of_the_paper(data: Path) -> None:
@@ -256,7 +256,9 @@ def test_several_judges_are_set_against_each_other(data: Path, tmp_path: Path) -
 def test_answers_of_one_setting_are_not_scored_as_another(data: Path, tmp_path: Path) -> None:
     score(data, data / "output_example.json", out=str(tmp_path / "a"))
     with pytest.raises(UserError, match="belong to codis:default"):
-        asyncio.run(ascore(Spec(task="codis:plain", data=str(data)), str(tmp_path / "a" / "answers.jsonl")))
+        asyncio.run(
+            score_file(Spec(task="codis:plain", data=str(data)), str(tmp_path / "a" / "answers.jsonl"))
+        )
 
 
 def test_other_words_can_be_counted(data: Path) -> None:

@@ -18,7 +18,7 @@ from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.score import ascore
+from sightline.evaluation.score import score_file
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec
 from sightline.types import ImageRef, MetricValue, Sample, Text
@@ -65,7 +65,7 @@ def turns(sample: Sample, **options: Any) -> list[tuple[str, list[str]]]:
 
 
 def score(data: Path, file: Path, **options: Any) -> Evaluation:
-    return asyncio.run(ascore(Spec(task="contextual", data=str(data), **options), str(file)))
+    return asyncio.run(score_file(Spec(task="contextual", data=str(data), **options), str(file)))
 
 
 def found(evaluation: Evaluation, subset: str = "all", metric: str = "accepted") -> MetricValue:

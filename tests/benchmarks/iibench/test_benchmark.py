@@ -16,7 +16,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.score import ascore
+from sightline.evaluation.score import score_file
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec
 from sightline.types import ImageRef, Probe, Sample, Text
@@ -52,7 +52,7 @@ def released(shared: Path, setting: str) -> Path:
 def score(shared: Path, setting: str, **options: Any) -> Evaluation:
     data = str(shared / "data" / "iibench")
     spec = Spec(**{"task": f"iibench:{setting}", "data": data, **options})
-    return asyncio.run(ascore(spec, str(released(shared, setting))))
+    return asyncio.run(score_file(spec, str(released(shared, setting))))
 
 
 @pytest.mark.parametrize("setting", TEXT_SETTINGS)
@@ -241,6 +241,6 @@ def test_a_wrong_answers_file_is_refused_with_the_question_it_is_wrong_about(
 def test_a_file_scored_under_another_setting_says_so(shared: Path) -> None:
     data = str(shared / "data" / "iibench")
     spec = Spec(task="iibench:none", data=data)
-    notes = asyncio.run(ascore(spec, str(released(shared, "cot")))).result.notes
+    notes = asyncio.run(score_file(spec, str(released(shared, "cot")))).result.notes
     assert "1,399 of 1,399 prompts in the file are not those of iibench:none" in notes
     assert not score(shared, "cot").result.notes
