@@ -25,7 +25,7 @@ EXAMPLE = """examples:
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
       --rate 1e-3 --steps 200 --batch 8 --out adapter
-  sightline run mmr3:restyling --model mini --adapter adapter --data quickstart/mmr3
+  sightline run mmr3:restyling --model mini --adapter adapter --data quickstart/data/mmr3
 
   sightline adapter train --model hf/llava-hf/llava-1.5-7b-hf --data restyled --loss ce+consistency \\
       --test data/mmr3/restyling --without style=candy --out adapter

@@ -21,9 +21,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     formats = export_formats()
     listed = "\n".join(f"  {name}: {layout.summary}" for name, layout in formats.items())
     parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"
-    parser.add_argument(
-        "answers", metavar="ANSWERS", help="an answers.jsonl, or the results folder it lies in"
-    )
+    parser.add_argument("answers", metavar="ANSWERS", help="an answers.jsonl, or its results folder")
     parser.add_argument(
         "--as",
         dest="layout",

@@ -12,8 +12,8 @@ EXAMPLE = """examples:
   sightline import master.json --task contextual --judgements gpt4_judgments.json --allow-missing \\
       --data data/contextual --out answers.jsonl --verdicts verdicts.jsonl
 
-FILE may be the released layouts of CODIS, ConTextual and II-Bench, lmms-eval's sample logs, VLMEvalKit's
-tables, or plain JSON lines of {"id", "variant", "response"}; each may be gzipped. `import` does not judge;
+FILE is a file in the released layout of CODIS, ConTextual or II-Bench, sample logs of lmms-eval, a table of
+VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped. `import` does not judge;
 `sightline score` does. --verdicts receives the verdicts that FILE contains, for `--judge human:FILE`.
 If FILE has answers of several models, the field `version` names the model: `score --model NAME` reads those
 of one model, `judge-report --task` reads all.

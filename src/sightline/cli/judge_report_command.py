@@ -30,7 +30,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         "verdicts",
         nargs="+",
         metavar="VERDICTS",
-        help="results folders, verdicts.jsonl files, or (with --task) answers that carry verdicts",
+        help="results folders, verdicts.jsonl files, or (with --task) answers with verdicts",
     )
     human = "verdicts of humans: JSON lines with targets, question, verdict, judge"
     add("--human", nargs="+", action="extend", default=[], metavar="FILE", help=human)

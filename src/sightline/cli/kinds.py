@@ -35,16 +35,31 @@ def add_kinds(
         child = below.add_parser(
             name,
             help=summary,
-            description=summary,
+            description=sentence(summary),
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name == chosen:
             module = importlib.import_module(f"sightline.cli.{command}_{name}")
-            child.description = module.SUMMARY
+            child.description = sentence(module.SUMMARY)
             module.register(child)
             innermost = child
     return innermost
+
+
+def sentence(summary: str) -> str:
+    """Write a summary as a sentence.
+
+    >>> sentence("list benchmarks")
+    'List benchmarks.'
+
+    Args:
+        summary: The summary of a command.
+
+    Returns:
+        The summary with a capital letter and a period.
+    """
+    return f"{summary[:1].upper()}{summary[1:]}."
 
 
 def _print_help(parser: argparse.ArgumentParser) -> int:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `list`."""
     parser.epilog = "examples:\n  sightline list\n  sightline list iibench\n  sightline list codis --json"
-    parser.add_argument("benchmark", nargs="?", help="show this one in full")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "benchmark", nargs="?", metavar="BENCHMARK", help="print this benchmark with its metrics and options"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_plugins(parser)
     parser.set_defaults(execute=execute)
 

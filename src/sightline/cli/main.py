@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import sightline
+from sightline.cli.kinds import sentence
 from sightline.cli.pipe import discard_output
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 
@@ -35,6 +36,25 @@ COMMANDS = {
     "import": "convert predictions of other tools to answers.jsonl",
     "completion": "print the completion script of a shell: bash, zsh or fish",
 }
+
+DESCRIPTION = """Evaluate multimodal models on groups of related questions: one image under different
+contexts (CODIS), rephrased questions, restyled and masked images (MM-R3), text-rich
+images (ConTextual), implied meaning (II-Bench)."""
+
+EPILOG = """examples:
+  sightline quickstart
+  sightline run codis --model http://localhost:8000/v1#llava --data data/codis
+  sightline COMMAND --help
+
+exit status:
+  0    done
+  1    done, but some probes have no answer
+  2    the command or its input is wrong; nothing was sent
+  3    the environment failed, such as a full disk
+  4    a budget is reached
+  5    a condition of --fail-if holds
+  130  interrupted
+"""
 
 GC_THRESHOLDS = (100_000, 50, 100)
 """A run makes many small records and few cycles: Python's default thresholds cost a fifth of its time."""
@@ -110,13 +130,10 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     command, kind = [*words, "", ""][:2]
     parser = Parser(
         prog="sightline",
-        description="Evaluate multimodal models on groups of related questions: one image under different "
-        "contexts (CODIS), rephrased questions, restyled and masked images (MM-R3), text-rich images "
-        "(ConTextual), implied meaning (II-Bench).",
-        epilog="example: sightline run codis --model http://localhost:8000/v1#llava --data data/codis. "
-        "Exit status: 0 done; 1 done, but some probes have no answer; 2 the call or its input is wrong; "
-        "3 the environment failed; 4 a budget is reached; 5 a condition of --fail-if holds; 130 interrupted",
+        description=DESCRIPTION,
+        epilog=EPILOG,
         allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -126,7 +143,7 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
         child = commands.add_parser(
             name,
             help=summary,
-            description=summary,
+            description=sentence(summary),
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

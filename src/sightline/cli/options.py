@@ -37,7 +37,7 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
     parser.add_argument(
         "task", metavar="TASK", help="BENCHMARK or BENCHMARK:SETTING, as codis or iibench:cot"
     )
-    declared = declared_options(options)
+    declared = sorted(declared_options(options), key=lambda option: not option.required)
     titles = [
         title for title in get_args(OptionGroup) if any(one.argument.group == title for one in declared)
     ]
@@ -62,8 +62,9 @@ def _add_declared(group: Group, option: DeclaredOption, **changed: Any) -> None:
     """Add one declared option; `changed` are properties of argparse that replace the declared ones."""
     argument, default = option.argument, option.default
     written = ", ".join(default) if isinstance(default, tuple) else default
-    shown = "" if written in (None, "", False) or isinstance(written, Mapping) else f" (default: {written})"
-    properties = {"help": argument.help + shown, "default": default, **_reading(option.type)}
+    has_text = isinstance(written, int | float | str) and not isinstance(written, bool) and written != ""
+    suffix = f" (default: {written})" if has_text else ""
+    properties = {"help": argument.help + suffix, "default": default, **_reading(option.type)}
     if argument.metavar is not None:
         properties["metavar"] = argument.metavar
     if option.required:
