@@ -1,19 +1,19 @@
-"""The one exception for what the user can put right, and the one for environment that failed on the way."""
+"""The exception for wrong input, and the exception for an environment that fails during a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MOST_FOUND = 300
-"""Characters that are shown of what was found."""
+MAX_FOUND = 300
+"""The number of characters of a found value that a message shows."""
 
 
 class UserError(Exception):
-    """The input or the call is wrong (exit status 2).
+    """The input or the call is wrong, and the user can correct it (exit status 2).
 
-    Carries where it is wrong (`file`, `record`, `field`), what was `found` and what was `expected`; its
-    text is the whole message that a user reads.
+    Its text is the complete message: where (`file`, `record`, `field`), what is wrong, what was `found` and
+    what is `expected`.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class UserError(Exception):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        place = [
+        location = [
             str(self.file) if self.file is not None else "",
             f"record {self.record}" if self.record is not None else "",
             f"field {self.field}" if self.field is not None else "",
         ]
-        where = ", ".join(part for part in place if part)
+        where = ", ".join(part for part in location if part)
         text = f"{where}: {self.message}" if where else self.message
         if self.found is not None:
             text += f" (found {_shorten(self.found)})"
@@ -46,14 +46,23 @@ class UserError(Exception):
 
 
 class EnvironmentFailedError(Exception):
-    """The environment failed on the way, as when a disk is full (exit status 3).
+    """The environment fails during a run, such as a full disk or a lost store (exit status 3).
 
-    Everything that was committed is kept.
+    Everything that was committed before stays in the store.
     """
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist, with the nearest one that does."""
+    """The error for a name that does not exist.
+
+    Args:
+        kind: What the name stands for, such as 'benchmark'.
+        name: The name.
+        known: The names that exist.
+
+    Returns:
+        The error, with all names that exist and the most similar one.
+    """
     names = sorted(known)
     return UserError(
         f"unknown {kind} '{name}'{did_you_mean(name, names)}", expected=f"one of {', '.join(names)}"
@@ -61,7 +70,14 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' with the nearest known name, case aside; '' where none is near.
+    """A suggestion for a misspelled name.
+
+    Args:
+        name: The name.
+        known: The names that exist; case is ignored.
+
+    Returns:
+        ', did you mean ...?' with the most similar name; '' if none is similar.
 
     >>> did_you_mean("gpt-4i", ["GPT-4o", "Gemini"])
     ", did you mean 'GPT-4o'?"
@@ -72,6 +88,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _shorten(found: object) -> str:
-    """What was found, as Python writes it: long enough for what other libraries say, reason and all."""
+    """A found value as Python writes it, long enough for the messages of other libraries."""
     text = repr(found)
-    return text if len(text) <= MOST_FOUND else text[: MOST_FOUND - 3] + "..."
+    return text if len(text) <= MAX_FOUND else text[: MAX_FOUND - 3] + "..."

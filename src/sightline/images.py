@@ -1,4 +1,4 @@
-"""Images on disk: looked at before they are trusted, read when sent, re-encoded only when they must be."""
+"""Image files: inspected before use, read when sent, and re-encoded only if a model requires it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_SIDE = 30_000
-"""Longest side in pixels that is accepted at all."""
+"""The longest side in pixels that is accepted."""
 MAX_PIXELS = 120_000_000
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -34,40 +34,52 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 
 
-class BadImage(Exception):  # noqa: N818 - it names the thing, as ImageFile does
-    """An image that cannot be shown to a model; its text says which and why."""
+class BadImage(Exception):  # noqa: N818 - it names the image, as ImageFile does
+    """An image that cannot be sent to a model; the text names the file and the reason."""
 
 
 class ImageLimits(Struct, frozen=True):
-    """What a model accepts: formats (Pillow's names), bytes and longest side in pixels (0: any)."""
+    """The images that a model accepts: formats (Pillow's names), bytes, longest side in pixels (0: any)."""
 
     formats: tuple[str, ...] = ("JPEG", "PNG", "WEBP", "GIF")
     max_bytes: int = 20 * 1024 * 1024
     max_side: int = 0
 
 
-def inspect_image(image: ImageRef, known: Mapping[str, ImageFile]) -> ImageFile:
-    """What is known of an image file: from `known` where size and time are unchanged, else by reading it.
+def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile:
+    """Inspect an image file.
 
-    Raises BadImage where it is missing, empty, outside its folder, not an image, or too large.
+    Args:
+        image: The path of the image, and the folder that it must not leave.
+        cached: Image path -> an earlier inspection, used if size and modification time are unchanged.
+
+    Returns:
+        Digest, format and size of the image.
+
+    Raises:
+        BadImage: The file is missing, empty, outside its folder, not an image, or too large.
     """
     try:
         path = _inside(image)
         info = os.stat(path)
     except (OSError, ValueError):
-        # ValueError: a name that no file can have, such as one with a null byte.
+        # ValueError: an invalid file name, such as one with a null byte.
         raise BadImage(f"{image.path}: no such image") from None
     stamp = (info.st_size, info.st_mtime_ns)
-    seen = known.get(image.path)
-    if seen is not None and seen.stamp == stamp:
-        return seen
+    earlier = cached.get(image.path)
+    if earlier is not None and earlier.stamp == stamp:
+        return earlier
     return _inspect(image.path, path, stamp)
 
 
 def decode(file: ImageFile) -> None:
-    """Read an image to its last pixel; of an animation the first frame, which is what models are shown.
+    """Check that an image can be decoded completely; of an animation, its first frame.
 
-    Raises BadImage where that cannot be done.
+    Args:
+        file: The inspected image.
+
+    Raises:
+        BadImage: The image cannot be decoded.
     """
     from PIL import Image
 
@@ -79,7 +91,15 @@ def decode(file: ImageFile) -> None:
 
 
 def transform_for(file: ImageFile, limits: ImageLimits) -> str:
-    """What must be done to an image before a model with these limits can be shown it; '' for nothing."""
+    """The change that an image needs before a model accepts it.
+
+    Args:
+        file: The inspected image.
+        limits: The images that the model accepts.
+
+    Returns:
+        The name of the transform, which is part of the request's key; '' for none.
+    """
     side = max(file.width, file.height)
     wide = bool(limits.max_side) and side > limits.max_side
     heavy = file.stamp[0] > limits.max_bytes
@@ -90,9 +110,16 @@ def transform_for(file: ImageFile, limits: ImageLimits) -> str:
 
 
 def read_bytes(file: ImageFile) -> tuple[str, bytes]:
-    """The media type and the bytes to send: the original ones, or the re-encoded image.
+    """Read the bytes to send: the original ones, or those of the re-encoded image.
 
-    Raises BadImage where the file is gone or no longer the one that was looked at.
+    Args:
+        file: The inspected image with its transform.
+
+    Returns:
+        The media type and the bytes.
+
+    Raises:
+        BadImage: The file is missing, or has changed since the inspection.
     """
     try:
         with open(file.path, "rb") as handle:
@@ -108,21 +135,38 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
 
 
 def data_url(file: ImageFile) -> bytes:
-    """The image as a data URL, in ASCII. Raises BadImage as `read_bytes` does."""
+    """Read an image as a data URL.
+
+    Args:
+        file: The inspected image with its transform.
+
+    Returns:
+        The URL in ASCII.
+
+    Raises:
+        BadImage: The file is missing, or has changed since the inspection.
+    """
     media, data = read_bytes(file)
     return b"data:%s;base64,%s" % (media.encode(), binascii.b2a_base64(data, newline=False))
 
 
 def read_image(file: ImageFile) -> Image:
-    """The image as the model is to see it: its first frame, upright, in RGB, on white where it is clear.
+    """Read an image for a local model: first frame, upright, in RGB, transparency on white.
 
-    Raises BadImage as `read_bytes`, and where it cannot be decoded.
+    Args:
+        file: The inspected image with its transform.
+
+    Returns:
+        The decoded image.
+
+    Raises:
+        BadImage: The file is missing, has changed since the inspection, or cannot be decoded.
     """
     return _upright(file, read_bytes(file)[1])
 
 
 def _inside(image: ImageRef) -> str:
-    """The real path of an image; BadImage where it leaves its folder, by '..' or by a link."""
+    """The real path of an image. BadImage if '..' or a link leads out of its folder."""
     if not image.root:
         return image.path
     folder, name = os.path.split(image.path)
@@ -137,7 +181,7 @@ def _inside(image: ImageRef) -> str:
 
 @lru_cache(maxsize=1024)
 def _real_folder(folder: str) -> str:
-    """A folder without links; images share few of them, and resolving one costs a call per level."""
+    """A folder with its links resolved; cached, because resolving a link costs several system calls."""
     return os.path.realpath(folder)
 
 
@@ -165,17 +209,17 @@ def _header(name: str, data: bytes) -> tuple[str, int, int]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data), formats=tuple(MEDIA_TYPES)) as image:
-                # MPO is what phones write: a JPEG with more images behind the first.
+                # Phones write MPO: a JPEG with more images after the first.
                 kind = "JPEG" if image.format == "MPO" else str(image.format)
                 return kind, image.width, image.height
     except Image.DecompressionBombError:
         raise BadImage(f"{name}: more than {MAX_PIXELS:,} pixels") from None
-    except Exception:  # Pillow's readers raise whatever they stumble over in a damaged file
-        raise BadImage(f"{name}: not an image in a format that is known ({', '.join(MEDIA_TYPES)})") from None
+    except Exception:  # Pillow's readers raise any exception for a damaged file
+        raise BadImage(f"{name}: not an image in a known format ({', '.join(MEDIA_TYPES)})") from None
 
 
 def _reencode(file: ImageFile, data: bytes) -> bytes:
-    """One high-quality JPEG of the first frame, upright, no larger than the transform says."""
+    """A high-quality JPEG of the first frame, upright, within the limits that the transform names."""
     from PIL import Image
 
     side, _, most = file.transform.rpartition("side")[2].partition("-bytes")
@@ -187,7 +231,7 @@ def _reencode(file: ImageFile, data: bytes) -> bytes:
         flat.save(out, "JPEG", quality=95, subsampling=0)
         if not most or out.tell() <= int(most) or longest == 1:
             return out.getvalue()
-        # The bytes go with the square of the side; a little less, so that one more round is enough.
+        # The bytes grow with the square of the side; the factor makes one more round enough.
         longest = max(1, int(max(flat.size) * 0.95 * (int(most) / out.tell()) ** 0.5))
 
 

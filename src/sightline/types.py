@@ -266,7 +266,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A probe with its answer and the verdict that counts: one line of answers.jsonl, in the order of the line.
+    """A probe with its answer and the verdict that counts: one line of answers.jsonl, in its order.
 
     A line always holds the fields down to `scores`, and the others if they are set. It also holds `group`,
     which equals `sample` (see `formats.jsonl`). The fields are more than 15 because they are the contract of
@@ -336,7 +336,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Group(Struct, frozen=True):
-    """The outcomes of one sample in one draw, in the order of the variants, and the verdicts on several of them.
+    """The outcomes of one sample in one draw, by variant, and the verdicts on several of them.
 
     Attributes:
         id: The id of the sample.

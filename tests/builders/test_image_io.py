@@ -144,10 +144,10 @@ def floats() -> bytes:
 
 BAD = {
     "cut off": (jpeg()[:1500], "cannot be decoded: image file is truncated"),
-    "cut off in its header": (jpeg()[:20], "not an image in a format that is known"),
+    "cut off in its header": (jpeg()[:20], "not an image in a known format"),
     "nothing": (b"", "the file is empty"),
-    "text": (b"404: not found\n", "not an image in a format that is known"),
-    "a page": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image in a format that is known"),
+    "text": (b"404: not found\n", "not an image in a known format"),
+    "a page": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image in a known format"),
     "too large": (png(12_000, 12_000, 8, 2, b""), "12000 x 12000 pixels, more than"),
     "a bomb": (png(29_999, 29_999, 8, 2, b""), "more than 120,000,000 pixels"),
     "a larger bomb": (png(2**31 - 1, 2**31 - 1, 8, 2, b""), "more than 120,000,000 pixels"),

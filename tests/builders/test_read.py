@@ -83,7 +83,7 @@ def test_every_image_has_its_line_and_twins_are_read_once(photos: Path, capsys: 
     assert len(Signs.reading) == 2
     told = capsys.readouterr().err
     assert "read.jsonl: 3 of 4 images read" in told
-    assert "not an image in a format that is known" in told
+    assert "not an image in a known format" in told
     assert "broken.png" in told
     first = json.loads(Path("read.jsonl").read_text().splitlines()[0])
     assert (first["reader"], len(first["digest"])) == ("signs 1", 64)

@@ -239,7 +239,7 @@ def test_a_image_that_is_not_there_or_broken_is_told_and_stands_in_the_manifest(
     told = capsys.readouterr().err
     assert "images missing or broken: 2" in told
     assert "no such image: images/d.png" in told
-    assert "not an image in a format that is known" in told
+    assert "not an image in a known format" in told
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert manifest["missing"].keys() == {"images/c.png", "images/d.png"}
     assert [path.name for path in Path("out/images").iterdir()] == ["a.png"]

@@ -206,7 +206,7 @@ def test_drops_are_told_with_their_reasons(tmp_path: Path, photos: Path, capsys:
     assert perturb(photos, tmp_path / "out") == 0
     said = capsys.readouterr().err
     assert "dropped: bar-empty: the file is empty" in said
-    assert "dropped: bar-text: not an image in a format that is known" in said
+    assert "dropped: bar-text: not an image in a known format" in said
     assert list(read_manifest(tmp_path / "out").dropped) == ["bar-empty", "bar-text"]
 
 

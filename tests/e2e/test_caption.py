@@ -82,7 +82,7 @@ def test_broken_images_are_listed_and_the_rest_is_written(
     told = capsys.readouterr().err
     assert "2 of 216 images have no caption and are left out" in told
     assert f"no such image: {first}" in told
-    assert "not an image in a format that is known" in told
+    assert "not an image in a known format" in told
     assert build(codis, server, "--dry-run") == 0
     assert f"broken: {first}: no such image" in capsys.readouterr().out
 

@@ -32,7 +32,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"", "empty"), (b" \n", "empty"), (gzip.compress(b"[]" * 99, mtime=0)[:-9], "cut off")],
+    [(b"", "empty"), (b" \n", "empty"), (gzip.compress(b"[]" * 99, mtime=0)[:-9], "truncated")],
 )
 def test_empty_and_cut_off_files_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "a.json"

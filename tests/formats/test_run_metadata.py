@@ -32,5 +32,5 @@ def test_what_was_run_is_told_by_our_own_file_alone(
 
 def test_a_broken_file_is_not_taken_for_none(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text('{"benchmark": "codis", "set')
-    with pytest.raises(UserError, match=r"metrics\.json: is no JSON"):
+    with pytest.raises(UserError, match=r"metrics\.json: is not JSON"):
         read_run_metadata(tmp_path)

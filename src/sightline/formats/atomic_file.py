@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: of bytes, and of lines."""
+"""Files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from sightline.errors import EnvironmentFailedError
 
 
 class AtomicFile:
-    """Bytes are written to a file beside `path`, which takes its name when all went well.
+    """A binary file that is written under a temporary name and renamed at the end.
 
-    EnvironmentFailedError where the disk refuses; nothing is left behind then.
+    After an error nothing remains of it. EnvironmentFailedError is raised if the disk cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
+        """Choose the temporary name.
+
+        Args:
+            path: The name that the file gets at the end.
+        """
         self._path = path
-        self._beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
         self._refused: EnvironmentFailedError | None = None
 
     def __enter__(self) -> Self:
-        """Open the file beside."""
+        """Open the temporary file."""
         try:
-            self._file = self._beside.open("xb", buffering=1 << 18)
+            self._file = self._temporary.open("xb", buffering=1 << 18)
         except OSError as error:
             raise self._failed(error) from None
         return self
@@ -35,32 +40,32 @@ class AtomicFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Rename it where nothing went wrong, else remove it."""
+        """Rename the file; after an error, remove it."""
         try:
-            # A library that writes may tell of a full disk in words of its own.
+            # A library that writes may hide the error of a full disk behind its own.
             if self._refused is not None:
                 raise self._refused
             if kind is None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
-                self._beside.replace(self._path)
+                self._temporary.replace(self._path)
         except OSError as failure:
             raise self._failed(failure) from None
         finally:
-            self._beside.unlink(missing_ok=True)
-            # What could not be written is refused once more.
+            self._temporary.unlink(missing_ok=True)
+            # Closing writes the rest again, which fails again.
             with suppress(OSError):
                 self._file.close()
 
     async def __aenter__(self) -> Self:
-        """The same in a coroutine: what else runs in its loop does not wait for the disk in the end."""
+        """Open the temporary file in a coroutine."""
         return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """As `__exit__`; what waits for the disk in a thread, which no cancelling takes back."""
+        """Close as `__exit__` does. A thread waits for the disk, so that the event loop stays free."""
         if kind is not None:
             self.__exit__(kind, error, trace)
         else:
@@ -68,7 +73,17 @@ class AtomicFile:
             await asyncio.shield(ended)
 
     def write(self, piece: bytes) -> int:
-        """Add bytes; returns how many."""
+        """Write bytes.
+
+        Args:
+            piece: The bytes.
+
+        Returns:
+            Their number.
+
+        Raises:
+            EnvironmentFailedError: The disk cannot be written.
+        """
         try:
             return self._file.write(piece)
         except OSError as error:
@@ -76,29 +91,38 @@ class AtomicFile:
             raise self._refused from None
 
     def flush(self) -> None:
-        """Nothing: all is flushed at the end. Libraries that write to a file call it."""
+        """Do nothing: the end flushes the file. Libraries that write to a file call this."""
 
     def _failed(self, error: OSError) -> EnvironmentFailedError:
         return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}")
 
 
 class AtomicLineFile:
-    """A `AtomicFile` of lines."""
+    """An `AtomicFile` of lines."""
 
     def __init__(self, path: Path) -> None:
-        self._whole = AtomicFile(path)
+        """Choose the temporary name.
+
+        Args:
+            path: The name that the file gets at the end.
+        """
+        self._file = AtomicFile(path)
 
     def __enter__(self) -> Self:
-        """Open it."""
-        self._whole.__enter__()
+        """Open the temporary file."""
+        self._file.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
-        self._whole.__exit__(kind, error, trace)
+        """Rename the file; after an error, remove it."""
+        self._file.__exit__(kind, error, trace)
 
     def write(self, line: bytes) -> None:
-        """Add a line; the line break is added too."""
-        self._whole.write(line + b"\n")
+        """Write a line.
+
+        Args:
+            line: The line, without the line break.
+        """
+        self._file.write(line + b"\n")

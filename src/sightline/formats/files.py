@@ -1,4 +1,4 @@
-"""Bytes in and out: plain or gzipped files read whole, JSON with the line of a fault, and atomic writing."""
+"""Reading files (plain or gzipped), decoding JSON with the line of an error, and checks before writing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,27 @@ from sightline.formats.atomic_file import AtomicFile
 T = TypeVar("T")
 
 Records = list[tuple[str, dict[str, Any]]]
-"""Where a record stands in its file ('line 3', 'entry 3'), and the record."""
+"""Records with their position in the file, such as 'line 3' or 'entry 3'."""
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file's content, unzipped where it is gzipped, without a byte order mark.
+    """Read the content of a file.
 
-    UserError where the file is absent, unreadable, cut off or empty.
+    Args:
+        path: The file; a gzipped one is decompressed.
+
+    Returns:
+        The content without a byte order mark.
+
+    Raises:
+        UserError: The file is missing, unreadable, truncated or empty.
     """
     try:
         content = path.read_bytes()
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError("the gzip archive is broken or cut off", file=path, found=str(error)) from None
+        raise UserError("the gzip archive is broken or truncated", file=path, found=str(error)) from None
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", file=path) from None
     content = content.removeprefix(b"\xef\xbb\xbf")
@@ -44,9 +51,17 @@ def read_bytes(path: Path) -> bytes:
 
 
 def json_records(content: bytes, path: Path) -> Records:
-    """The records of a JSON list, of JSON Lines, or of one JSON object.
+    """Decode a JSON list, JSON Lines, or one JSON object.
 
-    UserError that names the line where the JSON breaks off, or the entry that is no object.
+    Args:
+        content: The content of the file.
+        path: The file, for error messages.
+
+    Returns:
+        The records with their positions.
+
+    Raises:
+        UserError: The content is not JSON, or an entry is not an object; it names the line or the entry.
     """
     if content.lstrip().startswith(b"["):
         return [_object(f"entry {n}", entry, path) for n, entry in enumerate(_whole(content, path), 1)]
@@ -90,9 +105,14 @@ def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None =
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write beside `path` first, then rename: readers see the old file or the whole new one.
+    """Write a file under a temporary name, then rename it: readers see the old file or the complete new one.
 
-    EnvironmentFailedError where the disk refuses; nothing is left behind then.
+    Args:
+        path: The file.
+        pieces: The content.
+
+    Raises:
+        EnvironmentFailedError: The disk cannot be written; nothing remains then.
     """
     with AtomicFile(path) as file:
         for piece in pieces:
@@ -100,10 +120,16 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: Iterable[Path] = ()) -> None:
-    """Raise UserError where a file that a command is to write is there already, or its folder is not, or
-    takes nothing.
+    """Check that a command can write a file without replacing another one.
 
-    What the command itself reads (`read`) is not replaced with `force` either.
+    Args:
+        path: The file.
+        force: Whether the file may be replaced.
+        option: The option that names the file, for error messages.
+        read: The files that the command reads; even `force` does not replace them.
+
+    Raises:
+        UserError: The file exists, or its folder is missing or cannot be written.
     """
     if path.is_dir():
         raise UserError("is a folder", file=path, expected=f"a file for {option}")
@@ -117,15 +143,22 @@ def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: 
 
 
 def refuse_unwritable(folder: Path, option: str = "--out") -> None:
-    """Raise UserError where nothing can be made in a folder, or where it would have to be made itself.
+    """Check that a folder, or the folder in which it must be created, can be written.
 
-    It is tried: permissions alone do not tell of a file system that takes nothing.
+    A file is created on trial, because permissions do not show a read-only file system.
+
+    Args:
+        folder: The folder.
+        option: The option that names the folder, for error messages.
+
+    Raises:
+        UserError: The path is a file, or cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError("is a file", file=folder, expected=f"a folder for {option}")
-    above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=".", dir=above))
+        os.rmdir(tempfile.mkdtemp(prefix=".", dir=existing))
     except OSError as error:
         expected = f"a writable folder for {option}"
         raise UserError(f"cannot be written: {error.strerror}", file=folder, expected=expected) from None
@@ -142,28 +175,28 @@ def _decode(content: bytes) -> Any:
     try:
         return msgspec.json.decode(content)
     except ValueError:
-        # Python's json writes a missing cell or an undefined score as NaN, which JSON does not know.
+        # Python's json module writes a missing cell or an undefined score as NaN, which is not JSON.
         if b"NaN" in content or b"Infinity" in content:
             return json.loads(content)
         raise
 
 
 def _broken(content: bytes, path: Path, first: int = 1) -> UserError:
-    """The error for content that is not JSON; `first` is the number of its first line in the file."""
-    line, text = first, "holds an escaped half of a surrogate pair, which is no character"
+    """The error for content that is not JSON; `first` is the line number of its first line."""
+    line, text = first, "holds half of a surrogate pair, which is not a character"
     try:
         json.loads(content)
     except json.JSONDecodeError as error:
         line, text = first + error.lineno - 1, f"is not valid JSON: {error.msg}"
     except UnicodeDecodeError as error:
         line, text = first + content.count(b"\n", 0, error.start), f"is not UTF-8 text: {error.reason}"
-    expected = "whole JSON (a list, or one object a line); is the file cut off?"
+    expected = "complete JSON (a list, or one object a line); is the file truncated?"
     return UserError(text, file=path, record=f"line {line}", expected=expected)
 
 
 def _object(where: str, entry: Any, path: Path) -> tuple[str, dict[str, Any]]:
     if not isinstance(entry, dict):
-        raise UserError("is no record", file=path, record=where, found=entry, expected="a JSON object")
+        raise UserError("is not a record", file=path, record=where, found=entry, expected="a JSON object")
     return where, entry
 
 

@@ -1,4 +1,4 @@
-"""Our own answers.jsonl, and plain lines or tables of {"sample" or "id", "variant", "draw", "response"}."""
+"""answers.jsonl, and plain records of {"sample" or "id", "variant", "draw", "response"}."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESPONSES = ("response", "output", "prediction", "text")
 
 
 class PlainLine(Struct, frozen=True, omit_defaults=True):
-    """A line that asks no more of its reader than id, variant and response; the rest where it is known."""
+    """A line for other tools: id, variant, draw and response, and further fields if they are set."""
 
     id: str
     variant: str
@@ -51,15 +51,33 @@ class PlainLine(Struct, frozen=True, omit_defaults=True):
 
 
 def recognises(record: dict[str, Any]) -> bool:
-    """Whether a record has an id and an answer (or a recorded failure)."""
+    """Whether a record has this layout.
+
+    Args:
+        record: The first record of a file.
+
+    Returns:
+        Whether it has an id, and a response or an error.
+    """
     return id_field(record) is not None and _first(record, (*RESPONSES, "error")) is not None
 
 
 def read(rows: Records, source: PredictionFile) -> list[Prediction]:
-    """One answer a record. A missing variant is the setting's name where a sample has but one probe.
+    """Read one answer per record.
 
-    A failed call is `error`, `status` 'error', or a response that is null or an object. Where several
-    versions answer one probe, as in an import of several models, the versions are the models.
+    A missing variant is the name of the setting, if a sample has only one probe. A failed call has `error`,
+    `status` 'error', or a response that is null or an object. If several versions answer one probe, as in an
+    import of several models, the versions are the models.
+
+    Args:
+        rows: The records.
+        source: The file, and what its answers belong to.
+
+    Returns:
+        The answers.
+
+    Raises:
+        UserError: A record lacks a field, or a field has another type.
     """
     found = [_prediction(record, where, source) for where, record in rows]
     probes = [(one.sample, one.variant, one.draw) for one in found]
@@ -69,16 +87,31 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
 
 
 def id_field(record: Mapping[str, Any]) -> str | None:
-    """The field that names the sample of an answer, None where there is none.
+    """The field that names the sample of an answer.
 
-    A line that says which variant of its group it answers may have an id of its own, which is not it.
+    Args:
+        record: The record. With a variant and a group, its `id` may be that of the line, not of the sample.
+
+    Returns:
+        The name of the field; None if there is none.
     """
     order = ("sample", "group", "id") if record.get("variant") else IDS
     return _first(record, order)
 
 
 def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[str, str | None]:
-    """The response of a record, and the error of a failed call that it records."""
+    """The response of a record, and the error of a failed call.
+
+    Args:
+        record: The record.
+        location: The position of the record, for error messages.
+
+    Returns:
+        The response, '' after a failed call; and the error, None if the call did not fail.
+
+    Raises:
+        UserError: The record has no response, or one of another type.
+    """
     recorded = optional_text(record.get("error"), "error", location)
     if recorded or record.get("status") == "error":
         return "", recorded or "the file records a failed call"
@@ -89,14 +122,30 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[st
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write answers.jsonl, one line an outcome, in the order given."""
+    """Write answers.jsonl.
+
+    Args:
+        outcomes: The outcomes, in the order of the lines.
+        path: The file.
+
+    Raises:
+        EnvironmentFailedError: The disk cannot be written.
+    """
     with AtomicLineFile(path) as file:
         for outcome in outcomes:
             file.write(answer_line(outcome))
 
 
 def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write plain JSON lines of {"id", "variant", "draw", "response"}; a failed call has an `error`."""
+    """Write plain JSON Lines; the line of a failed call has an `error`.
+
+    Args:
+        outcomes: The outcomes, in the order of the lines.
+        path: The file.
+
+    Raises:
+        EnvironmentFailedError: The disk cannot be written.
+    """
     with AtomicLineFile(path) as file:
         for one in outcomes:
             error = None if one.answered else one.error or "no answer"
@@ -123,15 +172,22 @@ def answer_line(outcome: Outcome) -> bytes:
     Returns:
         The line as JSON, without the line break. It repeats the sample as `group`, before `key`.
     """
-    # JSON escapes every quote within a text, so that these bytes cannot stand earlier in the line.
+    # JSON escapes quotes within texts, so that these bytes cannot occur earlier in the line.
     head, name, rest = _encoder.encode(outcome).partition(b',"key":')
     return b"".join((head, b',"group":', _encoder.encode(outcome.sample), name, rest))
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
-    """The outcomes of an answers.jsonl, as `write_answers` was given them.
+    """Read an answers.jsonl.
 
-    UserError that names the line and the field where one is none.
+    Args:
+        path: The file.
+
+    Returns:
+        The outcomes, equal to those that were written.
+
+    Raises:
+        UserError: The file cannot be read, or a line is not an outcome; it names the line and the field.
     """
     return read_lines(path, Outcome)
 
@@ -167,7 +223,7 @@ def _usage(value: object, location: RecordLocation) -> Usage:
 
 
 def _key(record: dict[str, Any]) -> str:
-    """The key of a line of our own answers.jsonl; another tool's column of that name is none."""
+    """The key of a line of answers.jsonl; the column `key` of another tool is ignored."""
     key = record.get("key")
     ours = isinstance(key, str) and KEY.fullmatch(key) and "verdict" in record and "group" in record
     return key if ours and isinstance(key, str) else ""
@@ -179,7 +235,7 @@ def _draw(value: object, location: RecordLocation) -> int:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise location.error("is no repeat", field="draw", found=value, expected="a whole number from 0")
+        raise location.error("is not a repeat", field="draw", found=value, expected="a whole number from 0")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the metrics.json of a results folder says was run."""
+"""The metadata of a run in the metrics.json of its results folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METRICS = "metrics.json"
 
 
 class RunMetadata(Struct, frozen=True):
-    """Who answered what, with which options, and of which versions everything was."""
+    """The benchmark, setting, model, options and versions of a run."""
 
     benchmark: str
     setting: str
@@ -25,7 +25,17 @@ class RunMetadata(Struct, frozen=True):
 
 
 def read_run_metadata(folder: Path) -> RunMetadata | None:
-    """What was run; None where there is no metrics.json, or another tool's. UserError where it is no JSON."""
+    """Read the metadata of a run.
+
+    Args:
+        folder: The results folder.
+
+    Returns:
+        The metadata; None if there is no metrics.json, or one of another tool.
+
+    Raises:
+        UserError: The file cannot be read or is not JSON.
+    """
     file = folder / METRICS
     try:
         return msgspec.json.decode(file.read_bytes(), type=RunMetadata)
@@ -35,4 +45,4 @@ def read_run_metadata(folder: Path) -> RunMetadata | None:
         raise UserError(f"cannot be read: {error.strerror or error}", file=file) from None
     except msgspec.DecodeError as error:
         expected = "the file that `sightline run` wrote, or none"
-        raise UserError(f"is no JSON ({error})", file=file, expected=expected) from None
+        raise UserError(f"is not JSON ({error})", file=file, expected=expected) from None

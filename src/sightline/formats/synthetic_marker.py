@@ -1,15 +1,20 @@
-"""Drawn data know what they are: a file in their folder says that no paper's images lie there."""
+"""The marker file of synthetic data: it says that a folder holds no images of a paper."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 MARKER = ".sightline-mini"
-"""The file by which a folder is known as one of ours; it names what was drawn."""
+"""The name of the marker file; it names the synthetic benchmark."""
 
 
 def is_synthetic(folder: Path | None) -> bool:
-    """Whether a data folder holds drawn scenes, or is a part of one that does, as a task of MM-R3 is."""
-    return folder is not None and any(
-        (place / MARKER).is_file() for place in (folder, folder.absolute().parent)
-    )
+    """Whether a data folder holds synthetic scenes.
+
+    Args:
+        folder: The data folder, or a part of one such as a task of MM-R3; None if there is none.
+
+    Returns:
+        Whether the folder or its parent has the marker file.
+    """
+    return folder is not None and any((one / MARKER).is_file() for one in (folder, folder.absolute().parent))

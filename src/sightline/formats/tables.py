@@ -1,4 +1,4 @@
-"""Tables as records: workbooks (xlsx), and text with tabs or commas between the cells."""
+"""Reading and writing tables: workbooks (xlsx), and text with tabs or commas between the cells."""
 
 from __future__ import annotations
 
@@ -15,24 +15,31 @@ from sightline.errors import UserError
 from sightline.formats.files import Records
 
 LONGEST_CELL = 2**31 - 1
-"""The csv module's own limit, 131,072 characters, is less than what a reasoning model writes."""
-
+"""The default of the csv module, 131,072 characters, is too small for the responses of reasoning models."""
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""How a formula begins, and what only looks like one behind apostrophes."""
+"""The beginning of a formula, with or without apostrophes before it."""
 
 
 class RawTable(NamedTuple):
-    """The first line of a table, and the numbered lines below it, read as they are asked for."""
+    """The header of a table, and its numbered lines, which are read on demand."""
 
     header: list[str]
     lines: Iterator[tuple[int, list[str]]]
 
 
 def read_table(content: bytes, path: Path) -> RawTable:
-    """The table in a file; a workbook's is its first sheet and needs the extra `table`.
+    """Read a table.
 
-    UserError where the file is no table that can be read.
+    Args:
+        content: The content of the file. Of a workbook the first sheet is read, with the extra `table`.
+        path: The file, for error messages.
+
+    Returns:
+        The table.
+
+    Raises:
+        UserError: The file is not a readable table, or the extra is not installed.
     """
     lines = _workbook(content, path) if content.startswith(b"PK\x03\x04") else _delimited(content, path)
     _, header = next(lines, (1, []))
@@ -40,25 +47,43 @@ def read_table(content: bytes, path: Path) -> RawTable:
 
 
 def table_rows(table: RawTable, path: Path) -> Records:
-    """The lines as records by column; UserError where a line has not the header's cells."""
+    """The lines of a table as records.
+
+    Args:
+        table: The table.
+        path: The file, for error messages.
+
+    Returns:
+        One record per line: column -> cell.
+
+    Raises:
+        UserError: A line has more or fewer cells than the header.
+    """
     rows: Records = []
     for number, cells in table.lines:
         if len(cells) != len(table.header):
             raise UserError(
-                "has another number of cells than the header",
+                "has more or fewer cells than the header",
                 file=path,
                 record=f"line {number}",
                 found=len(cells),
-                expected=f"{len(table.header)} cells; is the file cut off?",
+                expected=f"{len(table.header)} cells; is the file truncated?",
             )
         rows.append((f"line {number}", dict(zip(table.header, cells, strict=True))))
     return rows
 
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
-    """A table as CSV, the header its first row; lines end in a line break alone."""
+    """Encode a table as CSV.
+
+    Args:
+        rows: The rows, the header first.
+
+    Returns:
+        The CSV text in UTF-8; each line ends with a line feed.
+    """
     stream = io.StringIO(newline="")
-    # The writer quotes what its line terminator holds: a lone carriage return would end the line for readers.
+    # The writer quotes cells with a character of its line terminator. A lone carriage return must be quoted.
     writer = csv.writer(stream, lineterminator="\r\n")
     lines = []
     for row in rows:
@@ -70,7 +95,13 @@ def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def escape_formula(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula: what is shown may come from a model, or off the web.
+    """Protect a cell from being run as a formula: its text may come from a model or from the web.
+
+    Args:
+        cell: The text.
+
+    Returns:
+        The text, with an apostrophe first if a spreadsheet would take it for a formula.
 
     >>> escape_formula("=1+1"), escape_formula("'tis"), unescape_formula(escape_formula("'=1"))
     ("'=1+1", "'tis", "'=1")
@@ -79,7 +110,14 @@ def escape_formula(cell: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """The cell of which `escape_formula` made this one."""
+    """Undo `escape_formula`.
+
+    Args:
+        cell: The cell as read.
+
+    Returns:
+        The text that was escaped.
+    """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -93,16 +131,16 @@ def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
         sheet = load_workbook(io.BytesIO(content), read_only=True).worksheets[0]
         lines = [[_text(cell) for cell in line] for line in sheet.iter_rows(values_only=True)]
     except (BadZipFile, KeyError, IndexError, EOFError) as error:
-        raise UserError("the workbook is broken or cut off", file=path, found=str(error)) from None
-    # Cells at the end of a line are not stored where they are empty.
+        raise UserError("the workbook is broken or truncated", file=path, found=str(error)) from None
+    # Workbooks do not store empty cells at the end of a line.
     width = max((len(line) for line in lines), default=0)
     padded = ([*line, *[""] * (width - len(line))] for line in lines)
     return ((number, line) for number, line in enumerate(padded, 1) if any(line))
 
 
 def _text(cell: object) -> str:
-    # Spreadsheets keep an answer such as 3 as a number, and an empty one as nothing. A formula stays the
-    # text that it is: writers take an answer that starts with '=' for one.
+    # Spreadsheets store a response such as 3 as a number, and an empty one as None. A formula stays text:
+    # writers store a response that starts with '=' as a formula.
     return "" if cell is None else str(cell)
 
 
@@ -122,8 +160,10 @@ def _delimited(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             where = f"line {number}"
-            expected = "a whole table; is the file cut off?"
-            raise UserError(f"breaks off: {error}", file=path, record=where, expected=expected) from None
+            expected = "a complete table; is the file truncated?"
+            raise UserError(
+                f"is truncated or malformed: {error}", file=path, record=where, expected=expected
+            ) from None
         if cells:
             yield number, cells
 

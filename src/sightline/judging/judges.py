@@ -57,7 +57,7 @@ class Judge(Protocol):
         """
 
 
-class RulesJudge:
+class RulesJudge(Judge):
     """The benchmark's own rules."""
 
     name = "rules"
@@ -78,7 +78,7 @@ class RulesJudge:
         return [_verdict(case, scorer.decide(case), scorer.name, self.name, "rules")]
 
 
-class ModelJudge:
+class ModelJudge(Judge):
     """A model that receives the benchmark's judge prompts.
 
     It does not decide whether an answer without a reference is correct.
@@ -154,7 +154,7 @@ class ModelJudge:
         return replace(file, transform=transform_for(file, self._limits))
 
 
-class HumanJudge:
+class HumanJudge(Judge):
     """Humans whose verdicts a file holds."""
 
     def __init__(self, name: str, verdicts: Sequence[Verdict]) -> None:

@@ -1,4 +1,4 @@
-"""The results folder: metrics.json, answers.jsonl, verdicts.jsonl, report.md, the released format."""
+"""Writing a results folder: metrics.json, answers.jsonl, verdicts.jsonl, report.md, the released format."""
 
 from __future__ import annotations
 
@@ -22,28 +22,37 @@ from sightline.types import Result
 
 
 class Folder:
-    """Writes a results folder while groups are judged; every file appears whole or not at all.
-
-    Without a path it takes everything and writes nothing.
-    """
+    """Writes a results folder while groups are judged; every file appears complete or not at all."""
 
     def __init__(self, path: str | None) -> None:
+        """Choose the folder.
+
+        Args:
+            path: The folder; None writes nothing.
+        """
         self._path = Path(path) if path else None
         self._stack = ExitStack()
 
     @staticmethod
     def check(path: str | None) -> None:
-        """Raise UserError where results cannot be written there."""
+        """Check that results can be written.
+
+        Args:
+            path: The folder; None writes nothing.
+
+        Raises:
+            UserError: The folder cannot be written.
+        """
         if path is not None:
             refuse_unwritable(Path(path))
 
     def __enter__(self) -> Self:
-        """Open the files that grow."""
+        """Create the folder and open the files that grow with each group."""
         if self._path is not None:
             try:
                 self._path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise EnvironmentFailedError(f"{self._path}: cannot be made: {error.strerror}") from None
+                raise EnvironmentFailedError(f"{self._path}: cannot be created: {error.strerror}") from None
             self._answers = self._stack.enter_context(AtomicLineFile(self._path / "answers.jsonl"))
             self._verdicts = self._stack.enter_context(AtomicLineFile(self._path / "verdicts.jsonl"))
         return self
@@ -51,7 +60,7 @@ class Folder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the files their names, or remove them where something went wrong."""
+        """Give the files their names; after an error, remove them."""
         self._stack.__exit__(kind, error, trace)
 
     def write(self, judged: JudgedGroup) -> None:
