@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sightline.benchmarks.text_metrics import NAMES, TEXT_METRICS, chosen, text_metrics
+from sightline.benchmarks.text_metrics import NAMES, TEXT_METRICS, requested_metrics, text_metrics
 from sightline.errors import UserError
 from sightline.metrics.tally import tally
 from sightline.types import Group, Outcome, Usage
@@ -31,9 +31,9 @@ def outcome(sample: str, category: str, **scores: float) -> Outcome:
 
 def test_by_default_nothing_is_measured() -> None:
     defaults = {name: option.default for name, option in TEXT_METRICS.items()}
-    assert chosen(defaults) == ()
+    assert requested_metrics(defaults) == ()
     assert text_metrics(defaults) == []
-    assert chosen({}) == (), "a benchmark that carries no such options"
+    assert requested_metrics({}) == (), "a benchmark that carries no such options"
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_by_default_nothing_is_measured() -> None:
     [("rouge_l", ("rouge_l",)), (" bleurt, rouge_l,bleurt", ("bleurt", "rouge_l")), (",".join(NAMES), NAMES)],
 )
 def test_names_are_taken_once_in_the_order_given(said: str, names: tuple[str, ...]) -> None:
-    assert chosen({"text_metrics": said}) == names
+    assert requested_metrics({"text_metrics": said}) == names
     assert tuple(metric.name for metric in text_metrics({"text_metrics": said})) == names
 
 
 @pytest.mark.parametrize("said", ["rougel", "rouge_l,none", "rouge_l;bleurt"])
 def test_a_metric_that_does_not_exist_is_refused(said: str) -> None:
     with pytest.raises(UserError, match=r"unknown text metric.*rouge_l"):
-        chosen({"text_metrics": said})
+        requested_metrics({"text_metrics": said})
 
 
 def test_a_layer_is_a_whole_number() -> None:

@@ -1,4 +1,4 @@
-"""Reading released JSON: every record checked, every fault told with file, record and field."""
+"""Reads and checks released JSON records; an error names file, record and field."""
 
 from __future__ import annotations
 
@@ -18,10 +18,18 @@ _MISSING = re.compile(r"missing required field `([^`]+)`")
 
 
 def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
-    """The records of a JSON list or of JSON Lines (`name` is the field that identifies one, for errors).
+    """Read a JSON list or JSON Lines.
 
-    Raises UserError where the file is missing or truncated, or a record lacks a field or has one of the
-    wrong type.
+    Args:
+        path: The file.
+        kind: The struct of a record.
+        name: The field that identifies a record, for errors.
+
+    Returns:
+        The records in the order of the file.
+
+    Raises:
+        UserError: The file is missing or truncated, or a record has a missing or wrong field.
     """
     content = read_bytes(path)
     try:
@@ -34,8 +42,16 @@ def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
         raise
 
 
-def refuse_doubles(path: Path, ids: Sequence[str]) -> None:
-    """Raise UserError for the first id that occurs twice."""
+def refuse_repeated_ids(path: Path, ids: Sequence[str]) -> None:
+    """Check that no id occurs twice.
+
+    Args:
+        path: The file, for errors.
+        ids: The ids in the order of the file.
+
+    Raises:
+        UserError: An id occurs twice; the first such id is named.
+    """
     seen: dict[str, int] = {}
     for number, name in enumerate(ids):
         if name in seen:
@@ -51,28 +67,40 @@ def refuse_doubles(path: Path, ids: Sequence[str]) -> None:
 
 
 def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
-    """The folder that holds `file`: the one named, or its subfolder of the benchmark's name."""
+    """Find the folder that holds a file: the user's data folder, or its subfolder named after the benchmark.
+
+    Args:
+        folder: The user's data folder, or None.
+        benchmark: The benchmark's name.
+        file: The file's name.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: There is no data folder, or it does not hold the file.
+    """
     if folder is None:
         raise UserError(
             f"no data folder for {benchmark}",
             expected=f"--data DIR or SIGHTLINE_DATA with {file}, or `sightline data pull {benchmark}`",
         )
-    for place in (folder, folder / benchmark):
-        if (place / file).is_file():
-            return place
+    for candidate in (folder, folder / benchmark):
+        if (candidate / file).is_file():
+            return candidate
     if not folder.is_dir():
         raise UserError("this data folder does not exist", file=folder, expected=f"a folder with {file}")
     raise UserError(f"{file} is not in this folder", file=folder, expected=f"the layout of {benchmark}")
 
 
 def _check(path: Path, where: str, record: dict[str, Any], kind: type[Any], name: str) -> None:
-    """Raise the UserError for a record that is not of its kind: which one, which field, what is wrong."""
+    """Raise UserError if a record does not fit its struct; it names the record, the field and the fault."""
     try:
         msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `$")
+        message, _, position = str(error).partition(" - at `$")
         missing = _MISSING.search(message)
-        inside = place.strip("`.")
+        inside = position.strip("`.")
         field = ".".join(part for part in (inside, missing.group(1) if missing else "") if part)
         named = record.get(name)
         raise UserError(

@@ -1,4 +1,4 @@
-"""What any benchmark whose answers have references may carry: text metrics, with their options."""
+"""Text metrics and their options, for any benchmark whose answers have references."""
 
 from __future__ import annotations
 
@@ -37,19 +37,26 @@ TEXT_METRICS: Mapping[str, BenchmarkOption] = {
         None, "checkpoint of bleurt (one regression output): a folder, or a name of the Hub"
     ),
 }
-"""The `--set` keys of the text metrics, for the options of a benchmark."""
+"""The `--set` keys of the text metrics, for `Benchmark.options`."""
 
 
-def chosen(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the text metrics that these options ask for, each once; none where they have no such key.
+def requested_metrics(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the text metrics that the options request.
 
-    Raises UserError for one that does not exist.
-
-    >>> chosen({"text_metrics": "bertscore,rouge_l"})
+    >>> requested_metrics({"text_metrics": "bertscore,rouge_l"})
     ('bertscore', 'rouge_l')
+
+    Args:
+        options: The effective options of a benchmark, with or without text metrics.
+
+    Returns:
+        The names, each once.
+
+    Raises:
+        UserError: A name does not exist.
     """
-    said = str(options.get("text_metrics", NONE))
-    names = tuple(dict.fromkeys(name.strip() for name in said.split(",") if name.strip()))
+    listed = str(options.get("text_metrics", NONE))
+    names = tuple(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
     if names in ((), (NONE,)):
         return ()
     for name in names:
@@ -59,9 +66,15 @@ def chosen(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
-    """The text metrics that these options ask for: the mean over the answers that have references, x 100.
+    """Define the text metrics that the options request: means over the answers that have references, x 100.
 
-    An answer that failed is left out; of several references the nearest counts.
+    Failed answers are left out. Of several references, the most similar one counts.
+
+    Args:
+        options: The effective options of a benchmark.
+
+    Returns:
+        The metrics.
     """
     return [
         Metric(
@@ -74,7 +87,7 @@ def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
             judged=None,
             absent="no answers with references to hold them against",
         )
-        for name in chosen(options)
+        for name in requested_metrics(options)
     ]
 
 

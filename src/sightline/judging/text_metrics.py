@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.text_metrics import chosen
+from sightline.benchmarks.text_metrics import requested_metrics
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
@@ -43,7 +43,7 @@ def metrics_of(options: Mapping[str, Any]) -> dict[str, TextMetric]:
     Raises:
         UserError: A text metric does not exist or is not installed.
     """
-    return {name: text_metric(name, options) for name in chosen(options)}
+    return {name: text_metric(name, options) for name in requested_metrics(options)}
 
 
 def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
@@ -33,6 +33,10 @@ class Reading(Struct, frozen=True):
     raw: str = ""
     extracted: str | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+
+
+RuleVerdict = Literal["right", "wrong", "undecided"]
+"""What rules decide about a response with a reference."""
 
 
 class RuleScorer(Struct, frozen=True):

@@ -266,5 +266,5 @@ def test_other_words_can_be_counted(data: Path) -> None:
     sides = {m.metric: m for m in result.metrics if m.subset == "words=left:right"}
     assert sides["bias_first"].n > 40
     assert (sides["bias_neither"].value or 0) < 10
-    with pytest.raises(UserError, match="no pair of words"):
+    with pytest.raises(UserError, match="not a pair of words"):
         score(data, data / "output_example.json", set={"bias": "left"})

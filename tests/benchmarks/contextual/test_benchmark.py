@@ -203,7 +203,7 @@ def test_an_answers_file_brings_references_and_a_labels_file_tasks(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ({"image_url": "https://h/unheard.jpg", "response": "x"}, "is no instance of the data"),
+        ({"image_url": "https://h/unheard.jpg", "response": "x"}, "is not an instance of the data"),
         ({"image_url": "https://h/x.jpg", "response": 7}, "field response: is not a text"),
     ],
 )
@@ -230,7 +230,7 @@ def test_a_image_with_several_instructions_has_numbered_ids(tmp_path: Path) -> N
         ([("https://h/x.jpg", "What?", "", "")], "field category: is blank"),
         (
             [("https://h/x.jpg", "What?", "", "time"), ("https://i/x.jpg", "What?", "", "time")],
-            "the image would lie where that of another url does",
+            "the image has the path of another URL's image",
         ),
     ],
 )

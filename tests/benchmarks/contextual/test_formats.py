@@ -111,10 +111,10 @@ def test_of_a_file_of_several_models_one_must_be_named(tmp_path: Path) -> None:
         ([{"image_url": CLOCK, "response": "x"}] * 2, "answered twice"),
         ([{"image_url": CLOCK, "response": "x", "judgment": 2}], "is not a judgement"),
         ([{"image_url": CLOCK}], "has no answer"),
-        ([{"image_url": [], "responses": []}], "names not one image"),
+        ([{"image_url": [], "responses": []}], "does not name one image"),
         (
             [{"image_url": [CLOCK], "responses": [{"model": "a", "response": "x", "verdict": "good"}]}],
-            "is no verdict",
+            "is not a verdict",
         ),
     ],
 )

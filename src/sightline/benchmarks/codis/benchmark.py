@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "released": {"temperature": None, "max_tokens": 300},
     "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
 }
-"""`--gen NAME`: what the released scripts sent to GPT-4V and to Gemini."""
+"""`--gen NAME`: the sampling options that the released scripts sent to GPT-4V and to Gemini."""
 
 
 def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
@@ -110,7 +110,7 @@ class Codis(Benchmark):
             )
 
     def cases(self, group: Group) -> Iterator[Case]:
-        """Each answer against its ground truth, the two against each other, each against no context's."""
+        """Each answer against its ground truth, the two against each other, each against the one without context."""
         yield from answer_cases(group)
         if len(group) == 2:
             yield _compare(*group)
@@ -118,16 +118,16 @@ class Codis(Benchmark):
             yield _compare(outcome, without)
 
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """Rules for answers and meanings; a model with the prompt of Table 12, or the released one."""
+        """Rules for answers and meanings; a model with the prompt of Table 12, or with the released prompt."""
         prompts = load(__package__)
         if question == "same_meaning":
             return (
-                RuleScorer("codis/same_meaning", _same_meaning)
+                RuleScorer("codis/same_meaning", _judge_meaning)
                 if kind == "rules"
                 else same_meaning_by_model()
             )
         if kind == "rules":
-            return RuleScorer("codis/rules", _judge)
+            return RuleScorer("codis/rules", _judge_answer)
         released = options["judge_prompt"] == "released"
         return right_or_wrong(prompts["judge_released" if released else "judge"]["text"], released=released)
 
@@ -148,7 +148,7 @@ class Codis(Benchmark):
         ]
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The same prompt without its context, or with the image in the caption's place."""
+        """The same prompt without its context, or with the image instead of the caption."""
         changed = {"context": False, "instructions": False} if setting == "no-context" else {"image": "shown"}
         return {**options, **changed}
 
@@ -161,35 +161,45 @@ class Codis(Benchmark):
 
 
 def _message(sample: Sample, context: str, caption: str, options: Mapping[str, Any]) -> Message:
-    """One of the four prompts of Table 11, or what is left of it without context or image."""
+    """One of the four prompts of Table 11, without its context or image if an option leaves them out."""
     text = prompt_text(sample.question, context, caption, options)
     return user(sample.images[0], text) if options["image"] == "shown" else user(text)
 
 
 def prompt_text(question: str, context: str, caption: str, options: Mapping[str, Any]) -> str:
-    """The words of a prompt of Table 11, under the options context, instructions, cot and image."""
+    """Fill in a prompt of Table 11.
+
+    Args:
+        question: The question.
+        context: The context; the option `context` decides whether it is sent.
+        caption: The caption; the option `image` decides whether it is sent.
+        options: The options `context`, `instructions`, `cot` and `image`.
+
+    Returns:
+        The text of the prompt.
+    """
     prompts = load(__package__)
     parts = prompts["inference" if options["context"] else "no_context"]
     instructed = options["instructions"] and options["context"]
-    words = parts["opening"] + (parts["instructions"] if instructed else "")
+    text = parts["opening"] + (parts["instructions"] if instructed else "")
     if options["cot"]:
-        words += parts["cot_with_instructions"] if instructed else parts["cot"]
+        text += parts["cot_with_instructions"] if instructed else parts["cot"]
     else:
-        words += parts["direct"]
+        text += parts["direct"]
     if options["image"] == "caption":
-        words += fill(prompts["captions"]["line"], caption=caption)
-    return str(words + fill(parts["ending"], context=context, question=question))
+        text += fill(prompts["captions"]["line"], caption=caption)
+    return str(text + fill(parts["ending"], context=context, question=question))
 
 
 def _compare(first: Outcome, second: Outcome) -> Case:
-    """Two outputs against each other, by their answer parts: their reasoning differs in any case."""
+    """Compares the answer parts of two outputs; their reasoning always differs."""
     texts = (answer_part(first.response), answer_part(second.response))
     return Case((first.key, second.key), "same_meaning", first.question, texts)
 
 
-def _judge(case: Case) -> Reading:
+def _judge_answer(case: Case) -> Reading:
     return Reading(judge_by_rules(case.probe_question, case.references[0], case.texts[0]))
 
 
-def _same_meaning(case: Case) -> Reading:
+def _judge_meaning(case: Case) -> Reading:
     return Reading(same_meaning_by_rules(case.probe_question, *case.texts))

@@ -1,4 +1,4 @@
-"""Bias of a model's words: which of two words its outputs name where the question offers both (CODIS 5.2)."""
+"""Output bias: which of two words the outputs name, where the question offers both (CODIS 5.2)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 
 class WordSet(Struct, frozen=True):
-    """Two words that a question may offer, and that outputs are counted by.
+    """Two words that a question may offer; outputs are counted by which of them they name.
 
-    Inflections belong to a word ('upwards' to 'up'). Where the second is the first with 'not' before it,
-    the questions are those that ask yes or no and hold the first: yes then names the first, no the second.
+    Inflections count as the word ('upwards' as 'up'). If the second word is the first with 'not' before it,
+    the set applies to yes-or-no questions that hold the first word: yes names the first, no the second.
     """
 
     first: str
@@ -26,7 +26,7 @@ class WordSet(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As it stands in labels: 'up:down'."""
+        """The set's name in labels: 'up:down'."""
         return f"{self.first}:{self.second}"
 
     @property
@@ -35,8 +35,8 @@ class WordSet(Struct, frozen=True):
         return f"words {self.name}"
 
     @property
-    def denies(self) -> bool:
-        """Whether the second word is the first denied."""
+    def negates(self) -> bool:
+        """Whether the second word is the negated first word."""
         return self.second == f"not {self.first}"
 
 
@@ -44,16 +44,25 @@ DEFAULT_SETS = "up:down,morning:afternoon,appropriate:not appropriate"
 
 
 def word_sets(text: str) -> tuple[WordSet, ...]:
-    """The sets that a text names: 'up:down,left:right'. Raises UserError for what is no pair.
+    """Parse sets of words.
 
     >>> [words.name for words in word_sets("left:right")]
     ['left:right']
+
+    Args:
+        text: The sets, such as 'up:down,left:right'.
+
+    Returns:
+        The sets in their order.
+
+    Raises:
+        UserError: A part of the text is not a pair.
     """
     sets = []
     for pair in text.split(","):
         first, colon, second = (part.strip() for part in pair.partition(":"))
         if not (first and colon and second):
-            raise UserError(f"'{pair}' is no pair of words", expected=f"pairs such as {DEFAULT_SETS}")
+            raise UserError(f"'{pair}' is not a pair of words", expected=f"pairs such as {DEFAULT_SETS}")
         sets.append(WordSet(first, second))
     return tuple(sets)
 
@@ -74,10 +83,16 @@ _SIDES: Mapping[Side, str] = {
 
 
 def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
-    """The shares of outputs that name the first word, the second, and neither or both (CODIS 5.2, Table 6).
+    """Define the shares of outputs that name the first word, the second, and neither or both (Table 6).
 
-    They count outputs, not occurrences, among those whose question offers the two words of a set; each
-    term carries the label `words` ('up:down'). Failed calls have no output and are left out.
+    They count outputs, not occurrences, among those whose question offers the two words of a set. Each term
+    has the label `words` ('up:down'). Failed calls are left out.
+
+    Args:
+        sets: The sets of words.
+
+    Returns:
+        bias_first, bias_second and bias_neither.
     """
     return tuple(
         Metric(
@@ -95,14 +110,21 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
 
 
 def offers(question: str, pair: WordSet) -> bool:
-    """Whether a question offers the two words of a set, and no others.
+    """Check whether a question offers the two words of a set, and no others.
 
     >>> offers("Is it moving upwards or downwards?", BIAS_SETS[0])
     True
     >>> offers("Is it up, down, left or right?", BIAS_SETS[0])
     False
+
+    Args:
+        question: The question.
+        pair: The set.
+
+    Returns:
+        Whether the set applies to the question.
     """
-    if pair.denies:
+    if pair.negates:
         return asks_yes_or_no(question) and stem(pair.first) in map(stem, words(question))
     offer = offer_of(question)
     named = [{stem(word) for word in option.words} - _SMALL for option in offer.options] if offer else []
@@ -110,19 +132,27 @@ def offers(question: str, pair: WordSet) -> bool:
 
 
 def named_side(question: str, output: str, pair: WordSet) -> Side:
-    """Which word of a set the answer part of an output names: first, second, or neither (or both).
+    """Find which word of a set the answer part of an output names.
 
     >>> named_side("Is it going up or down?", "Upwards.", BIAS_SETS[0])
     'first'
     >>> named_side("Is the gesture appropriate?", "It is inappropriate.", BIAS_SETS[2])
     'second'
+
+    Args:
+        question: The question.
+        output: The output.
+        pair: The set.
+
+    Returns:
+        'first', 'second', or 'neither' (also for both).
     """
     answer = answer_part(output)
-    if pair.denies:
+    if pair.negates:
         sides: Mapping[str, Side] = {YES: "first", NO: "second"}
         return sides.get(said_yes_or_no(question, answer) or "", "neither")
-    said = set(map(stem, words(answer)))
-    first, second = stem(pair.first) in said, stem(pair.second) in said
+    stems = set(map(stem, words(answer)))
+    first, second = stem(pair.first) in stems, stem(pair.second) in stems
     return "neither" if first == second else "first" if first else "second"
 
 

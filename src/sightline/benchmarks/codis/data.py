@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.captions import read_captions
-from sightline.benchmarks.records import data_folder, read_records, refuse_doubles
+from sightline.benchmarks.records import data_folder, read_records, refuse_repeated_ids
 from sightline.errors import UserError
 from sightline.types import ImageRef, Sample
 
@@ -41,16 +41,25 @@ class CodisRecord(Struct, frozen=True):
 
 
 def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> list[Sample]:
-    """The pairs of data.json, of which `captioned` takes those whose image has a caption (section 5.1).
+    """Read the pairs of data.json. The `record` of a sample is the released record and the caption.
 
-    A sample's `record` is the released record and the caption.
+    Args:
+        folder: The data folder, or None.
+        captioned: Whether only pairs whose image has a caption are kept (section 5.1).
+        captions: The file of captions, or None.
+
+    Returns:
+        The samples in the order of the file.
+
+    Raises:
+        UserError: The folder, a record or the captions are wrong, or no pair is left.
     """
     folder = data_folder(folder, "codis", RECORDS)
     path = folder / RECORDS
     records = read_records(path, CodisRecord, name="id")
-    refuse_doubles(path, [record.id for record in records])
+    refuse_repeated_ids(path, [record.id for record in records])
     if not records:
-        raise UserError("holds no records", file=path, expected="the released data.json")
+        raise UserError("has no records", file=path, expected="the released data.json")
     caption_of = read_captions(captions, captioned)
     samples = [
         Sample(

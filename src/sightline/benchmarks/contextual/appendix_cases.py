@@ -1,10 +1,9 @@
-"""The cases of ConTextual's appendix (Figures 23-52): seven responders, and what is said of their responses.
+"""The cases of ConTextual's appendix (Figures 23-52): responses of seven models and humans, with verdicts.
 
-A transcription, one case a line: {"figure", "image_url": [url], "instruction", "reference", "responses":
-[{"model", "response", "verdict", "annotation_verdict", "annotation"}]}. `verdict` is what the figure's
-caption says of a response, null where it says nothing, `annotation` the words of the mark beside the
-response, which name errors, and `annotation_verdict` what it comes to. Where the two differ, the caption's
-counts.
+A transcription has one case a line: {"figure", "image_url": [url], "instruction", "reference", "responses":
+[{"model", "response", "verdict", "annotation_verdict", "annotation"}]}. `verdict` is the verdict of the
+figure's caption, null if there is none. `annotation` is the text of the mark next to the response, which
+names errors; `annotation_verdict` is its verdict. Where the two differ, the caption counts.
 """
 
 from __future__ import annotations
@@ -17,44 +16,63 @@ from sightline.formats.verdict_flags import CONTRADICTED, PARTLY
 from sightline.types import Verdict, VerdictName
 
 CAPTIONS = "captions"
-"""The judge by whose name the captions' verdicts go."""
+"""The judge's name for verdicts of captions."""
 
 PARTIALLY = "partially correct"
 
-_NAMED: Mapping[str, str] = {
+_ERROR_WORDS: Mapping[str, str] = {
     "context-sensitive": "context-sensitive reasoning",
     "fine-grained": "fine-grained perception",
     "hallucination": "hallucination",
     "ground": "not grounded",
     "incorrect reasoning": "incorrect reasoning",
 }
-"""The words of a mark that name an error, and the error."""
+"""A part of a mark's text -> the error that it names."""
 
-ERRORS = (*_NAMED.values(), PARTIALLY)
-"""What the marks beside the responses name as wrong with them (Appendix I)."""
+ERRORS = (*_ERROR_WORDS.values(), PARTIALLY)
+"""The errors that the marks name (Appendix I)."""
 
-_SAID: Mapping[str, VerdictName] = {"correct": "right", PARTIALLY: "wrong", "wrong": "wrong"}
+_VERDICTS: Mapping[str, VerdictName] = {"correct": "right", PARTIALLY: "wrong", "wrong": "wrong"}
 
 
 def recognises(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a case."""
+    """Check whether a record is a case.
+
+    Args:
+        record: A record of a file.
+
+    Returns:
+        Whether `predictions` can read it.
+    """
     return "image_url" in record and "responses" in record
 
 
 def predictions(record: Mapping[str, Any], location: RecordLocation, variant: str) -> Iterator[Prediction]:
-    """The responses of a case, each with the caption's verdict where it gives one."""
+    """Read the responses of a case, each with the verdict of the caption if there is one.
+
+    Args:
+        record: The case.
+        location: Its location, for errors.
+        variant: The variant of the responses.
+
+    Yields:
+        The responses in their order.
+
+    Raises:
+        UserError: The case is wrong.
+    """
     urls = record["image_url"]
     if not isinstance(urls, list) or len(urls) != 1:
         raise location.error(
-            "names not one image", field="image_url", found=urls, expected="a list of one url"
+            "does not name one image", field="image_url", found=urls, expected="a list of one url"
         )
     url = identifier(urls[0], "image_url", location)
     location = RecordLocation(location.file, f"Figure {record.get('figure')}")
     if not isinstance(record["responses"], list):
-        raise location.error("is no list", field="responses", expected="a list of responses")
+        raise location.error("is not a list", field="responses", expected="a list of responses")
     for one in record["responses"]:
         if not isinstance(one, dict):
-            raise location.error("is no response", field="responses", found=one, expected="an object")
+            raise location.error("is not a response", field="responses", found=one, expected="an object")
         response, error = reply(one.get("response"), "responses.response", location)
         yield Prediction(
             sample=url,
@@ -68,17 +86,17 @@ def predictions(record: Mapping[str, Any], location: RecordLocation, variant: st
 
 
 def _verdict(one: Mapping[str, Any], location: RecordLocation) -> tuple[Verdict, ...]:
-    said, marked = one.get("verdict"), one.get("annotation_verdict")
-    if said is None:
+    verdict, marked = one.get("verdict"), one.get("annotation_verdict")
+    if verdict is None:
         return ()
-    if said not in _SAID:
-        expected = f"one of {', '.join(_SAID)}, or null"
-        raise location.error("is no verdict", field="responses.verdict", found=said, expected=expected)
-    differs = marked is not None and marked != said
-    raw = f"{location.record}, {one['model']}: {said}" + (
+    if verdict not in _VERDICTS:
+        expected = f"one of {', '.join(_VERDICTS)}, or null"
+        raise location.error("is not a verdict", field="responses.verdict", found=verdict, expected=expected)
+    differs = marked is not None and marked != verdict
+    raw = f"{location.record}, {one['model']}: {verdict}" + (
         f" (the mark beside it: {marked})" if differs else ""
     )
-    flags = {PARTLY: said == PARTIALLY, CONTRADICTED: differs}
+    flags = {PARTLY: verdict == PARTIALLY, CONTRADICTED: differs}
     return (
         Verdict(
             targets=(),
@@ -86,7 +104,7 @@ def _verdict(one: Mapping[str, Any], location: RecordLocation) -> tuple[Verdict,
             scorer="contextual/appendix",
             judge=CAPTIONS,
             kind="human",
-            verdict=_SAID[said],
+            verdict=_VERDICTS[verdict],
             raw=raw,
             scores={name: 1.0 for name, holds in flags.items() if holds},
             labels=() if differs else _errors(one, location),
@@ -95,7 +113,7 @@ def _verdict(one: Mapping[str, Any], location: RecordLocation) -> tuple[Verdict,
 
 
 def _errors(one: Mapping[str, Any], location: RecordLocation) -> tuple[str, ...]:
-    """The errors that the mark beside a response names, in the order of ERRORS."""
+    """The errors that the mark next to a response names, in the order of ERRORS."""
     words = optional_text(one.get("annotation"), "responses.annotation", location).casefold()
-    named = [error for part, error in _NAMED.items() if part in words]
-    return (*named, PARTIALLY) if one.get("annotation_verdict") == PARTIALLY else tuple(named)
+    errors = [error for part, error in _ERROR_WORDS.items() if part in words]
+    return (*errors, PARTIALLY) if one.get("annotation_verdict") == PARTIALLY else tuple(errors)

@@ -1,4 +1,4 @@
-"""ConTextual: instructions that take the text in an image and what is around it (Wadhawan et al. 2024)."""
+"""ConTextual: instructions that need both the text in an image and its surroundings (Wadhawan et al. 2024)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "released": {"temperature": None, "max_tokens": 300},
     "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
 }
-"""`--gen NAME`: the sampling of the released scripts for GPT-4V and for Gemini. The former also sends the
-instruction before the image: `--set first=instruction`."""
+"""`--gen NAME`: the sampling options of the released scripts for GPT-4V and for Gemini. The first script also
+sends the instruction before the image: `--set first=instruction`."""
 
 TASKS = ("extractive", "math")
 """The kinds of tasks (Appendix G.1), which were not released."""
@@ -52,9 +52,9 @@ def _few_shot(shots: int, summary: str) -> Setting:
 
 
 class Contextual(Benchmark):
-    """506 test and 100 val instructions with an image each; an instruction is a group of its own.
+    """506 test and 100 val instructions with an image each; every instruction is a group of its own.
 
-    The split `synthetic` is what `sightline build synthesize` writes.
+    `sightline build synthesize` writes the split `synthetic`.
     """
 
     name = NAME
@@ -74,16 +74,16 @@ class Contextual(Benchmark):
     has_commands = True
     settings = by_name(
         _setting("default", "image and instruction alone", "Tables 3 and 5, Figure 21"),
-        _few_shot(0, "the same, without the eight instances that few-shot settings show"),
+        _few_shot(0, "the same, without the eight instances that few-shot settings use"),
         *(_few_shot(shots, f"{shots} solved instances of val first") for shots in (2, 4, 8)),
     )
     options: Mapping[str, BenchmarkOption] = {
-        "shots": BenchmarkOption(0, "solved instances that are shown first (Appendix D)", (0, 2, 4, 8)),
-        "first": BenchmarkOption("image", "which of the two a turn begins with", ("image", "instruction")),
+        "shots": BenchmarkOption(0, "solved instances in front of the question (Appendix D)", (0, 2, 4, 8)),
+        "first": BenchmarkOption("image", "what a turn begins with", ("image", "instruction")),
         "held_out": BenchmarkOption(
-            False, "leave out the eight instances that few-shot settings show", (True, False)
+            False, "leave out the eight instances that few-shot settings use", (True, False)
         ),
-        "variant": BenchmarkOption("0-shot", "the name that the probes bear"),
+        "variant": BenchmarkOption("0-shot", "the variant's name"),
         "answers": BenchmarkOption(None, "file of references: image_url and response (csv, JSON, JSONL)"),
         "labels": BenchmarkOption(
             None, "file of tasks: image_url and task, extractive or math (csv, JSON, JSONL)"
@@ -102,8 +102,7 @@ class Contextual(Benchmark):
         return read_samples(folder, split, shots, options["answers"], options["labels"])
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
-        """One query: turns of image, instruction and response for each example, then image and
-        instruction, with nothing around them (as the released scripts send it)."""
+        """One query: image, instruction and response of each example, then image and instruction, alone."""
         first = options["first"]
         yield Probe(
             sample=sample.id,
@@ -120,7 +119,7 @@ class Contextual(Benchmark):
         if question != "correct" or kind not in ("rules", "model"):
             return None
         if kind == "rules":
-            return RuleScorer("contextual/rules", _judge)
+            return RuleScorer("contextual/rules", _judge_response)
         return accepted(
             load(__package__)["judge"]["text"],
             sees=options["judge_image"],
@@ -137,8 +136,14 @@ class Contextual(Benchmark):
 
 
 def accepted_terms(group: Group) -> Iterator[Term]:
-    """1 for an accepted response of 1 with a reference (3.2.1); nothing under the kinds of tasks where
-    these are not known."""
+    """Count accepted responses of those with a reference (3.2.1).
+
+    Args:
+        group: The responses to an instruction.
+
+    Yields:
+        A term for each response with a reference; without the kinds of tasks, empty terms for these.
+    """
     for outcome in group:
         if outcome.scored:
             yield Term(outcome.right, 1)
@@ -169,7 +174,7 @@ def _examples(sample: Sample, first: str) -> Iterator[Message]:
         yield Message("assistant", (Text(example.response),))
 
 
-def _judge(case: Case) -> Reading:
+def _judge_response(case: Case) -> Reading:
     if not case.references:
         return Reading("unscored")
     response = case.texts[0]

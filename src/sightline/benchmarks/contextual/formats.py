@@ -1,4 +1,4 @@
-"""ConTextual's released files: answers and judgements in and out.
+"""Reads and writes ConTextual's released files: answers and judgements.
 
 Answers are {model: {image_url: response}}, judgements {model: {image_url: 1 or 0}}: rohan598/ConTextual
 models/*/eval_*.py and eval/response_eval_gpt4.py write them as master.json and gpt4_judgments.json. The
@@ -35,7 +35,7 @@ from sightline.formats.prediction import (
 from sightline.types import Outcome, Verdict, VerdictName
 
 JUDGE = "gpt-4"
-"""Whose judgements were released (eval/response_eval_gpt4.py)."""
+"""The judge of the released judgements (eval/response_eval_gpt4.py)."""
 
 
 def add_judgements(predictions: Sequence[Prediction], path: Path) -> list[Prediction]:

@@ -1,4 +1,4 @@
-"""II-Bench's answer key: which option is right, from the released split or from a file of the user's."""
+"""Reads II-Bench's answer key from the released split or from a file of the user's."""
 
 from __future__ import annotations
 
@@ -13,26 +13,36 @@ from sightline.scoring.multiple_choice import LETTERS
 
 
 def read_answer_key(file: str | None, questions: Sequence[IIBenchQuestion]) -> dict[str, str]:
-    """Question id -> letter of the right option in the released order; only what is known.
+    """Read the answer key.
 
     An answers file is a JSON object {id: answer} or JSONL {"id", "answer"}; an answer is a letter A-F or an
-    option's text. UserError where it names a question or an option that does not exist.
+    option's text.
+
+    Args:
+        file: The answers file, or None.
+        questions: The released questions of a split.
+
+    Returns:
+        Question id -> letter of the right option in the released order, for questions with a known answer.
+
+    Raises:
+        UserError: The file names a question or an option that does not exist.
     """
     key = {question.id: question.answer for question in questions if question.answer}
     if file is None:
         return key
     path = Path(file)
-    known = {question.id: question for question in questions}
-    given: set[str] = set()
+    by_id = {question.id: question for question in questions}
+    seen: set[str] = set()
     for name, answer in _entries(path):
-        if name in given:
+        if name in seen:
             raise UserError("this id occurs twice", file=path, record=name, expected="one answer a question")
-        given.add(name)
-        if name not in known:
+        seen.add(name)
+        if name not in by_id:
             raise UserError(
                 "this question is not in the split", file=path, record=name, expected="ids of the split"
             )
-        key[name] = _letter(path, name, answer, known[name].options)
+        key[name] = _letter(path, name, answer, by_id[name].options)
     return key
 
 
@@ -57,7 +67,7 @@ def _letter(path: Path, name: str, answer: Any, options: Sequence[str]) -> str:
         if answer in options:
             return LETTERS[options.index(answer)]
     raise UserError(
-        "is no answer to this question",
+        "is not an answer to this question",
         file=path,
         record=name,
         field="answer",

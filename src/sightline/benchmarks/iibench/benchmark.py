@@ -1,4 +1,4 @@
-"""II-Bench: the implied meaning of an image, asked as a question with six options (Liu et al. 2024)."""
+"""II-Bench: questions with six options about the implied meaning of an image (Liu et al. 2024)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ERRORS = (
     "reject to answer",
     "answer extraction error",
 )
-"""The errors of GPT-4V that people told apart (4.3, Figure 4)."""
+"""The errors of GPT-4V that humans distinguished (4.3, Figure 4)."""
 
 
 def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
@@ -43,7 +43,7 @@ def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Settin
 
 
 class IIBench(Benchmark):
-    """1,399 test and 35 dev questions with six options each; a question is a group of its own."""
+    """1,399 test and 35 dev questions with six options each; every question is a group of its own."""
 
     name = "iibench"
     title = "II-Bench: image implication understanding"
@@ -74,11 +74,11 @@ class IIBench(Benchmark):
         ),
         "image": BenchmarkOption(True, "show the image", (True, False)),
         "orders": BenchmarkOption(
-            1, "orders under which a question is asked: the file's, then shuffled", least=1
+            1, "number of option orders: the order of the file, then shuffled ones", least=1
         ),
-        "variant": BenchmarkOption("none", "the name that the probes bear"),
+        "variant": BenchmarkOption("none", "the variant's name"),
         "options": BenchmarkOption(
-            None, "released predictions file to take question text and option order from"
+            None, "released predictions file with the question texts and option orders to use"
         ),
         "answers": BenchmarkOption(
             None, "answers file: {id: letter or option text}, letters in test.json's order"
@@ -88,18 +88,18 @@ class IIBench(Benchmark):
     }
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
-        """The questions of a split; the few-shot examples are left out where they are shown."""
-        return read_samples(folder, split, options["options"], options["answers"], _shown_on_dev(options))
+        """The questions of a split; few-shot settings leave their examples out."""
+        return read_samples(folder, split, options["options"], options["answers"], _few_shot_ids(options))
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
-        """One query, or one for each option order; `references` holds the right letter as shown."""
+        """One query, or one for each option order; `references` holds the right letter in that order."""
         shown: tuple[str, ...] = sample.record.options
-        place = sample.images[0].root if sample.images else ""
+        root = sample.images[0].root if sample.images else ""
         orders = options["orders"]
         for number in range(orders):
             order = shown if number == 0 else _shuffled(shown, f"{options['seed']}/{sample.id}/{number}")
             letter = carry_letter(sample.references[0], sample.options, order) if sample.references else None
-            images = [ImageRef(f"{place}/{path}", place) for path in _examples(options).values()]
+            images = [ImageRef(f"{root}/{path}", root) for path in _examples(options).values()]
             images.extend(sample.images)
             yield Probe(
                 sample=sample.id,
@@ -140,10 +140,11 @@ class IIBench(Benchmark):
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None
     ) -> dict[str, Any]:
-        """Question text and option order, where the file has them, and in one order for each question."""
+        """Question text and option order, if the file has them, in one order for each question."""
         orders = {(prediction.sample, prediction.options) for prediction in predictions}
-        shown = all(options for _, options in orders) and len({name for name, _ in orders}) == len(orders)
-        return {"options": file} if shown else {}
+        complete = all(options for _, options in orders)
+        one_each = len({name for name, _ in orders}) == len(orders)
+        return {"options": file} if complete and one_each else {}
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same prompt without the image."""
@@ -190,9 +191,16 @@ def _prompt(sample: Sample, order: Sequence[str], options: Mapping[str, Any]) ->
 
 
 def prompt_text(question: str, order: Sequence[str], name: str = "none", keywords: str = "") -> str:
-    """The prompt text of Appendix C, byte for byte as the released data_loader.py makes it.
+    """Fill in a prompt of Appendix C, byte for byte as the released data_loader.py does.
 
-    `order` holds the options as shown; `name` is that of a prompt, `keywords` what some of them give.
+    Args:
+        question: The question.
+        order: The options in the order to show.
+        name: The prompt's name.
+        keywords: The key words of prompts that give some.
+
+    Returns:
+        The text of the prompt.
     """
     shots = SHOTS.get(name, 0)
     parts = load(__package__)["few_shot" if shots else "keywords" if name in LABELS else name]
@@ -211,19 +219,19 @@ def prompt_text(question: str, order: Sequence[str], name: str = "none", keyword
 
 
 def _examples(options: Mapping[str, Any]) -> dict[str, str]:
-    """The examples that a few-shot prompt shows: id -> image."""
+    """The examples of a few-shot prompt: id -> image."""
     shots = SHOTS.get(options["prompt"], 0)
     return {example["id"]: example["image"] for example in load(__package__)["few_shot"]["examples"][:shots]}
 
 
-def _shown_on_dev(options: Mapping[str, Any]) -> Sequence[str]:
-    """The questions that few-shot settings leave out, the same at every number of shots."""
+def _few_shot_ids(options: Mapping[str, Any]) -> Sequence[str]:
+    """The questions that few-shot settings leave out, the same for every number of shots."""
     few = options["prompt"] in SHOTS
     return [example["id"] for example in load(__package__)["few_shot"]["examples"]] if few else []
 
 
 def _letters(order: Sequence[str]) -> tuple[str, ...]:
-    """The answers that there are, written as the few-shot examples write them."""
+    """The possible answers, written as in the few-shot examples."""
     return tuple(f"({letter})" for letter, _ in zip(LETTERS, order, strict=False))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sightline.benchmarks.iibench.answer_key import read_answer_key
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
 from sightline.benchmarks.iibench.records import LABELS, IIBenchQuestion, IIBenchRecord
-from sightline.benchmarks.records import data_folder, read_records, refuse_doubles
+from sightline.benchmarks.records import data_folder, read_records, refuse_repeated_ids
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import read_predictions
@@ -19,7 +19,7 @@ from sightline.types import ImageRef, Sample
 
 
 class ShownQuestion(NamedTuple):
-    """How a question is shown: its option order, and key words where a predictions file has them."""
+    """How the model saw a question: the option order, and key words if a predictions file has them."""
 
     options: tuple[str, ...]
     keywords: str | None
@@ -28,25 +28,36 @@ class ShownQuestion(NamedTuple):
 def read_samples(
     folder: Path | None, split: str, predictions: str | None, answers: str | None, left_out: Collection[str]
 ) -> list[Sample]:
-    """The questions of a split, but those `left_out`.
+    """Read the questions of a split.
 
-    A `predictions` file says which question text and option order were shown, and alone stands for the
-    data where there is no folder. `answers` is an answer key. A sample's `record` is a ShownQuestion.
+    Args:
+        folder: The data folder, or None.
+        split: One of SPLITS.
+        predictions: A predictions file with the question texts and option orders that the model saw, or None.
+            Without a folder, the samples come from this file alone.
+        answers: An answer key, or None.
+        left_out: The ids of questions to leave out.
+
+    Returns:
+        The samples in the order of the records; each `record` is a ShownQuestion.
+
+    Raises:
+        UserError: A file or a record is wrong.
     """
     shown = _shown(predictions)
     if folder is None and shown:
         return _samples_shown(shown.values(), answers)
-    place = data_folder(folder, "iibench", f"{split}.json")
-    path = place / f"{split}.json"
+    folder = data_folder(folder, "iibench", f"{split}.json")
+    path = folder / f"{split}.json"
     records = read_records(path, IIBenchRecord, name="local_path")
     released = [(record, question) for record in records for question in record.questions]
-    refuse_doubles(path, [question.id for _, question in released])
+    refuse_repeated_ids(path, [question.id for _, question in released])
     key = read_answer_key(answers, [question for _, question in released])
     return [
         Sample(
             id=question.id,
             question=_as_shown(question, shown).question,
-            images=(ImageRef(str(place / record.local_path), str(place)),),
+            images=(ImageRef(str(folder / record.local_path), str(folder)),),
             references=(key[question.id],) if question.id in key else (),
             options=question.options,
             labels={name: getattr(record.meta_data, name) for name in LABELS},
@@ -58,10 +69,18 @@ def read_samples(
 
 
 def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
-    """What the images of a split are said to mean, a text a question; that of test-908 is none, but two."""
+    """Read the explanations of a split's images.
+
+    Args:
+        folder: The data folder.
+        split: One of SPLITS.
+
+    Returns:
+        {"explanation": one text a question}; without test-908, whose explanation is an object.
+    """
     records = read_records(folder / f"{split}.json", IIBenchRecord, name="local_path")
-    told = [record.meta_data.explanation for record in records for _ in record.questions]
-    return {"explanation": [text for text in told if isinstance(text, str)]}
+    explanations = [record.meta_data.explanation for record in records for _ in record.questions]
+    return {"explanation": [text for text in explanations if isinstance(text, str)]}
 
 
 def images_by_path(folder: Path) -> dict[str, ImageRef] | None:
@@ -85,16 +104,16 @@ def _as_shown(question: IIBenchQuestion, shown: Mapping[str, Prediction]) -> IIB
 
 
 def _keywords(shown: Prediction | None) -> str | None:
-    """The key words in a released prompt: the release asked 21 questions with domains since renamed."""
+    """The key words in a released prompt; for 21 questions the release used domains that were renamed later."""
     found = re.search(r"^Key words: (.*)$", shown.prompt, re.MULTILINE) if shown else None
     return found[1] if found else None
 
 
 def _samples_shown(shown: Iterable[Prediction], answers: str | None) -> list[Sample]:
-    """The samples of a predictions file alone, where there is no data folder; an image is its name."""
+    """The samples of a predictions file alone, without a data folder; images are names only."""
     if answers is not None:
         raise UserError(
-            "letters in an answers file follow the released order, which a predictions file does not show",
+            "letters in an answers file follow the released order, which a predictions file does not hold",
             file=answers,
             expected="--data DIR with the released test.json",
         )
