@@ -361,7 +361,7 @@ def test_images_are_sent_with_their_true_type_whatever_their_suffix(codis: Path)
         ("codis", {"data": "codis", "dta": "x"}, "unknown task argument 'dta', did you mean 'data'"),
         ("codis", {"data": "codis", "judge": "nobody/m"}, "judge=nobody/m.*not recognized"),
         ("codis", {"data": "codis", "judge": "human:x.jsonl"}, "sightline score"),
-        ("iibench", {"data": "iibench", "split": "dev", "judge": "pure/judge"}, "read by rules"),
+        ("iibench", {"data": "iibench", "split": "dev", "judge": "pure/judge"}, "rules read its answers"),
         ("iibench", {"data": "iibench", "split": "dev", "set_answer_by": "likelihood"}, "how likely"),
         ("groups", {"file": "nowhere.jsonl", "set_embedder": "none"}, "nowhere.jsonl"),
     ],

@@ -172,7 +172,12 @@ def _spec(benchmark: str, arguments: Mapping[str, Any]) -> Spec:
         if name not in names and not name.startswith(SET):
             raise unknown_name("task argument", name, names)
     setting = arguments.get("setting")
-    options = {name: value for name, value in arguments.items() if name in OPTIONS and value is not None}
+    # The judge is left out: inspect calls it, and has names of its own for models.
+    options = {
+        name: value
+        for name, value in arguments.items()
+        if name in OPTIONS and name != "judge" and value is not None
+    }
     benchmark_options = {
         name.removeprefix(SET): value for name, value in arguments.items() if name.startswith(SET)
     }
