@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import Group, pairs
+from sightline.cli.options import Group, add_quiet, pairs
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
@@ -105,7 +105,7 @@ def _add_training(group: Group) -> None:
     add("--max-target", type=int, default=LONGEST, metavar="N", help=longest)
     room = f"memory for prepared examples (default: {ROOM:g})"
     add("--remember", type=float, default=ROOM, metavar="GB", help=room)
-    add("--quiet", action="store_true", help="display no progress")
+    add_quiet(group)
     add("--json", action="store_true", help="print the result as JSON")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import limited, tell_unanswered
-from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
+from sightline.cli.options import add_asking, add_dry_run, add_model, add_quiet, add_store, asking_of_model
 from sightline.cli.printing import print_budget_stop, requests_summary
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--prompt", metavar="TEXT", help="what is asked about each image (default: a detailed description)")
     add("--limit", type=int, metavar="N", help="only the first N images")
     add("--force", action="store_true", help="replace other captions in FILE")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add_quiet(parser)
     asking = parser.add_argument_group("asking")
     add_model(asking)
     add_asking(asking)
@@ -51,7 +51,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--fresh", default="", metavar="TAG", help="ask anew under this tag; nothing is deleted"
     )
     add_store(asking)
-    asking.add_argument("--dry-run", action="store_true", help="say what would be asked, and ask nothing")
+    add_dry_run(asking)
     parser.set_defaults(execute=execute)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_reading, limited, preview_path, shared_out
-from sightline.cli.options import add_store
+from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import print_json
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     add("--json", action="store_true", help="print curation.json instead of the funnel")
     add("--force", action="store_true", help="replace what was built there with other settings, and LIST.csv")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add_quiet(results)
     working = parser.add_argument_group("working")
     add_reading(working)
     add_store(working, plugins=False)

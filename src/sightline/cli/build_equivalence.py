@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_asking, add_store, asking_of, pairs
+from sightline.cli.options import add_asking, add_quiet, add_store, asking_of, pairs
 from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError
 
@@ -51,7 +51,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="N", help="seed of the draw and of intervals (default 0)")
     add("--force", action="store_true", help="let --write replace a file")
     add("--json", action="store_true", help="as JSON")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add_quiet(parser)
     asking = parser.add_argument_group("asking the judge")
     add_asking(asking)
     add_store(asking)

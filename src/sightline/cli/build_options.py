@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sightline.cli.options import Group
+from sightline.cli.options import Group, add_quiet
 from sightline.cli.printing import by_reason
 from sightline.errors import UserError
 
@@ -48,7 +48,7 @@ def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: b
     )
     add("--preview", metavar="FILE.png", help="draw some groups on one sheet, to be looked at")
     add("--force", action="store_true", help="replace what was built there with other settings")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add_quiet(group)
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:

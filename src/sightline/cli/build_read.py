@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_reading, limited, shared_out, tell_by_reason
-from sightline.cli.options import add_store
+from sightline.cli.options import add_quiet, add_store
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     add("--limit", type=int, metavar="N", help="only the first N images")
     add("--force", action="store_true", help="replace FILE where it is there")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add_quiet(parser)
     working = parser.add_argument_group("working")
     add_reading(working)
     add_store(working, plugins=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_building, draw, limited, preview_path, tell, tell_unanswered
-from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
+from sightline.cli.options import add_asking, add_dry_run, add_model, add_store, asking_of_model
 from sightline.cli.printing import print_budget_stop, requests_summary
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_model(asking)
     add_asking(asking)
     add_store(asking)
-    asking.add_argument("--dry-run", action="store_true", help="say what would be asked, and ask nothing")
+    add_dry_run(asking)
     parser.set_defaults(execute=execute)
 
 

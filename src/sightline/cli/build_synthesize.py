@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import limited, preview_path, tell_by_reason, tell_unanswered
-from sightline.cli.options import add_asking, add_model, add_store, asking_of_model
+from sightline.cli.options import add_asking, add_dry_run, add_model, add_quiet, add_store, asking_of_model
 from sightline.cli.printing import print_budget_stop, requests_summary
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     add("--preview", metavar="FILE.png", help="draw some images with what is written on one sheet")
     add("--force", action="store_true", help="replace what was built there with other settings")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add_quiet(parser)
     asking = parser.add_argument_group("asking")
     add_model(asking)
     add_asking(asking)
     fresh = "ask anew under this tag; nothing is deleted"
     asking.add_argument("--fresh", default="", metavar="TAG", help=fresh)
     add_store(asking)
-    asking.add_argument("--dry-run", action="store_true", help="say what would be asked, and ask nothing")
+    add_dry_run(asking)
     parser.set_defaults(execute=execute)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_options
+from sightline.cli.options import add_options, add_quiet
 
 if TYPE_CHECKING:
     from sightline.benchmarks.release import Release
@@ -22,7 +22,7 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ["data"])
     parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--quiet", action="store_true", help="display no progress")
+    add_quiet(parser)
 
 
 def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:

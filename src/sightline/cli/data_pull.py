@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.options import add_quiet
 from sightline.cli.pipe import output_errors
 from sightline.cli.printing import by_reason, print_json
 from sightline.errors import UserError, unknown_name
@@ -45,7 +46,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="also download images from private addresses (this machine and its network)",
     )
     add("--json", action="store_true", help="print JSON")
-    add("--quiet", action="store_true", help="display no progress")
+    add_quiet(parser)
     parser.set_defaults(execute=execute)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_printing, add_store, pairs
+from sightline.cli.options import add_printing, add_quiet, add_store, pairs
 
 if TYPE_CHECKING:
     from sightline.judging.judge_data import JudgeData
@@ -53,7 +53,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)
     add("--by", metavar="LABEL", help="print a table by this label instead of category")
-    add("--quiet", action="store_true", help="display no progress")
+    add_quiet(parser)
     add("--seed", type=int, default=0, metavar="N", help="seed of the confidence intervals (default: 0)")
     add_printing(parser, by=False)
     add_store(parser)

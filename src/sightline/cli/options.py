@@ -52,7 +52,7 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
         help="the same as --set unchanged=on: the unchanged input instead of its variants; with"
         " --repeats 4, Sampling of MM-R3",
     )
-    groups["results"].add_argument("--quiet", action="store_true", help="display no progress")
+    add_quiet(groups["results"])
     add_printing(groups["results"])
     add_plugins(groups["results"])
     return groups
@@ -113,6 +113,24 @@ def add_printing(group: Group, *, by: bool = True) -> None:
     group.add_argument(
         "--json", action="store_const", dest="format", const="json", help="the same as --format json"
     )
+
+
+def add_quiet(group: Group) -> None:
+    """Add --quiet.
+
+    Args:
+        group: The parser or group that receives it.
+    """
+    group.add_argument("--quiet", action="store_true", help="display no progress")
+
+
+def add_dry_run(group: Group) -> None:
+    """Add --dry-run.
+
+    Args:
+        group: The parser or group that receives it.
+    """
+    group.add_argument("--dry-run", action="store_true", help="estimate the requests, and send none")
 
 
 def add_plugins(group: Group) -> None:

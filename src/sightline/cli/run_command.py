@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from sightline.cli.options import add_evaluation, options_of
+from sightline.cli.options import add_dry_run, add_evaluation, options_of
 from sightline.plan.spec import RunOptions, spec_of
 
 EXAMPLE = """examples:
@@ -37,9 +37,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the output of `sightline adapter train`; the same as --model-arg adapter=DIR",
     )
-    groups["requests"].add_argument(
-        "--dry-run", action="store_true", help="estimate the number of requests, and send none"
-    )
+    add_dry_run(groups["requests"])
     parser.set_defaults(execute=execute)
 
 

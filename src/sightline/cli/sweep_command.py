@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_evaluation, options_of, pairs, preset_apart
+from sightline.cli.options import add_dry_run, add_evaluation, options_of, pairs, preset_apart
 from sightline.errors import UserError
 from sightline.plan.spec import RequestOptions, SweepOptions, spec_of
 
@@ -43,9 +43,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="T[,T...]",
         help="the same as --gen temperature=T[,T...]",
     )
-    groups["requests"].add_argument(
-        "--dry-run", action="store_true", help="estimate the number of requests, and send none"
-    )
+    add_dry_run(groups["requests"])
     groups["results"].add_argument(
         "--plot", metavar="FILE", help="plot metrics against the varied number: FILE.png or FILE.svg"
     )
