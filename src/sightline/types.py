@@ -1,11 +1,11 @@
-"""The records that all modules share, from Sample and Probe to Outcome, Group, Metric and Result.
+"""The records that all modules share, from Sample and Probe to Outcome and Group (see also metric_types).
 
 They are frozen structs. They hold data and small derived properties, and have no side effects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -16,20 +16,8 @@ Labels = Mapping[str, str | tuple[str, ...]]
 VerdictName = Literal["right", "wrong", "miss", "undecided", "refused", "error", "unscored"]
 JudgeKind = Literal["rules", "model", "human"]
 Role = Literal["system", "user", "assistant"]
-Unit = Literal["percent", "points", "number"]
-"""Points are differences of percentages."""
-
 Augmentation = Literal["ocr", "layout", "layout+caption"]
 """The text that replaces images: OCR text, OCR text in its layout, or that and a caption (ConTextual 3.1)."""
-
-Better = Literal["higher", "lower", "neither"]
-"""Which direction of a metric is better."""
-
-Range = tuple[float | None, float | None]
-"""The smallest and the largest possible value of a metric; None if there is no bound."""
-
-PERCENT = (0.0, 100.0)
-"""The range of a metric that is a share."""
 
 CUT_OFF = ("length", "max_tokens")
 """The finish reasons of a response that reached the token limit."""
@@ -130,8 +118,7 @@ class ImageFile(Struct, frozen=True):
         path: The path as the image reference has it.
         digest: The SHA-256 of the content.
         format: The true format, by Pillow's name.
-        width: In pixels.
-        height: In pixels.
+        width, height: In pixels.
         stamp: The size in bytes and the modification time in ns at the inspection.
         transform: The change before sending, part of the request's key; '' if the original bytes are sent.
     """
@@ -233,17 +220,15 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         targets: The keys of the answers.
-        question: What is decided: `correct` (verdict right, wrong ...), `same_meaning` (right is same, wrong
-            is different) or another question of the benchmark.
+        question: What is decided: `correct`, `same_meaning` (right is same) or another of the benchmark.
         scorer: The name of the scorer.
-        judge: Who decides: `rules`, the name of a model, or the name of a human.
-        kind: The kind of judge.
+        judge: `rules`, or the name of a model or a human; `kind` says which.
         draw: The repeat of the judge's request, from 0.
         verdict: The verdict; `error` if the judge gave none.
         value: The number behind the verdict, such as a cosine similarity.
         raw: The text that was read: the reply, or a part of the response.
         extracted: The option read from the response.
-        variant: The probe whose reference was used, as two probes may share an answer; '' if unknown.
+        variant: The probe whose reference was used: two probes may share an answer; '' if unknown.
         version: The version that the judge model reports.
         scores: Numbers by name.
         labels: The errors that a human names in the answer.
@@ -268,16 +253,14 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A probe with its answer and the verdict that counts: one line of answers.jsonl, in its order.
 
-    A line always holds the fields down to `scores`, and the others if they are set. It also holds `group`,
-    which equals `sample` (see `formats.jsonl`). The fields are more than 15 because they are the contract of
-    the file.
+    A line always holds the fields down to `scores`, the others if they are set, and `group`, which equals
+    `sample` (see `formats.jsonl`). There are more than 15 fields because the file is a contract.
 
     Attributes:
         sample: The id of the sample, and of its group.
         variant: The name of the probe.
         draw: The repeat, from 0.
         key: The key of the answer in the store.
-        labels: The labels of the probe.
         response: The text of the answer; empty if there is none.
         status: `empty` is an answer without text, `error` no answer.
         finish_reason: Why the model stopped.
@@ -287,8 +270,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         references: The correct answers.
         judge: Who gave the verdict.
         scores: Numbers by name.
-        question: The question of the probe.
-        options: The options, in the order shown.
+        question: The question of the probe; `options` are in the order shown.
         cluster: The unit that confidence intervals resample.
         error: Why there is no answer.
         version: The version that the model reports.
@@ -389,155 +371,6 @@ class Group(Struct, frozen=True):
             if verdict.question == question and verdict.targets == targets:
                 return verdict
         return None
-
-
-class Term(Struct, frozen=True):
-    """The contribution of one group to a metric: its value is the sum of `sum` over the sum of `count`.
-
-    `labels` are the labels under which the term also counts; None stands for those of the group. A term
-    about one outcome with labels of its own (a style, a mask) has `outcome.labels`. A term that is not
-    `overall` counts under its labels only.
-    """
-
-    sum: float
-    count: float
-    labels: Labels | None = None
-    overall: bool = True
-
-
-class MetricDefinition(Struct, frozen=True):
-    """What a metric means: an entry of `metric_definitions` in metrics.json.
-
-    Attributes:
-        meaning: One line in plain words.
-        better: Which direction is better; `neither` for a description of the responses.
-        range: The smallest and the largest possible value, in `unit`.
-        unit: The unit of the values.
-        source: The section or table of the paper that defines it.
-    """
-
-    meaning: str
-    better: Better
-    range: Range
-    unit: Unit = "percent"
-    source: str = ""
-
-
-class Metric(Struct, frozen=True, kw_only=True):
-    """A metric over groups. Subsets, n, confidence intervals and paired differences follow from `terms`.
-
-    Attributes:
-        name: The name in metrics.json.
-        terms: What one group adds to the metric.
-        meaning: What the metric measures: one line in plain words.
-        better: Which direction is better; `neither` for a description of the responses.
-        range: The smallest and the largest possible value, in `unit`.
-        source: The section or table of the paper that defines it.
-        unit: The unit of the values.
-        needs: Another setting whose answers the metric reads; without them it is null with that reason.
-        judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
-        absent: The reason that is given if no group yields a term.
-        whole: Whether a group counts as one unit: one undecided outcome leaves the group undecided.
-    """
-
-    name: str
-    terms: Callable[[Group], Iterable[Term]]
-    meaning: str
-    better: Better
-    range: Range
-    source: str
-    unit: Unit = "percent"
-    needs: str | None = None
-    judged: str | None = "correct"
-    absent: str = "no probe counts towards it"
-    whole: bool = False
-
-    @property
-    def definition(self) -> MetricDefinition:
-        """The part of the metric that results and reports show."""
-        return MetricDefinition(self.meaning, self.better, self.range, self.unit, self.source)
-
-
-class MetricValue(Struct, frozen=True):
-    """One value of a metric with its context: one entry of metrics.json.
-
-    Attributes:
-        metric: The name of the metric.
-        subset: 'all', 'LABEL=VALUE' or another part of the answers.
-        value: The value in `unit`; None if it is undefined, with n 0 and a `reason`.
-        n: The number that the metric averages over.
-        clusters: The number of independent images.
-        low: The lower bound of the 95 % confidence interval; None if the clusters do not differ.
-        high: Its upper bound.
-        interval: The kind of interval.
-        unit: The unit; shares are percentages 0-100.
-        reason: Why there is no value.
-        published: The figures of papers for this metric and subset.
-        value_decided: The value without undecided verdicts.
-        value_if_right: The value if all undecided verdicts were right.
-        judge: Who gave the verdicts.
-    """
-
-    metric: str
-    subset: str
-    value: float | None
-    n: float
-    clusters: int
-    low: float | None = None
-    high: float | None = None
-    interval: Literal["bootstrap", "wilson"] | None = None
-    unit: Unit = "percent"
-    reason: str | None = None
-    published: list[PublishedValue] | None = None
-    value_decided: float | None = None
-    value_if_right: float | None = None
-    judge: str | None = None
-
-
-class PublishedValue(Struct, frozen=True):
-    """A figure that a paper prints for the same metric and subset.
-
-    `comparable` is False if it measures something else; `note` says what.
-    """
-
-    row: str
-    value: float
-    table: str
-    comparable: bool = True
-    note: str | None = None
-
-
-class Result(Struct, frozen=True, kw_only=True):
-    """The result of an evaluation: all of metrics.json, in the order of the file.
-
-    The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
-    benchmark.
-    """
-
-    benchmark: str
-    setting: str
-    model: str
-    model_identity: str
-    judge: str
-    options: Mapping[str, Any]
-    samples: int
-    probes: int
-    errors: int
-    misses: int
-    undecided: int
-    truncated: int
-    versions: Mapping[str, Any]
-    data_digest: str
-    metrics: list[MetricValue]
-    empty: int = 0
-    refused: int = 0
-    unscored: int = 0
-    unparsed: int = 0
-    judge_errors: int = 0
-    mixed_versions: bool = False
-    notes: list[str] = field(default_factory=list)
-    metric_definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
-    schema: int = 1
 
 
 class Case(Struct, frozen=True):

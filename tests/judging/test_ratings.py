@@ -6,7 +6,8 @@ import numpy as np
 
 from sightline.judging.judge_data import JudgedAnswer
 from sightline.judging.ratings import accepted_shares, error_shares
-from sightline.types import MetricValue, Verdict
+from sightline.metric_types import MetricValue
+from sightline.types import Verdict
 
 
 def item(key: str, *responders: str) -> JudgedAnswer:

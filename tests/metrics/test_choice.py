@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
+from sightline.metric_types import Metric
 from sightline.metrics import choice
 from sightline.metrics.tally import tally
-from sightline.types import Group, Labels, Metric, Outcome, Usage, VerdictName
+from sightline.types import (
+    Group,
+    Labels,
+    Outcome,
+    Usage,
+    VerdictName,
+)
 
 
 def outcome(

@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
+from sightline.metric_types import (
+    PERCENT,
+    Metric,
+    MetricValue,
+    Term,
+)
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.tally import tally
-from sightline.types import PERCENT, Group, Metric, MetricValue, Outcome, Term, Usage
+from sightline.types import Group, Outcome, Usage
 
 PLAIN: dict[str, Any] = {"meaning": "", "better": "higher", "range": PERCENT, "source": ""}
 

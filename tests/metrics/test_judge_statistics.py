@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from sightline.metric_types import MetricValue
 from sightline.metrics.association import AGREEMENT, KAPPA, ROC_AUC, SPEARMAN, Statistic
 from sightline.metrics.judge_statistics import NOTHING_JUDGED, judge_difference, statistic_value
 from sightline.metrics.statistics import Floats, wilson
-from sightline.types import MetricValue
 
 TRUTH = np.array([1, 0] * 30, dtype=np.float64)
 ITEMS = [str(number) for number in range(60)]

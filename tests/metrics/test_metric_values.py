@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.metric_types import MetricValue
 from sightline.metrics.metric_values import clustered_mean, with_interval
 from sightline.metrics.statistics import Interval, wilson
-from sightline.types import MetricValue
 
 VALUES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([0.0, 0.25, 1.0])), max_size=20)
 

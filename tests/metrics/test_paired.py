@@ -13,9 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from sightline.metric_types import Metric
 from sightline.metrics import paired
 from sightline.metrics.tally import tally
-from sightline.types import Group, Metric, Outcome, Usage, Verdict, VerdictName
+from sightline.types import (
+    Group,
+    Outcome,
+    Usage,
+    Verdict,
+    VerdictName,
+)
 
 PRINTED = {
     "Location and Orientation": "Loc & Ori",

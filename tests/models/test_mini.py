@@ -12,8 +12,15 @@ import sightline
 from sightline.builders.synthetic import generate_codis, generate_iibench
 from sightline.errors import UserError
 from sightline.images import inspect_image
+from sightline.metric_types import MetricValue
 from sightline.models.resolve import MINI, ModelOptions, resolve
-from sightline.types import Answer, ImageFile, ImageRef, MetricValue, Request, user
+from sightline.types import (
+    Answer,
+    ImageFile,
+    ImageRef,
+    Request,
+    user,
+)
 
 pytest.importorskip("transformers", reason="needs the extra local")
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, rows
 from sightline.errors import UserError
+from sightline.metric_types import PublishedValue, Result
 from sightline.results.published import attach
-from sightline.types import PublishedValue, Result
 
 Make = Callable[..., Result]
 

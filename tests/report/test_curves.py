@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from sightline.errors import UserError
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.report.curves import check_plot, curves
 from sightline.report.varied_options import ResultPoint
-from sightline.types import MetricValue, PublishedValue, Result
 
 pytest.importorskip("matplotlib")
 

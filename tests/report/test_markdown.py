@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sightline.metric_types import Result
 from sightline.report.markdown import markdown, report_markdown
 from sightline.report.tables import summary
 from sightline.results.published import attach
-from sightline.types import Result
 
 Make = Callable[..., Result]
 

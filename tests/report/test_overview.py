@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from sightline.metric_types import Result
 from sightline.report.overview import overview
 from sightline.report.table_text import flat
-from sightline.types import Result
 
 Make = Callable[..., Result]
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import markdown
 from sightline.report.pivot import fitted, pivot
 from sightline.report.report_table import ReportTable, Spread
@@ -19,7 +20,6 @@ from sightline.report.table_text import csv_text, json_text
 from sightline.report.terminal import show
 from sightline.report.varied_options import ResultPoint, result_points, short_names
 from sightline.results.published import attach
-from sightline.types import MetricValue, Result
 
 METRICS = ("acc", "s_gt", "con", "s_c")
 

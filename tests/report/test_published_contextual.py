@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, published_judges, rows
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.results.published import attach
-from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"
 SUBSETS = {

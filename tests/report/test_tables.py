@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.report.report_table import Column, PublishedCell, ReportTable, Value
 from sightline.report.table_text import csv_text, flat, json_text, parts
 from sightline.report.tables import labels, run_names, summary
 from sightline.results.published import attach
-from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]
 

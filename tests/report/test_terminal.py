@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.metric_types import Result
 from sightline.report.report_table import Column, ReportTable
 from sightline.report.table_text import parts
 from sightline.report.tables import summary
 from sightline.report.terminal import aligned, show
 from sightline.results.published import attach
-from sightline.types import Result
 
 Make = Callable[..., Result]
 

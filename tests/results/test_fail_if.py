@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
+from sightline.metric_types import MetricValue
 from sightline.results.fail_if import check_condition_metrics, failures, parse_conditions
-from sightline.types import MetricValue
 
 METRICS = [
     MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "bootstrap"),

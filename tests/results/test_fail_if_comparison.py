@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sightline.errors import UserError
+from sightline.metric_types import PERCENT, MetricDefinition, MetricValue
 from sightline.metrics.significance import Significance
 from sightline.results.fail_if_comparison import parse_difference_conditions
-from sightline.types import PERCENT, MetricDefinition, MetricValue
 
 
 def _row(metric: str, subset: str, value: float | None) -> MetricValue:

@@ -12,8 +12,16 @@ from sightline.benchmarks.release import Release
 from sightline.errors import UserError
 from sightline.formats.export import ExportFormat
 from sightline.formats.prediction import AnswerFiles, Prediction
+from sightline.metric_types import Metric
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.types import Case, Group, ImageRef, Metric, Outcome, Probe, Sample
+from sightline.types import (
+    Case,
+    Group,
+    ImageRef,
+    Outcome,
+    Probe,
+    Sample,
+)
 
 
 class Benchmark(ABC):

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.errors import UserError, unknown_name
+from sightline.metric_types import PublishedValue
 from sightline.registry import benchmark_class, benchmark_names
-from sightline.types import PublishedValue
 
 FigureKey = tuple[str, str]
 """Metric and subset, spelled as in metrics.json: ('acc_p', 'category=Attributes')."""

@@ -7,7 +7,13 @@ from typing import Any
 
 from sightline.benchmarks.options import BenchmarkOption
 from sightline.errors import unknown_name
-from sightline.types import PERCENT, Group, Metric, Range, Term
+from sightline.metric_types import (
+    PERCENT,
+    Metric,
+    Range,
+    Term,
+)
+from sightline.types import Group
 
 NAMES = ("rouge_l", "bertscore", "bleurt")
 """The text metrics of ConTextual (3.2.2, Table 3)."""

@@ -36,11 +36,11 @@ from sightline.builders.source_ids import ids_of
 from sightline.formats.digests import file_digest
 from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes, escape_formula
+from sightline.metric_types import MetricValue
 from sightline.metrics.association import NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
 from sightline.scoring.multiple_choice import LETTERS
-from sightline.types import MetricValue
 
 KIND = "annotate"
 REPORT, TABLE = "annotation.json", "questions.csv"

@@ -23,12 +23,13 @@ from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.digests import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.verdicts import read_verdicts
+from sightline.metric_types import MetricValue, PublishedValue
 from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import same_or_different
 from sightline.scoring.majority import majority
 from sightline.scoring.similarity import THRESHOLD
-from sightline.types import Answer, Case, MetricValue, PublishedValue, Verdict
+from sightline.types import Answer, Case, Verdict
 
 if TYPE_CHECKING:
     from sightline.models.embedder import Embedder

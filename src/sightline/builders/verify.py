@@ -27,8 +27,9 @@ from sightline.errors import UserError
 from sightline.formats.digests import file_digest, file_digest_or_error
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
+from sightline.metric_types import MetricValue
 from sightline.metrics.metric_values import clustered_mean
-from sightline.types import ImageRef, MetricValue
+from sightline.types import ImageRef
 
 KIND = "verify"
 RIGHT = MarkWords("right", "wrong")

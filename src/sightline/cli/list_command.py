@@ -9,7 +9,7 @@ from sightline.cli.options import add_plugins
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
-    from sightline.types import MetricDefinition
+    from sightline.metric_types import MetricDefinition
 
 
 def register(parser: argparse.ArgumentParser) -> None:

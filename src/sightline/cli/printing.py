@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sightline.cli.pipe import output_errors
-from sightline.types import Result
+from sightline.metric_types import Result
 
 if TYPE_CHECKING:
     from sightline.engine.counts import Counts

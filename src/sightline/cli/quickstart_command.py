@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from sightline.metric_types import Result
     from sightline.plan.spec import Spec
-    from sightline.types import Result
 
 MODEL, CHANCE = "mini", "baseline/chance"
 ANOTHER_MODEL = "http://localhost:8000/v1#llava"

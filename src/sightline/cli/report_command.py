@@ -15,9 +15,9 @@ from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
+    from sightline.metric_types import Result
     from sightline.report.varied_options import ResultPoint
     from sightline.results.fail_if import Condition
-    from sightline.types import Result
 
 EXAMPLE = """examples:
   sightline report                                  the latest finished run of ./sightline.db
@@ -117,7 +117,7 @@ def _met(conditions: Sequence[Condition], results: Sequence[Result]) -> list[str
 
 
 def _read(folder: Path, against: str | None) -> Result:
-    from sightline.types import Result
+    from sightline.metric_types import Result
 
     path = folder / "metrics.json" if folder.is_dir() else folder
     return _attached(_decoded(folder, path, Result), against)

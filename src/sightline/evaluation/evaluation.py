@@ -19,12 +19,12 @@ from sightline.evaluation.prepared import Prepared
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
+from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.results.fail_if import failures
 from sightline.results.folder import Folder
 from sightline.results.published import attach
-from sightline.types import MetricValue, Result
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):

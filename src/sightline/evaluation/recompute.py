@@ -12,11 +12,11 @@ from sightline.evaluation.judge_panel import recorded_panel
 from sightline.evaluation.measures import recorded_measures
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgedGroup
+from sightline.metric_types import Result
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.results.published import attach
-from sightline.types import Result
 
 UNFINISHED = "did not finish, or is still running: the same command asks what is missing, as a new run"
 

@@ -19,9 +19,9 @@ from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.sweep_record import PointRecord, SweepRecord, write_sweep
+from sightline.metric_types import MetricValue
 from sightline.report.varied_options import ResultPoint
 from sightline.results.folder import Folder
-from sightline.types import MetricValue
 
 STATES = {
     0: "done",

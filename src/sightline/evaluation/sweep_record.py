@@ -11,9 +11,9 @@ from msgspec import Struct, field
 
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.files import write_atomically
+from sightline.metric_types import Result
 from sightline.report.sweep_tables import PointLine, sweep_markdown
 from sightline.report.varied_options import ResultPoint
-from sightline.types import Result
 
 
 class PointRecord(Struct, frozen=True, kw_only=True):

@@ -42,12 +42,21 @@ from sightline.judging.groups import CollectedAnswers, answered_groups
 from sightline.judging.judges import AnswersByKey, Judge, ModelJudge, RulesJudge, judge_kind
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgePanel
+from sightline.metric_types import Result
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
 from sightline.plan.stored_probe import StoredProbe, sample_index
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Answer, Case, Failure, Group, Outcome, Request, Result, Verdict
+from sightline.types import (
+    Answer,
+    Case,
+    Failure,
+    Group,
+    Outcome,
+    Request,
+    Verdict,
+)
 
 NO_ANSWER = "the call failed; the error of the sample says why"
 

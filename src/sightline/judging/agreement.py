@@ -8,8 +8,9 @@ from itertools import combinations
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.metric_types import MetricValue
 from sightline.metrics.agreement import agreement, human_consistency
-from sightline.types import MetricValue, Verdict
+from sightline.types import Verdict
 
 MAX_PAIRED_JUDGES = 8
 """With more judges than this, pairs of judges are not compared."""

@@ -17,6 +17,7 @@ from sightline.errors import UserError
 from sightline.judging.agreement import MAX_PAIRED_JUDGES
 from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares
+from sightline.metric_types import MetricValue
 from sightline.metrics.agreement import UNDECIDED, JudgedItem, levels
 from sightline.metrics.association import (
     AGREEMENT,
@@ -31,7 +32,7 @@ from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, Jud
 from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
 from sightline.metrics.statistics import Floats
 from sightline.scoring.majority import majority
-from sightline.types import MetricValue, Verdict
+from sightline.types import Verdict
 
 SCORES = (*NAMES, "s_gt")
 """The scores of answers that measure the similarity to a reference."""

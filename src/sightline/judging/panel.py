@@ -14,8 +14,16 @@ from sightline.engine.keys import KeyedRequest
 from sightline.judging.groups import AnswerLookup
 from sightline.judging.judges import Judge
 from sightline.judging.verdict_selection import select_verdict
+from sightline.metric_types import Metric
 from sightline.plan.spec import Decide
-from sightline.types import Answer, Case, Failure, Group, Metric, Outcome, Verdict
+from sightline.types import (
+    Answer,
+    Case,
+    Failure,
+    Group,
+    Outcome,
+    Verdict,
+)
 
 
 class JudgedGroup(NamedTuple):

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.judging.judge_data import JudgedAnswer
+from sightline.metric_types import MetricValue
 from sightline.metrics.metric_values import clustered_mean
 from sightline.metrics.statistics import Floats
-from sightline.types import MetricValue, Verdict
+from sightline.types import Verdict
 
 RESPONDER = "responder"
 """The label of subsets by the model that answered."""

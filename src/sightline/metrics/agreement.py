@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.metric_types import PERCENT, MetricDefinition, MetricValue
 from sightline.metrics.association import AGREEMENT
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
 from sightline.scoring.majority import majority
-from sightline.types import PERCENT, MetricDefinition, MetricValue, Verdict, VerdictName
+from sightline.types import Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
 """The targets of a verdict -> the cluster that confidence intervals resample.

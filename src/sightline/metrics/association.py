@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from sightline.metric_types import Unit
 from sightline.metrics.statistics import Floats
-from sightline.types import Unit
 
 
 class Statistic(Struct, frozen=True):

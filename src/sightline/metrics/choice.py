@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sightline.types import PERCENT, Group, Metric, Outcome, Term
+from sightline.metric_types import PERCENT, Metric, Term
+from sightline.types import Group, Outcome
 
 NO_KEY = "no answer key: the test split is released without answers (--set answers=FILE gives one)"
 LETTERS = "ABCDEF"

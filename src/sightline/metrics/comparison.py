@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from sightline.metric_types import MetricDefinition, MetricValue
 from sightline.metrics.significance import PairedValues
-from sightline.types import MetricDefinition, MetricValue
 
 MetricSubset = tuple[str, str]
 """The name of a metric and of a subset."""

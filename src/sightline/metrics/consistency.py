@@ -8,10 +8,16 @@ from itertools import combinations, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics.difference import difference_range
 from sightline.scoring.containment import normalised
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
-from sightline.types import PERCENT, UNCHANGED, Group, Metric, Outcome, Term, Verdict
+from sightline.types import (
+    UNCHANGED,
+    Group,
+    Outcome,
+    Verdict,
+)
 
 NO_REFERENCE = "no answers with references to score them against"
 NO_EMBEDDER = "no similarities: embedder=none"

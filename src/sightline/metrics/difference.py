@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from msgspec.structs import replace
 
+from sightline.metric_types import (
+    Metric,
+    Range,
+    Term,
+    Unit,
+)
 from sightline.metrics.significance import PairedValues
-from sightline.types import Group, Metric, Range, Term, Unit
+from sightline.types import Group
 
 Label = tuple[str, str] | None
 Before = Callable[[Group], Group]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from sightline.metric_types import MetricValue
 from sightline.metrics.judge_statistics import JudgeDifference
-from sightline.types import MetricValue
 
 
 class JudgeResult(Struct, frozen=True):

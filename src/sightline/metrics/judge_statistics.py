@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from sightline.metric_types import MetricValue
 from sightline.metrics.association import Statistic, value_of
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.statistics import (
@@ -26,7 +27,6 @@ from sightline.metrics.statistics import (
     intervals,
     percentile_interval,
 )
-from sightline.types import MetricValue
 
 RESAMPLES = 2000
 

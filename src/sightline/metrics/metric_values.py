@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from sightline.metric_types import MetricValue
 from sightline.metrics.statistics import Interval, intervals
-from sightline.types import MetricValue
 
 
 def with_interval(value: MetricValue, interval: Interval | None, scale: float = 1.0) -> MetricValue:

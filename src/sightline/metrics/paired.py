@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sightline.types import PERCENT, Group, Metric, Outcome, Term
+from sightline.metric_types import PERCENT, Metric, Term
+from sightline.types import Group, Outcome
 
 NO_REFERENCE = "no answers with references to score them against"
 

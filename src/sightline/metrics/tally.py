@@ -12,9 +12,16 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from sightline.metric_types import Metric, MetricValue, Unit
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.statistics import Floats, Interval, intervals
-from sightline.types import UNCHANGED, Group, Labels, Metric, MetricValue, Outcome, Unit, VerdictName
+from sightline.types import (
+    UNCHANGED,
+    Group,
+    Labels,
+    Outcome,
+    VerdictName,
+)
 
 # Undecided verdicts give a metric three readings. A row belongs to all of them or to one.
 _EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sightline.benchmarks.published import papers, published
+from sightline.metric_types import MetricValue
 from sightline.metrics.comparison import Comparison
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.report_table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
-from sightline.types import MetricValue
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
 """Table 6's metrics, and how many answers are equal."""

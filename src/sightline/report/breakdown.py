@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.registry import benchmark_class
 from sightline.report.notes import published_notes, value_notes
 from sightline.report.report_table import (
@@ -18,7 +19,6 @@ from sightline.report.report_table import (
     published_cell,
     value_cell,
 )
-from sightline.types import MetricValue, PublishedValue, Result
 
 
 def breakdown(result: Result, label: str) -> ReportTable | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from sightline.errors import unknown_name
+from sightline.metric_types import MetricValue
 from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.significance import Significance
 from sightline.report.notes import compact, definition_notes, null_notes
@@ -21,7 +22,6 @@ from sightline.report.report_table import (
     value_cell,
 )
 from sightline.report.varied_options import short_names
-from sightline.types import MetricValue
 
 NOTE = (
     "difference: the second run less the first within each group, averaged over groups; its 95 % interval"

@@ -8,11 +8,11 @@ from statistics import stdev
 
 import numpy as np
 
+from sightline.metric_types import MetricValue, Result
 from sightline.metrics.association import SPEARMAN, value_of
 from sightline.metrics.statistics import Floats, correlation
 from sightline.registry import benchmark_class
 from sightline.report.report_table import Cell, Column, ReportTable, Value
-from sightline.types import MetricValue, Result
 
 Coefficient = Callable[[Floats, Floats], float | None]
 

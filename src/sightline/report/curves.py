@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
+from sightline.metric_types import MetricValue
 from sightline.report.varied_options import ResultPoint, leading, options_text, row_names, task_of
-from sightline.types import MetricValue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

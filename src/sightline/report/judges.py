@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import published_judges
+from sightline.metric_types import MetricValue
 from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metrics.judge_statistics import JudgeDifference
 from sightline.report.notes import interval_notes, value_notes
@@ -22,7 +23,6 @@ from sightline.report.report_table import (
     value_cell,
 )
 from sightline.report.varied_options import short_names
-from sightline.types import MetricValue
 
 READ = (
     "ROC-AUC: of all pairs of a right and a wrong answer, those in which the right one ranks higher; a tie"

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from sightline.metric_types import Result
 from sightline.report.notes import compact
 from sightline.report.report_table import ReportTable
 from sightline.report.table_text import parts
 from sightline.report.tables import summary
-from sightline.types import Result
 
 
 def report_markdown(result: Result) -> str:

@@ -6,8 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from sightline.metric_types import (
+    MetricDefinition,
+    MetricValue,
+    PublishedValue,
+    Result,
+)
 from sightline.registry import benchmark_class
-from sightline.types import MetricDefinition, MetricValue, PublishedValue, Result
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are printed even if they are 0."""

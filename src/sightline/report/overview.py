@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from sightline.metric_types import MetricValue, Result
 from sightline.report.notes import chance_notes, definition_notes, interval_notes, shared_notes
 from sightline.report.report_table import Column, Field, ReportTable, build_table, n_cell, value_cell
 from sightline.report.varied_options import short_names
-from sightline.types import MetricValue, Result
 
 
 def overview(title: str, results: Sequence[Result]) -> ReportTable:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import unknown_name
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.report.breakdown import label_of
 from sightline.report.notes import (
     definition_notes,
@@ -30,7 +31,7 @@ from sightline.report.varied_options import (
     short_names,
     task_of,
 )
-from sightline.types import UNCHANGED, MetricValue, PublishedValue, Result
+from sightline.types import UNCHANGED
 
 COUNTS = ("errors", "misses", "undecided", "truncated")
 """Counts of results that are told even where they are 0."""

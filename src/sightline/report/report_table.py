@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from sightline.types import MetricValue, PublishedValue, Unit
+from sightline.metric_types import MetricValue, PublishedValue, Unit
 
 
 class Value(Struct, frozen=True):

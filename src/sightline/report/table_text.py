@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from sightline.metric_types import Unit
 from sightline.report.report_table import Cell, Column, PublishedCell, PValue, ReportTable, Spread, Value
-from sightline.types import Unit
 
 DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
 """The decimals of each unit in text."""

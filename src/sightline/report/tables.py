@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import unknown_name
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.report.breakdown import breakdown, label_of
 from sightline.report.notes import (
     definition_notes,
@@ -27,7 +28,6 @@ from sightline.report.report_table import (
     published_cell,
     value_cell,
 )
-from sightline.types import MetricValue, PublishedValue, Result
 
 MOST_ROWS = 16
 """A label of more values than this is broken down only when it is asked for."""

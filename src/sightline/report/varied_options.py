@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sightline.metric_types import Result
 from sightline.registry import benchmark_class
 from sightline.report.notes import compact
-from sightline.types import Result
 
 
 class ResultPoint(Struct, frozen=True):

@@ -16,12 +16,18 @@ from sightline.judging.judges import HumanJudge, Judge, judge_kind
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgedGroup, JudgePanel, judged_partners
 from sightline.judging.text_scores import with_text_scores
+from sightline.metric_types import (
+    Metric,
+    MetricDefinition,
+    MetricValue,
+    Result,
+)
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.tally import tally
 from sightline.plan.spec import Decide
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import Group, Metric, MetricDefinition, MetricValue, Result, Verdict
+from sightline.types import Group, Verdict
 
 
 class EvaluationDescription(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sightline.errors import UserError, unknown_name
-from sightline.types import MetricValue
+from sightline.metric_types import MetricValue
 
 FORMS = (
     "METRIC<NUMBER, as in acc_p<30, acc_p[category=Attributes]<=20.5 or acc_p.high<30 (`sightline compare` "

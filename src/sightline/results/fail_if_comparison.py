@@ -8,10 +8,10 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.metric_types import MetricDefinition, MetricValue
 from sightline.metrics.comparison import MetricSubset
 from sightline.metrics.significance import Significance
 from sightline.results.fail_if import split_condition
-from sightline.types import MetricDefinition, MetricValue
 
 Direction = Literal["worse", "lower", "higher"]
 

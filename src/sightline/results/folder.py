@@ -17,8 +17,8 @@ from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line, read_outcomes
 from sightline.formats.verdicts import verdict_line
 from sightline.judging.panel import JudgedGroup
+from sightline.metric_types import Result
 from sightline.registry import export_formats
-from sightline.types import Result
 
 
 class Folder:

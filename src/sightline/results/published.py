@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import Figure, FigureKey, Paper, joined, no_figures, paper_of
-from sightline.types import MetricValue, PublishedValue, Result
+from sightline.metric_types import MetricValue, PublishedValue, Result
 
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""

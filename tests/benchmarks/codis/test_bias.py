@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.benchmarks.codis.bias import BIAS_SETS, WordSet, bias_metrics, bias_scores, named_side, offers
-from sightline.types import Group, Outcome, Term, Usage
+from sightline.metric_types import Term
+from sightline.types import Group, Outcome, Usage
 
 UP_DOWN, TIMES, APPROPRIATE = BIAS_SETS
 HAND = "What is the moving direction of my hand? Up or down?"

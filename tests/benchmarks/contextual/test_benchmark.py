@@ -19,9 +19,10 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.score import score_file
+from sightline.metric_types import MetricValue
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec
-from sightline.types import ImageRef, MetricValue, Sample, Text
+from sightline.types import ImageRef, Sample, Text
 
 HEADER = "image_url,instruction,response,category\n"
 

@@ -14,6 +14,7 @@ from sightline.benchmarks.codis.meaning import same_meaning_by_rules
 from sightline.benchmarks.codis.rules import judge_by_rules
 from sightline.benchmarks.codis.sources import RELEASE
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
+from sightline.metric_types import Metric
 from sightline.metrics import paired
 from sightline.prompts import fill, load
 from sightline.scoring.judge_prompts import right_or_wrong, same_meaning_by_model
@@ -24,7 +25,6 @@ from sightline.types import (
     Group,
     ImageRef,
     Message,
-    Metric,
     Outcome,
     Probe,
     Sample,

@@ -8,10 +8,11 @@ from typing import Literal
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.metric_types import PERCENT, Metric, Term
 from sightline.scoring.offered_options import offer_of
 from sightline.scoring.polarity import NO, YES, asks_yes_or_no, said_yes_or_no
 from sightline.scoring.text import FUNCTION_WORDS, answer_part, stem, words
-from sightline.types import PERCENT, Group, Metric, Outcome, Term
+from sightline.types import Group, Outcome
 
 
 class WordSet(Struct, frozen=True):

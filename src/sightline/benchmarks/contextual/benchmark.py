@@ -16,12 +16,22 @@ from sightline.benchmarks.contextual.sources import RELEASE
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
 from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
 from sightline.formats.prediction import Prediction
+from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import accepted
 from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.types import PERCENT, Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
+from sightline.types import (
+    Case,
+    Group,
+    ImageRef,
+    Message,
+    Probe,
+    Sample,
+    Text,
+    user,
+)
 
 SAMPLING = {"temperature": 0, "max_tokens": 1024}
 SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"

@@ -17,13 +17,20 @@ from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
+from sightline.metric_types import Metric
 from sightline.metrics.consistency import consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.similarity import SIMILAR, similarity
-from sightline.types import Case, Group, Metric, Outcome, Probe, Sample
+from sightline.types import (
+    Case,
+    Group,
+    Outcome,
+    Probe,
+    Sample,
+)
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""

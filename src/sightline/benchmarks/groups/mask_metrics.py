@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from sightline.types import PERCENT, Group, Metric, Term
+from sightline.metric_types import PERCENT, Metric, Term
+from sightline.types import Group
 
 
 def mask_terms(label: str) -> Callable[[Group], Iterable[Term]]:

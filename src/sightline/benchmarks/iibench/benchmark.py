@@ -15,11 +15,19 @@ from sightline.benchmarks.iibench.records import LABELS
 from sightline.benchmarks.iibench.sources import RELEASE
 from sightline.benchmarks.options import ANSWER_BY, BenchmarkOption, Setting, by_name
 from sightline.formats.prediction import Prediction
+from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
 from sightline.prompts import fill, load
 from sightline.scoring.multiple_choice import EXTRACTIONS, LETTERS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
-from sightline.types import PERCENT, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
+from sightline.types import (
+    Group,
+    ImageRef,
+    Outcome,
+    Probe,
+    Sample,
+    user,
+)
 
 SAMPLING = {"temperature": 0, "max_tokens": 1000}
 SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"

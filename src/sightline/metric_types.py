@@ -1,0 +1,171 @@
+"""Metrics and results: what a metric is, its values, and the result of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from sightline.types import Group, Labels
+
+Unit = Literal["percent", "points", "number"]
+"""Points are differences of percentages."""
+
+Better = Literal["higher", "lower", "neither"]
+"""Which direction of a metric is better."""
+
+Range = tuple[float | None, float | None]
+"""The smallest and the largest possible value of a metric; None if there is no bound."""
+
+PERCENT = (0.0, 100.0)
+"""The range of a metric that is a share."""
+
+
+class Term(Struct, frozen=True):
+    """The contribution of one group to a metric: its value is the sum of `sum` over the sum of `count`.
+
+    `labels` are the labels under which the term also counts; None stands for those of the group. A term
+    about one outcome with labels of its own (a style, a mask) has `outcome.labels`. A term that is not
+    `overall` counts under its labels only.
+    """
+
+    sum: float
+    count: float
+    labels: Labels | None = None
+    overall: bool = True
+
+
+class MetricDefinition(Struct, frozen=True):
+    """What a metric means: an entry of `metric_definitions` in metrics.json.
+
+    Attributes:
+        meaning: One line in plain words.
+        better: Which direction is better; `neither` for a description of the responses.
+        range: The smallest and the largest possible value, in `unit`.
+        unit: The unit of the values.
+        source: The section or table of the paper that defines it.
+    """
+
+    meaning: str
+    better: Better
+    range: Range
+    unit: Unit = "percent"
+    source: str = ""
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """A metric over groups. Subsets, n, confidence intervals and paired differences follow from `terms`.
+
+    Attributes:
+        name: The name in metrics.json.
+        terms: What one group adds to the metric.
+        meaning: What the metric measures: one line in plain words.
+        better: Which direction is better; `neither` for a description of the responses.
+        range: The smallest and the largest possible value, in `unit`.
+        source: The section or table of the paper that defines it.
+        unit: The unit of the values.
+        needs: Another setting whose answers the metric reads; without them it is null with that reason.
+        judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
+        absent: The reason that is given if no group yields a term.
+        whole: Whether a group counts as one unit: one undecided outcome leaves the group undecided.
+    """
+
+    name: str
+    terms: Callable[[Group], Iterable[Term]]
+    meaning: str
+    better: Better
+    range: Range
+    source: str
+    unit: Unit = "percent"
+    needs: str | None = None
+    judged: str | None = "correct"
+    absent: str = "no probe counts towards it"
+    whole: bool = False
+
+    @property
+    def definition(self) -> MetricDefinition:
+        """The part of the metric that results and reports show."""
+        return MetricDefinition(self.meaning, self.better, self.range, self.unit, self.source)
+
+
+class MetricValue(Struct, frozen=True):
+    """One value of a metric with its context: one entry of metrics.json.
+
+    Attributes:
+        metric: The name of the metric.
+        subset: 'all', 'LABEL=VALUE' or another part of the answers.
+        value: The value in `unit`; None if it is undefined, with n 0 and a `reason`.
+        n: The number that the metric averages over.
+        clusters: The number of independent images.
+        low: The lower bound of the 95 % confidence interval; None if the clusters do not differ.
+        high: Its upper bound.
+        interval: The kind of interval.
+        unit: The unit; shares are percentages 0-100.
+        reason: Why there is no value.
+        published: The figures of papers for this metric and subset.
+        value_decided: The value without undecided verdicts.
+        value_if_right: The value if all undecided verdicts were right.
+        judge: Who gave the verdicts.
+    """
+
+    metric: str
+    subset: str
+    value: float | None
+    n: float
+    clusters: int
+    low: float | None = None
+    high: float | None = None
+    interval: Literal["bootstrap", "wilson"] | None = None
+    unit: Unit = "percent"
+    reason: str | None = None
+    published: list[PublishedValue] | None = None
+    value_decided: float | None = None
+    value_if_right: float | None = None
+    judge: str | None = None
+
+
+class PublishedValue(Struct, frozen=True):
+    """A figure that a paper prints for the same metric and subset.
+
+    `comparable` is False if it measures something else; `note` says what.
+    """
+
+    row: str
+    value: float
+    table: str
+    comparable: bool = True
+    note: str | None = None
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """The result of an evaluation: all of metrics.json, in the order of the file.
+
+    The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
+    benchmark.
+    """
+
+    benchmark: str
+    setting: str
+    model: str
+    model_identity: str
+    judge: str
+    options: Mapping[str, Any]
+    samples: int
+    probes: int
+    errors: int
+    misses: int
+    undecided: int
+    truncated: int
+    versions: Mapping[str, Any]
+    data_digest: str
+    metrics: list[MetricValue]
+    empty: int = 0
+    refused: int = 0
+    unscored: int = 0
+    unparsed: int = 0
+    judge_errors: int = 0
+    mixed_versions: bool = False
+    notes: list[str] = field(default_factory=list)
+    metric_definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
+    schema: int = 1
