@@ -199,11 +199,11 @@ def test_what_three_humans_say_is_the_verdicts_of_which_a_judge_report_is_made(
     capsys.readouterr()
     assert main(["judge-report", *RUNS, "--human", "human.jsonl", "--json"]) == 0
     tables = {table["title"]: table["rows"] for table in json.loads(capsys.readouterr().out)}
-    accepted = tables["Answers that people accept, by responder"]
+    accepted = tables["Answers that humans accept, by responder"]
     assert [(row["responder"], row["value"], row["n"]) for row in accepted] == [
         *(("gpt-4v", 100.0, 10), ("llava", 0.0, 10)),
     ]
-    errors = tables["Errors that people see, by responder"]
+    errors = tables["Errors that humans see, by responder"]
     assert {(row["responder"], row["error"], row["value"], row["n"]) for row in errors} == {
         *(("llava", "hallucination", 100.0, 10), ("llava", "not grounded", 100.0, 10)),
     }

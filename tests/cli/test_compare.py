@@ -72,7 +72,7 @@ def test_a_table_says_which_differences_are_significant_and_what_decides(runs: R
     row = _rows(table)["acc_p", "all"]
     assert row["difference value"] == pytest.approx(-100 * 12 / PAIRS)
     assert 0 < row["holm"] <= 0.05
-    assert "for the 2 rows of this table together (Holm)" in " ".join(table["notes"])
+    assert "with Holm's correction for the 2 rows of this table" in " ".join(table["notes"])
     assert runs.compare("1", "2", "--json") == 0
     (table,) = _tables(capsys)
     # One pair of one image: it might as well have gone the other way.
@@ -89,7 +89,7 @@ def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
     assert 5 < whole["detectable value"] < 30
     assert [row["holm"] for row in short["rows"]] == [row["holm"] for row in full["rows"]]
     assert all(row["p"] <= row["benjamini_hochberg"] <= row["holm"] for row in full["rows"])
-    assert any("take every group for an independent one" in note for note in full["notes"])
+    assert any("take groups as independent" in note for note in full["notes"])
     assert len(full["rows"]) > 3
 
 
@@ -103,10 +103,12 @@ def test_runs_that_were_judged_or_asked_differently_say_so(runs: Runs, capsys: C
     last = max(run["run"] for run in _tables(capsys))
     assert runs.compare("2", str(last), "--json") == 0
     ((told, *_),) = [table["notes"] for table in _tables(capsys)]
-    assert told == f"not alike in these runs: judge rules, then human:{humans}; seed 0, then 1"
+    assert told == f"these runs also differ in: judge rules, then human:{humans}; seed 0, then 1"
     assert runs.compare("1", "2", "--json") == 0
     (notes,) = [table["notes"] for table in _tables(capsys)]
-    assert not any(note.startswith("not alike") for note in notes), "other answers are what is compared"
+    assert not any(note.startswith("these runs also differ") for note in notes), (
+        "other answers are what is compared"
+    )
 
 
 def test_a_run_that_is_refused_is_none(runs: Runs, capsys: Capture) -> None:
@@ -174,7 +176,7 @@ def test_probes_without_an_answer_are_told_under_the_table(runs: Runs, capsys: C
     last = max(run["run"] for run in _tables(capsys))
     assert runs.compare("1", str(last), "--json") == 0
     (table,) = _tables(capsys)
-    assert f"run {last}: 3 of 80 probes have no answer, and count as not right" in table["notes"]
+    assert f"run {last}: 3 of 80 probes have no answer and count as not right" in table["notes"]
 
 
 def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:

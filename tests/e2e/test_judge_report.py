@@ -129,9 +129,9 @@ def test_the_rules_say_of_the_folders_what_they_say_of_the_file(judged: Judged, 
 
 def test_both_judges_are_held_against_each_other_and_by_responder(judged: Judged, capsys: Capture) -> None:
     tables = {table["title"]: table for table in judged.report(capsys)}
-    (contrast,) = [table for title, table in tables.items() if title.startswith("ROC-AUC less that of")]
+    (contrast,) = [table for title, table in tables.items() if title.startswith("ROC-AUC minus that of")]
     assert [row["n"] for row in contrast["rows"]] == [161]
-    by_responder = tables["Against people's majority, by responder"]["rows"]
+    by_responder = tables["Against the majority of the humans, by responder"]["rows"]
     counted = [(row["judge"], row["n"]) for row in by_responder]
     for judge in ("rules", "mock"):
         assert sum(n for name, n in counted if name == judge) == 161

@@ -174,7 +174,7 @@ def test_judges_go_by_short_names_and_a_note_says_the_whole(tmp_path: Path) -> N
     whole, against_best, *_ = judge_tables(report(folder(tmp_path / "a", given)))
     assert [line[0] for line in whole.rows] == ["rules", "qwen (s)", "qwen (other/seen)"]
     assert f"qwen is {address}" in whole.notes
-    assert against_best.title == "ROC-AUC less that of qwen (s)"
+    assert against_best.title == "ROC-AUC minus that of qwen (s)"
 
 
 def test_responders_and_labels_have_rows_of_their_own(tmp_path: Path) -> None:
@@ -320,9 +320,9 @@ def test_a_judge_without_spread_is_neither_distinguishable_nor_not(tmp_path: Pat
     said = [column.key for column in against_best.columns].index("distinguishable")
     assert [(line[0], line[said]) for line in against_best.rows] == [
         ("fair", "no"),
-        ("yes", "cannot be said"),
+        ("yes", "unknown"),
     ]
-    told = "good; these data do not tell it from fair; of yes it cannot be said: there is no interval"
+    told = "good; these data do not distinguish it from fair; unknown for yes: there is no interval"
     assert against_best.notes[0].endswith(told)
 
 

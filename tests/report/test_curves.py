@@ -119,7 +119,7 @@ def test_nothing_in_an_svg_says_when_it_was_drawn(tmp_path: Path) -> None:
         ("c.pdf", [{"t": 1}, {"t": 2}], "ending in .png or .svg"),
         ("c.png", [{"cot": True}, {"cot": False}], "no option has two numbers"),
         ("c.png", [{}], "no option has two numbers"),
-        ("c.png", [{"t": 1, "s": 1}, {"t": 2, "s": 2}], "t and s are numbers both"),
+        ("c.png", [{"t": 1, "s": 1}, {"t": 2, "s": 2}], "t and s both have numbers"),
         ("none/c.png", [{"t": 1}, {"t": 2}], "an existing folder"),
     ],
 )

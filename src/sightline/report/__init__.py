@@ -1,1 +1,1 @@
-"""Numbers for people: tables, files, and the papers' printed figures beside them."""
+"""Results as text for a reader: tables, plots, and the published figures of papers next to them."""

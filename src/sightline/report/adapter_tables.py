@@ -1,4 +1,4 @@
-"""What an adapter does, as Table 6 of MM-R3 has it, and what it costs."""
+"""The effect of an adapter like Table 6 of MM-R3, and its cost."""
 
 from __future__ import annotations
 
@@ -13,27 +13,36 @@ from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.report_table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
-"""Table 6's metrics, and how many answers are equal."""
+"""The metrics of Table 6, and the share of equal answers."""
 
 PRINTED = {
     "BLIP-2": ("BLIP-2 (Ori.)", "BLIP-2 + adapter"),
     "LLaVa 1.5M": ("LLaVa 1.5M (Ori.)", "LLaVa 1.5M + adapter"),
 }
-"""The paper's models: their rows without and with its adapter."""
+"""The models of the paper with their rows without and with its adapter."""
 
 
 COST_NOTES = (
-    "MB: the adapter's own weights as they are saved; neither what a pass needs beside them nor what training"
-    " does. LoRA's are put into the weights that they change, and take none in answering",
-    "ms an answer: the time of a batch in the model, shared evenly, as a mean over the stored answers;"
-    " without and with are runs at different times, not in turns: what else the machine did, and how many"
-    " were asked at once, is in the ratio",
+    "MB: the saved weights of the adapter, without the memory of a forward pass or of training. LoRA is"
+    " merged into the weights of the model and needs no memory at inference",
+    "ms an answer: the model time of a batch divided by its size, as a mean over the stored answers. The runs"
+    " without and with took place at different times: other load and the batch size influence the ratio",
 )
 
 
 class Cost(Struct, frozen=True):
-    """Of an adapter: its folder, its kind and loss, the groups it was trained on, its numbers and those of
-    the model, the bytes of its own, and the seconds that an answer of its runs took, without and with it."""
+    """The cost of an adapter.
+
+    Attributes:
+        folder: The folder of the adapter.
+        kind: Its kind and loss.
+        trained_on: The groups it was trained on.
+        parameters: The number of its parameters.
+        model: The number of parameters of the model.
+        memory: The bytes of its own weights.
+        before: Seconds per answer without it; None if unknown.
+        after: Seconds per answer with it; None if unknown.
+    """
 
     folder: str
     kind: str
@@ -46,7 +55,7 @@ class Cost(Struct, frozen=True):
 
 
 class _AdapterRow(Struct, frozen=True):
-    """A row in the making: a metric of a task without, with and less; the difference with each adapter."""
+    """A row: a metric of a task without and with the adapter, the difference, and that of each adapter."""
 
     task: str
     each: str
@@ -56,7 +65,16 @@ class _AdapterRow(Struct, frozen=True):
 
 
 def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None) -> ReportTable:
-    """A row for each metric of each task, over all groups and under each value of the label `by`."""
+    """A table of metrics without and with an adapter.
+
+    Args:
+        comparisons: One comparison per task.
+        metrics: The names of the metrics.
+        by: A label whose values are rows too, or None.
+
+    Returns:
+        A row for each metric of each task.
+    """
     lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
     fields: list[Field[_AdapterRow]] = [
         (Column("text", "", "task"), lambda line: line.task),
@@ -67,7 +85,7 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
         (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line.change)),
         (Column("count", "groups", "groups"), lambda line: n_cell(line.change)),
     ]
-    notes = [NOTE.replace("the second run less the first", "with less without")]
+    notes = [NOTE.replace("the second run minus the first", "with minus without")]
     if any(_printed(line, rows) for line in lines for rows in PRINTED.values()):
         fields += [_paper(model, rows) for model, rows in PRINTED.items()]
         notes.append("in the paper: Table 6 of Chou et al. 2024, other models on other data")
@@ -79,7 +97,14 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
 
 
 def cost_table(costs: Sequence[Cost]) -> ReportTable:
-    """A row for each adapter."""
+    """A table of the costs of adapters.
+
+    Args:
+        costs: The costs.
+
+    Returns:
+        A row for each adapter.
+    """
     fields: list[Field[Cost]] = [
         (Column("text", "adapter", "adapter"), lambda cost: cost.folder),
         (Column("text", "kind, loss", "kind"), lambda cost: cost.kind),
@@ -124,7 +149,7 @@ def _paper(model: str, rows: tuple[str, str]) -> Field[_AdapterRow]:
 
 
 def _printed(line: _AdapterRow, rows: tuple[str, str]) -> str:
-    """The paper's figures of this place, without and with its adapter; nothing where it has none."""
+    """The paper's figures without and with its adapter; '' if it has none."""
     benchmark, _, setting = line.task.partition(":")
     if benchmark not in papers() or line.change.subset != "all":
         return ""

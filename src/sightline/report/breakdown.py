@@ -1,4 +1,4 @@
-"""The compact table of a result by one label: the leading metrics beside the paper's first figures."""
+"""The compact table of a result by one label: leading metrics with the first figures of the paper."""
 
 from __future__ import annotations
 
@@ -22,11 +22,18 @@ from sightline.report.report_table import (
 
 
 def breakdown(result: Result, label: str) -> ReportTable | None:
-    """The leading metrics under each value of `label`; None where none of them has a value there.
+    """The leading metrics under each value of a label.
 
-    Those that its benchmark names (`Benchmark.leading_metrics`); where a label has none of them, its first
-    three. n, clusters and the published figures are those of the first metric; where another averages over
-    other numbers, a note says over which.
+    The leading metrics are `Benchmark.leading_metrics`, or the first three of the label. n, clusters and
+    published figures are those of the first metric; a note gives the n of metrics that average over other
+    numbers.
+
+    Args:
+        result: The result.
+        label: The name of the label.
+
+    Returns:
+        The table; None if none of the metrics has a value under the label.
     """
     lines = _lines(result, label)
     shown = _leading(result.benchmark, lines)
@@ -38,7 +45,7 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
         (Column("count", "n", "n"), lambda line: n_cell(line.metrics.get(first))),
         (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metrics.get(first))),
         *(_value_field(name) for name in shown),
-        *_printed_fields(lines, first, f"{first}\n" if others else ""),
+        *_published_fields(lines, first, f"{first}\n" if others else ""),
     ]
     values = [(line.label, value) for line in lines for value in line.published(first).values()]
     metrics = [line.metrics[name] for line in lines for name in shown if name in line.metrics]
@@ -47,19 +54,26 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
 
 
 def label_of(metric: MetricValue) -> tuple[str, str]:
-    """'category=Attributes' -> ('category', 'Attributes'); 'all' -> ('', '')."""
+    """The label of the subset of a value.
+
+    Args:
+        metric: The value.
+
+    Returns:
+        ('category', 'Attributes') for 'category=Attributes'; ('', '') for 'all'.
+    """
     name, _, value = metric.subset.partition("=")
     return (name, value) if value else ("", "")
 
 
 class _LabelRow(Struct, frozen=True):
-    """A row in the making: a value of the label, and the metrics under it."""
+    """A row: a value of the label, and the metrics under it."""
 
     label: str
     metrics: Mapping[str, MetricValue]
 
     def published(self, name: str) -> dict[str, PublishedValue]:
-        """Of each row of the paper its first figure for this metric."""
+        """The first figure for a metric in each row of the paper."""
         metric = self.metrics.get(name)
         values = (metric.published if metric else None) or []
         return {value.row: value for value in reversed(values)}
@@ -85,24 +99,24 @@ def _value_field(name: str) -> Field[_LabelRow]:
     return Column("value", f"{name}\n95 %", name), lambda line: value_cell(line.metrics.get(name))
 
 
-def _printed_fields(lines: Sequence[_LabelRow], name: str, head: str) -> list[Field[_LabelRow]]:
+def _published_fields(lines: Sequence[_LabelRow], name: str, head: str) -> list[Field[_LabelRow]]:
     tables = {row: value.table for line in lines for row, value in line.published(name).items()}
-    return [_printed_field(name, row, f"{head}{row}\n{tables[row]}") for row in _rows(lines, name)]
+    return [_published_field(name, row, f"{head}{row}\n{tables[row]}") for row in _rows(lines, name)]
 
 
-def _printed_field(name: str, row: str, head: str) -> Field[_LabelRow]:
+def _published_field(name: str, row: str, head: str) -> Field[_LabelRow]:
     column = Column("published", head, f"{name} {row}", differences=False)
     return column, lambda line: published_cell(line.metrics.get(name), line.published(name).get(row))
 
 
 def _rows(lines: Sequence[_LabelRow], name: str) -> list[str]:
-    """The paper's rows in the order in which they were attached."""
+    """The rows of the paper in the order of the figures."""
     published = (line.metrics[name].published or [] for line in lines if name in line.metrics)
     return list(dict.fromkeys(value.row for values in published for value in values))
 
 
 def _other_counts(lines: Sequence[_LabelRow], first: str, others: Sequence[str]) -> list[str]:
-    """Which numbers the other metrics average over, where these are not the first one's."""
+    """The numbers that metrics average over if they differ from those of the first metric."""
     counts = {
         name: [f"{line.metrics[name].n:g}" if name in line.metrics else "none" for line in lines]
         for name in (first, *others)

@@ -1,4 +1,4 @@
-"""Runs beside each other, and how far the second ones are from the first."""
+"""Tables that compare runs: values, differences and significance tests."""
 
 from __future__ import annotations
 
@@ -24,32 +24,40 @@ from sightline.report.report_table import (
 from sightline.report.varied_options import short_names
 
 NOTE = (
-    "difference: the second run less the first within each group, averaged over groups; its 95 % interval"
-    " resamples clusters, both runs together; none where all of them change alike"
+    "difference: the second run minus the first within each group, averaged over groups; its 95 % CI"
+    " resamples clusters of both runs together; there is none if all clusters change equally"
 )
 
 DECIDES = (
-    "p: how often chance alone would set the runs so far apart, were the two sides of each cluster"
-    " interchangeable (two-sided), for the {} of this table together (Holm); up to 0.05 a difference is"
-    " significant"
+    "p: two-sided p-value of a cluster sign-flip permutation test, with Holm's correction for the {} of this"
+    " table; a difference is significant up to 0.05"
 )
 
 CLUSTERS_ASIDE = (
-    "Holm's p decides; Benjamini and Hochberg's keeps the share of false findings below it. The paired t"
-    " test (ConTextual 3.3.1) and McNemar's exact test take every group for an independent one: where several"
-    " share an image they find too much"
+    "Holm's p decides; the p of Benjamini and Hochberg controls the false discovery rate. The paired t test"
+    " (ConTextual 3.3.1) and McNemar's exact test take groups as independent: if several groups share an"
+    " image, their p-values are too small"
 )
 
 DETECTABLE = (
-    "detectable: the difference that these groups would show 4 times of 5 (80 % power at 5 %, two-sided), by"
-    " the spread of the differences between clusters; a smaller one may well be missed"
+    "detectable: the difference that these groups detect with a power of 80 % (two-sided, 5 % level), from"
+    " the spread of the differences between clusters; a smaller difference may be missed"
 )
 
-TOGETHER = "{} together: a group counts once in each, and the interval is of the data, not of seeds"
+TOGETHER = "{} together: a group counts once in each; the interval covers the data, not the seeds"
 
 
 def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) -> list[MetricValue]:
-    """The differences of these metrics over all groups and, where `by` names a label, under its values."""
+    """The differences that a table shows.
+
+    Args:
+        comparison: The comparison.
+        metrics: The names of the metrics.
+        by: A label whose values are rows too, or None.
+
+    Returns:
+        The differences over all groups, and under the values of the label.
+    """
     return [
         change
         for change in comparison.differences
@@ -60,7 +68,16 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
 def comparison_table(
     comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
-    """These differences beside the two runs' own values, and which of them are significant."""
+    """A table of differences with the values of both runs and the p-values.
+
+    Args:
+        comparison: The comparison.
+        rows: The differences of the table.
+        found: The significance of each difference.
+
+    Returns:
+        The table.
+    """
     bases, others = (list(dict.fromkeys(runs)) for runs in zip(*comparison.runs, strict=True))
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
@@ -70,12 +87,12 @@ def comparison_table(
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
-        _chance_field(found, "p\nHolm", "holm"),
+        _p_value_field(found, "p\nHolm", "holm"),
     ]
     notes = [
         *_unlike(comparison),
         *(
-            f"run {run}: {errors:,} of {probes:,} probes have no answer, and count as not right"
+            f"run {run}: {errors:,} of {probes:,} probes have no answer and count as not right"
             for run, (errors, probes) in comparison.unanswered.items()
         ),
         *definition_notes((row.metric for row in rows), comparison.definitions),
@@ -87,15 +104,24 @@ def comparison_table(
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
         notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
     if comparison.alone:
-        notes.append(f"{comparison.alone:,} groups are in one of the runs alone, and are left out")
+        notes.append(f"{comparison.alone:,} groups are in one of the runs only and are left out")
     return build_table(comparison.task, fields, rows, notes)
 
 
 def tests_table(
     comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
-    """Every test of these differences, and which difference as many groups could have shown."""
-    chances = (
+    """A table of all significance tests and the detectable differences.
+
+    Args:
+        comparison: The comparison.
+        rows: The differences of the table.
+        found: The significance of each difference.
+
+    Returns:
+        The table.
+    """
+    tests = (
         ("p", "p"),
         ("p\nHolm", "holm"),
         ("p, Benjamini-\nHochberg", "benjamini_hochberg"),
@@ -111,14 +137,22 @@ def tests_table(
         (Column("text", "metric", "metric"), lambda change: change.metric),
         (Column("text", "subset", "subset"), lambda change: change.subset),
         (Column("value", "difference", "difference"), lambda change: Value(change.value, unit=change.unit)),
-        *(_chance_field(found, *one) for one in chances),
+        *(_p_value_field(found, *one) for one in tests),
         (Column("value", "detectable", "detectable"), detectable),
     ]
     return build_table(f"{comparison.task}, tests", fields, rows, [CLUSTERS_ASIDE, DETECTABLE])
 
 
 def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
-    """Raise UserError for a label under which these comparisons tell nothing."""
+    """Check that comparisons have differences under a label.
+
+    Args:
+        by: The name of the label, or None.
+        comparisons: The comparisons.
+
+    Raises:
+        UserError: No comparison has the label.
+    """
     subsets = (change.subset for comparison in comparisons for change in comparison.differences)
     known = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
     if by is not None and by not in known:
@@ -126,26 +160,34 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
 
 
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
-    """A difference in each pair of runs alone."""
+    """The difference of each pair of runs alone.
+
+    Args:
+        comparison: The comparison of several pairs.
+        change: The difference of all pairs together.
+
+    Returns:
+        The differences in one line.
+    """
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
     return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
 
 
 def _unlike(comparison: Comparison) -> list[str]:
-    """What else than the models may make the difference."""
-    told = [
+    """What besides the models may cause the difference."""
+    differences = [
         f"{name} {' or '.join(map(compact, base))}, then {' or '.join(map(compact, other))}"
         for name, (base, other) in comparison.unlike.items()
     ]
-    return [f"not alike in these runs: {'; '.join(told)}"] if told else []
+    return [f"these runs also differ in: {'; '.join(differences)}"] if differences else []
 
 
-def _chance_field(found: Mapping[MetricSubset, Significance], head: str, name: str) -> Field[MetricValue]:
-    def chance(change: MetricValue) -> PValue:
+def _p_value_field(found: Mapping[MetricSubset, Significance], head: str, name: str) -> Field[MetricValue]:
+    def p_value(change: MetricValue) -> PValue:
         return PValue(getattr(found.get((change.metric, change.subset)), name, None))
 
-    return Column("p_value", head, name), chance
+    return Column("p_value", head, name), p_value
 
 
 def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:

@@ -1,4 +1,4 @@
-"""What only several models show: correlations of two metrics over them, and how far they differ."""
+"""Statistics over models: correlations of two metrics, and the spread of a metric."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ FEWEST_MODELS = 3
 
 
 def over_models(results: Sequence[Result]) -> list[ReportTable]:
-    """The correlations and the spread that the benchmark's paper speaks of, as far as there are any.
+    """The correlations and the spread over models that the paper of a benchmark discusses.
 
-    Nothing where the results are of several benchmarks or settings, or where a model was run with several
-    options: it would count as several models.
+    Args:
+        results: The results.
+
+    Returns:
+        The tables; empty if the results are of several benchmarks or settings, or if a model was run with
+        several options and would count as several models.
     """
     kinds = {(result.benchmark, result.setting) for result in results}
     models = {result.model_identity for result in results}
@@ -41,7 +45,7 @@ def over_models(results: Sequence[Result]) -> list[ReportTable]:
 
 
 def _correlations(results: Sequence[Result]) -> ReportTable | None:
-    """The correlation of each pair of metrics over the models that have both values, three at least."""
+    """The correlation of each pair of metrics over at least three models that have both values."""
     known = benchmark_class(results[0].benchmark)
     name, coefficient = COEFFICIENTS[known.correlation]
     rows = []
@@ -61,8 +65,7 @@ def _correlations(results: Sequence[Result]) -> ReportTable | None:
 
 
 def _spread(results: Sequence[Result]) -> ReportTable | None:
-    """How far each metric differs over the models that have it, three at least: standard deviation
-    (of a sample), least, most."""
+    """The sample standard deviation, minimum and maximum of each metric over at least three models."""
     rows: list[tuple[Cell, ...]] = []
     for name in benchmark_class(results[0].benchmark).spread_metrics:
         found = [m for m in (_metric(result, name) for result in results) if m is not None]

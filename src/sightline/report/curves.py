@@ -1,4 +1,4 @@
-"""Curves of what was varied: a panel a metric, a line a model, its interval a band (MM-R3, Figures 2-3)."""
+"""Curves of metrics over a varied option: a panel per metric, a line per model (MM-R3, Figures 2-3)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B")
-"""Okabe and Ito's palette, which readers with any colour vision tell apart, its yellow left out for want of
-contrast on white."""
+"""The palette of Okabe and Ito, which is safe for colour-blind readers, without its yellow (low contrast)."""
 
 MARKS, HOLLOW = "osD^vPX*", "osD^v"
 DASHES = ("-", "--", ":", "-.")
@@ -31,24 +30,36 @@ LINE_INCHES = 0.2
 
 
 def check_plot(path: Path, places: Sequence[Mapping[str, Any]]) -> str:
-    """The option along which curves can be drawn to `path`: the one with two numbers or more.
+    """Check before any request that curves can be drawn.
 
-    Raises UserError where no option, or more than one, was varied over numbers, where the file cannot be
-    of that form or in that place, or matplotlib is missing: all that can be known before anything is asked.
+    Args:
+        path: The file for the plot.
+        places: The varied options of each result with their values.
+
+    Returns:
+        The option along which the curves go: the one with at least two numbers.
+
+    Raises:
+        UserError: No option or several options have numbers, the file type or the folder is unusable, or
+            matplotlib is missing.
     """
     from importlib.util import find_spec
 
     if path.suffix.lower() not in FORMS:
-        raise UserError("is no form of image for curves", file=path, expected="a name ending in .png or .svg")
+        raise UserError("unknown file type for a plot", file=path, expected="a name ending in .png or .svg")
     if path.is_dir() or not path.parent.is_dir():
-        raise UserError("cannot be written there", file=path, expected="a file in an existing folder")
+        raise UserError(
+            "cannot be written: not a file in an existing folder",
+            file=path,
+            expected="a file name in an existing folder",
+        )
     if find_spec("matplotlib") is None:
         raise UserError("curves need matplotlib", expected="pip install 'sightline[plot]'")
     names = dict.fromkeys(name for values in places for name in values)
     numeric = [name for name in names if len({_number(values.get(name)) for values in places} - {None}) > 1]
     if len(numeric) == 1:
         return numeric[0]
-    found = f"{' and '.join(numeric)} are numbers both" if numeric else "no option has two numbers or more"
+    found = f"{' and '.join(numeric)} both have numbers" if numeric else "no option has two numbers or more"
     raise UserError(
         f"curves go along one varied option: {found}",
         expected="one option with several numbers, such as temperature=0.2,0.7,1",
@@ -56,21 +67,26 @@ def check_plot(path: Path, places: Sequence[Mapping[str, Any]]) -> str:
 
 
 def curves(points: Sequence[ResultPoint], path: Path) -> None:
-    """Draw the results to a PNG or SVG file: the same results give the same bytes.
+    """Draw results to a PNG or SVG file; equal results give equal bytes.
 
-    A row of panels for each benchmark and setting, a panel for each leading metric, in percent where it is
-    one. Where more options were varied, each of their combinations has its own line. Points without a
-    number (`size=null`) or without a value are left out. Published figures that are attached are hollow
-    marks.
+    Each benchmark and setting has a row of panels, each leading metric a panel, each combination of the
+    other varied options a line with its 95 % CI as a band. Points without a number (`size=null`) or
+    without a value are left out. Published figures are hollow marks.
 
-    Raises UserError as `check_plot` does, EnvironmentFailedError where the disk refuses.
+    Args:
+        points: The results with their varied options.
+        path: The file.
+
+    Raises:
+        UserError: See `check_plot`.
+        EnvironmentFailedError: The file cannot be written.
     """
     along = check_plot(path, [point.values for point in points])
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        # Without a salt of our own the names inside an SVG would be random.
+        # A fixed salt makes the ids inside an SVG reproducible.
         matplotlib.rcParams.update({"svg.hashsalt": "sightline", "font.size": 9})
         figure = _figure(points, along)
         form = FORMS[path.suffix.lower()]
@@ -81,7 +97,7 @@ def curves(points: Sequence[ResultPoint], path: Path) -> None:
 
 
 class _Curve(Struct, frozen=True):
-    """A line in a panel: its name, and a metric at each number, from the smallest on."""
+    """A line in a panel: its name, and a metric at each number in ascending order."""
 
     name: str
     metrics: list[tuple[float, MetricValue]]
@@ -179,7 +195,7 @@ def _label(axes: Axes, lines: Sequence[_Curve], metric: str, along: str) -> None
 
 
 def _legend(figure: Figure) -> None:
-    """One legend of all panels below them."""
+    """One legend for all panels, below them."""
     handles: dict[str, Any] = {}
     for axes in (axes for row in figure.subfigs for axes in row.axes):
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -1,4 +1,4 @@
-"""The judge report as tables: who agrees with people, who can be told apart, how people agree themselves."""
+"""The judge report as tables: agreement with humans, differences of judges, agreement of humans."""
 
 from __future__ import annotations
 
@@ -25,48 +25,55 @@ from sightline.report.report_table import (
 from sightline.report.varied_options import short_names
 
 READ = (
-    "ROC-AUC: of all pairs of a right and a wrong answer, those in which the right one ranks higher; a tie"
+    "ROC-AUC: the share of pairs of a right and a wrong answer in which the right one ranks higher; a tie"
     " counts half, an undecided verdict ranks between wrong and right",
-    "agreement, kappa and alpha are over the answers that the judge decided",
+    "agreement, kappa and alpha cover the answers that the judge decided",
 )
-NO_VERDICTS = "metrics give numbers and decide nothing: they have no agreement, kappa or alpha"
+NO_VERDICTS = "text metrics give numbers and no verdicts: they have no agreement, kappa or alpha"
 
 SEEN = (
-    "of the answers in which somebody names an error; an answer has one that more than half of those name who"
-    " name any, and may have several"
+    "share of the answers in which an annotator names an error; an answer has an error if more than half of"
+    " the annotators who name any error in it name this one; it may have several"
 )
 POWER = (
-    "items needed: so many clusters would show a difference as large as this one 4 times of 5 (two-sided, 5"
-    " %); detectable: the least difference that these clusters show as often. Both from the bootstrap's"
-    " standard error, which is taken to fall with the square root of the number of clusters"
+    "items needed: the number of clusters that detect a difference of this size with a power of 80 %"
+    " (two-sided, 5 % level); detectable: the difference that these clusters detect with that power. Both assume that the"
+    " bootstrap's standard error falls with the square root of the number of clusters"
 )
 
-TOLD: Mapping[bool | None, str] = {True: "yes", False: "no", None: "cannot be said"}
-"""Whether two judges are told apart; None: no resample differs from another, or there are none."""
+DISTINGUISHABLE: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
+"""`JudgeDifference.distinguishable` in words."""
 
 UNCORRECTED = (
-    "told apart: the 95 % interval leaves 0 out. The best is picked and held against the others on the same"
-    " answers, and nothing is corrected for how many they are: the more judges, the more often one is told"
-    " apart by chance"
+    "distinguishable: the 95 % CI of the difference excludes 0. The best judge is chosen on the same answers and"
+    ' there is no multiple-comparison correction: with many judges, confirm a "yes" on new answers'
 )
 
 
 def judge_tables(report: JudgeReport) -> list[ReportTable]:
-    """The judges over all answers, against the best of them, over parts of the answers, and the people."""
+    """The tables of a judge report.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The judges over all answers, their differences to the best one, the judges by responder and label,
+        and the ratings and the agreement of the human annotators.
+    """
     report = _shortly(report)
     parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
     return [
         _whole(report),
         *([_against_best(report)] if report.contrasts else []),
         *(_parts(report, label) for label in parts),
-        _ratings("Answers that people accept, by responder", "accepted", report.accepted),
+        _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
         *([_errors(report.errors)] if report.errors else []),
         *([_humans(report.humans)] if report.humans.raters > 1 else []),
     ]
 
 
 def _shortly(report: JudgeReport) -> JudgeReport:
-    """The report with short names of judges, and a note of those that are longer."""
+    """The report with short names of judges, and a note with their full names."""
     short = short_names(row.judge.partition(" (")[0] for row in report.rows)
 
     def called(judge: str) -> str:
@@ -92,15 +99,20 @@ def _whole(report: JudgeReport) -> ReportTable:
         (Column("value", "alpha\n95 %", "alpha"), lambda row: value_cell(row.alpha)),
         *_counts(),
     ]
-    return build_table("Judges and metrics against people's majority", fields, rows, _notes(report, rows))
+    return build_table(
+        "Judges and metrics against the majority of the humans", fields, rows, _notes(report, rows)
+    )
 
 
 def _against_best(report: JudgeReport) -> ReportTable:
-    """Every other judge less the best one, and how many items it takes to tell them apart."""
+    """Every other judge minus the best one, and how many items it takes to distinguish them."""
     fields: list[Field[tuple[str, JudgeDifference]]] = [
         (Column("text", "judge", "judge"), lambda line: line[0]),
         (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1].difference)),
-        (Column("text", "told apart", "distinguishable"), lambda line: TOLD[line[1].distinguishable]),
+        (
+            Column("text", "distinguishable", "distinguishable"),
+            lambda line: DISTINGUISHABLE[line[1].distinguishable],
+        ),
         (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
         (Column("count", "items needed", "needed"), lambda line: line[1].needed),
         (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
@@ -110,15 +122,15 @@ def _against_best(report: JudgeReport) -> ReportTable:
     most = max(answers.values())
     fewer = [f"{judge} ({answers[judge]:,})" for judge, _ in report.contrasts if answers[judge] < most]
     among = f" of those that read {most:,} answers, which {', '.join(fewer)} did not" if fewer else ""
-    alike, unknown = (
-        ", ".join(judge for judge, one in report.contrasts if one.distinguishable is told)
-        for told in (False, None)
+    equal, unknown = (
+        ", ".join(judge for judge, one in report.contrasts if one.distinguishable is state)
+        for state in (False, None)
     )
-    also = [f"these data do not tell it from {alike}"] if alike else []
-    also += [f"of {unknown} it cannot be said: there is no interval"] if unknown else []
+    also = [f"these data do not distinguish it from {equal}"] if equal else []
+    also += [f"unknown for {unknown}: there is no interval"] if unknown else []
     best = "; ".join([f"the highest ROC-AUC{among}: {report.best}", *also])
-    notes = [best if also else f"{best}, and told apart from all others", UNCORRECTED, POWER]
-    return build_table(f"ROC-AUC less that of {report.best}", fields, report.contrasts, notes)
+    notes = [best if also else f"{best}, distinguishable from all others", UNCORRECTED, POWER]
+    return build_table(f"ROC-AUC minus that of {report.best}", fields, report.contrasts, notes)
 
 
 def _parts(report: JudgeReport, label: str) -> ReportTable:
@@ -131,12 +143,12 @@ def _parts(report: JudgeReport, label: str) -> ReportTable:
         *_counts(),
     ]
     shown = [value for row in rows for value in (row.roc_auc, row.spearman)]
-    return build_table(f"Against people's majority, by {label}", fields, rows, value_notes(shown))
+    return build_table(f"Against the majority of the humans, by {label}", fields, rows, value_notes(shown))
 
 
 def _errors(errors: Sequence[MetricValue]) -> ReportTable:
     error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
-    return _ratings("Errors that people see, by responder", "has it", errors, error, notes=[SEEN])
+    return _ratings("Errors that humans see, by responder", "has it", errors, error, notes=[SEEN])
 
 
 def _ratings(
@@ -146,7 +158,7 @@ def _ratings(
     *more: Field[MetricValue],
     notes: Sequence[str] = (),
 ) -> ReportTable:
-    """What people say of each responder's answers; `more` columns stand behind the responder."""
+    """The human ratings of each responder's answers; `more` columns follow the responder."""
     fields: list[Field[MetricValue]] = [
         (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
         *more,
@@ -166,7 +178,7 @@ def _humans(humans: AnnotatorAgreement) -> ReportTable:
         (Column("count", "answers", "n"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
-    return build_table("People among themselves", fields, rows, value_notes(rows))
+    return build_table("Agreement of the humans", fields, rows, value_notes(rows))
 
 
 def _measures() -> list[Field[JudgeResult]]:
@@ -190,15 +202,15 @@ def _detectable(contrast: JudgeDifference) -> Cell:
 
 
 def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
-    """What must be known of the whole: who judged, whose numbers, what is null, what the paper printed."""
+    """Who judged, whose numbers the metrics are, which values are null, what the papers print."""
     humans = report.humans
-    tied = f"; {humans.tied:,} that they split over evenly are left out" if humans.tied else ""
+    tied = f"; {humans.tied:,} without a majority are left out" if humans.tied else ""
     judged = [
         value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.decided is not None
     ]
     ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
     return [
-        f"human: {humans.raters:,}, who decided on {humans.answers:,} answers{tied}",
+        f"{humans.raters:,} human annotators decided on {humans.answers:,} answers{tied}",
         *READ,
         *([NO_VERDICTS] if any(row.decided is None for row in rows) else []),
         *(f"{name}: {identity}" for name, identity in report.versions.items()),
@@ -210,9 +222,9 @@ def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
 
 
 def _printed(benchmarks: Sequence[str]) -> list[str]:
-    """What the papers print of their own judges, which read other answers."""
+    """The judges that the papers print, which read other answers."""
     return [
-        f"{judges.table}, {judges.note}, other ones than these: "
+        f"{judges.table}, {judges.note}, not the judges of this report: "
         + ", ".join(f"{name} {' and '.join(map(str, row))}" for name, row in judges.rows.items())
         + f" ({' and '.join(judges.columns)})"
         for benchmark in benchmarks

@@ -1,4 +1,4 @@
-"""Several results in one table the way papers print them: models down, what was varied across."""
+"""Several results in one table like those of papers: models as rows, varied values as columns."""
 
 from __future__ import annotations
 
@@ -34,18 +34,26 @@ from sightline.report.varied_options import (
 from sightline.types import UNCHANGED
 
 COUNTS = ("errors", "misses", "undecided", "truncated")
-"""Counts of results that are told even where they are 0."""
+"""Counts of results that are printed even if they are 0."""
 
 
 def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
-    """A table for each benchmark and setting: a row a model, the leading metrics under each varied value.
+    """Tables of results with models as rows and varied values as columns (MM-R3, Tables 8 and 9).
 
-    The shape of MM-R3's Tables 8 and 9. Where nothing was varied but a switch, the second half says in
-    brackets how far it is from the first (Tables 2-4). `by` is a label: its values stand across where
-    nothing was varied (Tables 10-13), else down, under each model. Published figures that are attached
-    stand in rows below. A result in which no probe has an answer leaves its cells empty.
+    There is a table for each benchmark and setting. If only a switch was varied, the second half prints its
+    difference to the first in brackets (Tables 2-4). Published figures are further rows. A result without
+    any answer leaves its cells empty.
 
-    Raises UserError where no result is broken down by `by`.
+    Args:
+        points: The results with their varied options.
+        by: A label; its values are columns if nothing was varied (Tables 10-13), otherwise rows under each
+            model.
+
+    Returns:
+        The tables.
+
+    Raises:
+        UserError: No result has subsets of the label `by`.
     """
     labels = dict.fromkeys(label_of(m)[0] for p in points for m in p.result.metrics if m.subset != "all")
     if by is not None and by not in labels:
@@ -55,9 +63,15 @@ def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTa
 
 
 def fitted(table: ReportTable, width: int) -> list[ReportTable]:
-    """The table dealt out over several that are no wider than `width` characters, where that can be.
+    """Split a table into tables of a limited width, as far as possible.
 
-    Each begins with the text columns; the columns under one value stay together where they fit.
+    Args:
+        table: The table.
+        width: The width in characters.
+
+    Returns:
+        The tables; each begins with the text columns, and the columns under one value stay together if
+        they fit.
     """
     first = sum(column.kind == "text" for column in table.columns)
     numbers = range(first, len(table.columns))
@@ -77,18 +91,18 @@ def fitted(table: ReportTable, width: int) -> list[ReportTable]:
 
 
 class _Block(Struct, frozen=True):
-    """What stands above some columns: its `key` in CSV and JSON, and the lines of its head."""
+    """The heading above some columns: its `key` in CSV and JSON, and the lines of its head."""
 
     key: str
     head: tuple[str, ...] = ()
 
 
 _Row = tuple[str, ...]
-"""The texts that a row begins with: the model, and a label's value where these stand down."""
+"""The first texts of a row: the model, and a value of the label if its values are rows."""
 
 
-class _Found(Struct, frozen=True):
-    """The metrics of one run under one block, by name; `run` is what notes call it."""
+class _RunMetrics(Struct, frozen=True):
+    """The metrics of one run under one block, by name; `run` is its name in notes."""
 
     row: _Row
     block: _Block
@@ -104,7 +118,7 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     blocks = list(dict.fromkeys(one.block for one in found))
     contrast = len(blocks) == 2 and all(_is_switched(point.values) for point in points)
     texts = ["model", by] if by and down else ["model"]
-    # What the lines of the heads are values of stands left of them, over the names.
+    # The names of the varied options stand to the left of their values in the heads.
     over = "\n".join((*(points[0].values if down or by is None else [by]), texts[-1]))
     columns = [Column("text", over if name == texts[-1] else name, name) for name in texts]
     for block in blocks:
@@ -118,8 +132,11 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     )
 
 
-def _found(points: Sequence[ResultPoint], by: str | None, down: bool, shown: Sequence[str]) -> list[_Found]:
-    """The shown metrics of each run, under each value of the label `by`."""
+def _found(
+    points: Sequence[ResultPoint], by: str | None, down: bool, shown: Sequence[str]
+) -> list[_RunMetrics]:
+    """The shown metrics of each run, under each value of the
+    label `by`."""
     found = []
     for name, point in zip(row_names(points), points, strict=True):
         run = ", ".join(filter(None, (name, options_text(point.values))))
@@ -131,7 +148,7 @@ def _found(points: Sequence[ResultPoint], by: str | None, down: bool, shown: Seq
         for value, metrics in under.items():
             block = _block(point.values) if down or by is None else _Block(f"{by}={value}", (value,))
             given = metrics if point.result.errors < point.result.probes else {}
-            found.append(_Found((name, value) if down else (name,), block, run, given))
+            found.append(_RunMetrics((name, value) if down else (name,), block, run, given))
     return found
 
 
@@ -153,7 +170,7 @@ _Cells = dict[tuple[_Block, str], Spread]
 """The numbers of a row by block and metric."""
 
 
-def _rows(found: Sequence[_Found]) -> dict[_Row, _Cells]:
+def _rows(found: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
     rows: dict[_Row, _Cells] = {}
     for one in found:
         cells = rows.setdefault(one.row, {})
@@ -162,8 +179,9 @@ def _rows(found: Sequence[_Found]) -> dict[_Row, _Cells]:
     return rows
 
 
-def _printed_rows(found: Sequence[_Found]) -> dict[_Row, _Cells]:
-    """A row for each row and table of the paper, and a second, marked '*', for what is not comparable."""
+def _printed_rows(found: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
+    """A row for each row and table of the paper, and a second one, marked '*', for figures that are not
+    comparable."""
     values: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Spread]]]] = {}
     for one in found:
         for name, metric in one.metrics.items():
@@ -204,9 +222,12 @@ def _title(points: Sequence[ResultPoint], by: str | None) -> str:
 
 
 def _notes(
-    points: Sequence[ResultPoint], found: Sequence[_Found], shown: Sequence[str], contrasted: Sequence[str]
+    points: Sequence[ResultPoint],
+    found: Sequence[_RunMetrics],
+    shown: Sequence[str],
+    contrasted: Sequence[str],
 ) -> list[str]:
-    """What belongs under the table; `contrasted` names the two halves of which one is held to the other."""
+    """The notes of the table; `contrasted` names the two halves that are compared."""
     metrics = [metric for one in found for metric in one.metrics.values()]
     runs = dict.fromkeys(one.run for one in found)
     by_run = [(run, [m for one in found if one.run == run for m in one.metrics.values()]) for run in runs]
@@ -224,7 +245,11 @@ def _notes(
     return [
         *_models(points),
         *definition_notes(shown, definitions),
-        *(["±: how far the 95 % interval reaches"] if any(m.low is not None for m in metrics) else []),
+        *(
+            ["±: the distance to the farther bound of the 95 % CI"]
+            if any(m.low is not None for m in metrics)
+            else []
+        ),
         *([f"in brackets: {contrasted[1]} minus {contrasted[0]}"] if contrasted else []),
         _counts([point.result for point in points]),
         *_averaged(metrics),
@@ -236,7 +261,7 @@ def _notes(
 
 
 def _called(block: _Block) -> str:
-    """'All (unchanged=off)', or 'cot=off' where the head says no more than that."""
+    """'All (unchanged=off)', or 'cot=off' if the head says no more."""
     head = ", ".join(block.head)
     return block.key if head in block.key else f"{head} ({block.key})"
 
@@ -248,7 +273,7 @@ def _models(points: Sequence[ResultPoint]) -> list[str]:
 
 
 def _counts(results: Sequence[Result]) -> str:
-    """Samples, probes and what is missing, as ranges over the results."""
+    """Samples, probes and missing answers, as ranges over the results."""
     words = [
         f"{_range([getattr(r, name) for r in results])} {name}" for name in ("samples", "probes", *COUNTS)
     ]
@@ -256,7 +281,7 @@ def _counts(results: Sequence[Result]) -> str:
 
 
 def _averaged(metrics: Sequence[MetricValue]) -> list[str]:
-    """What each metric averages over, and the clusters in it, as ranges over the cells."""
+    """The n and the clusters of each metric, as ranges over the cells."""
     by_name: dict[str, list[MetricValue]] = {}
     for metric in metrics:
         by_name.setdefault(metric.metric, []).append(metric)
@@ -274,7 +299,7 @@ def _undecided(results: Sequence[Result]) -> list[str]:
 
 
 def _settled(metrics: Sequence[MetricValue]) -> list[MetricValue]:
-    """The metrics without what undecided verdicts leave open, too long a list for several runs."""
+    """The metrics without the effect of undecided verdicts, which would be too long for several runs."""
     return [replace(metric, value_if_right=None) for metric in metrics]
 
 
@@ -284,7 +309,7 @@ def _range(numbers: Sequence[float]) -> str:
 
 
 def _of_run(point: ResultPoint, shown: Sequence[str]) -> list[str]:
-    """The notes on a run and its shown metrics, less its counts and what stands above its columns."""
+    """The notes on a run and its shown metrics, without counts and varied options."""
     result = point.result
     sampling = result.options.get("sampling")
     options = {name: value for name, value in result.options.items() if name not in point.values}
@@ -302,7 +327,7 @@ def _of_run(point: ResultPoint, shown: Sequence[str]) -> list[str]:
 
 
 def _part(table: ReportTable, first: int, chosen: Sequence[int]) -> ReportTable:
-    """The table with its first columns and the chosen ones; rows that are empty there are left out."""
+    """The table with its first columns and the chosen ones, without rows that are empty there."""
     columns = tuple(table.columns[nth] for nth in (*range(first), *chosen))
     rows = tuple(
         (*row[:first], *(row[nth] for nth in chosen))

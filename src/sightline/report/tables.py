@@ -1,4 +1,4 @@
-"""Results as tables for a reader: every metric with all that must stand beside it."""
+"""Results as tables: every metric with its counts, intervals, published figures and notes."""
 
 from __future__ import annotations
 
@@ -30,18 +30,25 @@ from sightline.report.report_table import (
 )
 
 MOST_ROWS = 16
-"""A label of more values than this is broken down only when it is asked for."""
+"""A label with more values than this is broken down on request only."""
 
 
 def summary(results: Sequence[Result], by: str | None = None) -> list[ReportTable]:
     """The tables of one or several results, the fullest first.
 
-    Without `by`: every metric over all, and of a single result a compact table of the leading metrics
-    for each label of at most MOST_ROWS values. With `by` (a label's name: 'category', 'domain'): every
-    metric under each value of that label. Several results share one table: their values of a metric stand
-    under each other.
+    Without `by`, a table of every metric over all; for a single result also a compact table of the leading
+    metrics for each label of at most MOST_ROWS values. With `by`, every metric under each value of that
+    label. Several results share one table.
 
-    Raises UserError where no result is broken down by the label `by`.
+    Args:
+        results: The results.
+        by: The name of a label, such as 'category', or None.
+
+    Returns:
+        The tables.
+
+    Raises:
+        UserError: No result has subsets of the label `by`.
     """
     if by is not None:
         known = dict.fromkeys(label for result in results for label in labels(result))
@@ -51,18 +58,35 @@ def summary(results: Sequence[Result], by: str | None = None) -> list[ReportTabl
     if by is not None or len(results) != 1:
         return [full]
     short, long = _by_length(results[0])
-    told_of = [f"not shown here: {name} with {count} values (--by {name})" for name, count in long.items()]
-    full = replace(full, notes=(*full.notes, *told_of))
+    omitted = [
+        f"not in this report: {name} with {count} values (--by {name})" for name, count in long.items()
+    ]
+    full = replace(full, notes=(*full.notes, *omitted))
     return [full, *_breakdowns(results[0], short, full.notes)]
 
 
 def labels(result: Result) -> list[str]:
-    """The names of the labels that the result is broken down by, in its own order."""
+    """The labels by which a result is broken down.
+
+    Args:
+        result: The result.
+
+    Returns:
+        The names in the order of the result.
+    """
     return list(dict.fromkeys(label_of(metric)[0] for metric in result.metrics if metric.subset != "all"))
 
 
 def run_names(results: Sequence[Result]) -> list[str]:
-    """A short name for each result: what tells it apart of model, setting and judge, else its number too."""
+    """Short names for results.
+
+    Args:
+        results: The results.
+
+    Returns:
+        For each result what distinguishes it (model, setting or judge), with its number if that is not
+        enough.
+    """
     parts = [(r.model, f"{r.benchmark}:{r.setting}", f"judge {r.judge}") for r in results]
     telling = [nth for nth in range(3) if len({part[nth] for part in parts}) > 1] or [0]
     names = [", ".join(part[nth] for nth in telling) for part in parts]
@@ -72,14 +96,14 @@ def run_names(results: Sequence[Result]) -> list[str]:
 
 
 class _MetricRow(Struct, frozen=True):
-    """A row in the making: a value, and the run that it is of."""
+    """A row: a value, and the name of its run."""
 
     run: str
     metric: MetricValue
 
 
 def _full(results: Sequence[Result], by: str | None) -> ReportTable:
-    """Every metric over all, or under the values of a label, beside all published figures."""
+    """Every metric over all, or under the values of a label, with all published figures."""
     names = run_names(results)
     lines = _lines(results, names, by)
     fields: list[Field[_MetricRow]] = [
@@ -89,7 +113,7 @@ def _full(results: Sequence[Result], by: str | None) -> ReportTable:
         (Column("value", "value\n95 %", ""), lambda line: value_cell(line.metric)),
         (Column("count", "n", "n"), lambda line: n_cell(line.metric)),
         (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metric)),
-        *_printed_fields([line.metric for line in lines]),
+        *_published_fields([line.metric for line in lines]),
     ]
     own = [(name, _notes([line.metric for line in lines if line.run == name])) for name in names]
     whole = [(name, run_notes(result)) for name, result in zip(names, results, strict=True)]
@@ -101,7 +125,7 @@ def _full(results: Sequence[Result], by: str | None) -> ReportTable:
 
 
 def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> list[_MetricRow]:
-    """The rows: the runs' values of one metric and subset under each other."""
+    """The rows; the values of one metric and subset in different runs follow each other."""
     runs = [
         {(m.metric, m.subset): _MetricRow(name, m) for m in result.metrics if label_of(m)[0] == (by or "")}
         for name, result in zip(names, results, strict=True)
@@ -113,7 +137,7 @@ def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> l
 
 
 def _by_length(result: Result) -> tuple[list[str], dict[str, int]]:
-    """The labels of few values, and those of many with their number."""
+    """The labels with few values, and those with many with their number."""
     held: dict[str, dict[str, None]] = {}
     for metric in result.metrics:
         name, value = label_of(metric)
@@ -124,7 +148,7 @@ def _by_length(result: Result) -> tuple[list[str], dict[str, int]]:
 
 
 def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> list[ReportTable]:
-    """A compact table for each of these labels, without the notes that are `known` from the full table."""
+    """A compact table for each of these labels, without the notes of the full table."""
     found = [breakdown(result, label) for label in shown]
     return [
         replace(compact, notes=tuple(note for note in compact.notes if note not in known))
@@ -133,24 +157,24 @@ def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> l
     ]
 
 
-def _printed_fields(metrics: Iterable[MetricValue]) -> list[Field[_MetricRow]]:
-    """A column for each row of the paper, and a second one where it prints two figures for one value."""
+def _published_fields(metrics: Iterable[MetricValue]) -> list[Field[_MetricRow]]:
+    """A column for each row of the paper, and a second one if it prints two figures for one value."""
     tables: dict[tuple[str, int], list[str]] = {}
     for metric in metrics:
         for where, value in _numbered(metric).items():
             tables.setdefault(where, []).append(value.table)
     rows = list(dict.fromkeys(row for row, _ in tables))
     ordered = sorted(tables, key=lambda where: (rows.index(where[0]), where[1]))
-    return [_printed_field(where, _tables(tables[where])) for where in ordered]
+    return [_published_field(where, _tables(tables[where])) for where in ordered]
 
 
-def _printed_field(where: tuple[str, int], tables: str) -> Field[_MetricRow]:
+def _published_field(where: tuple[str, int], tables: str) -> Field[_MetricRow]:
     column = Column("published", f"{where[0]}\n{tables}", f"{where[0]} ({tables})")
     return column, lambda line: published_cell(line.metric, _numbered(line.metric).get(where))
 
 
 def _numbered(metric: MetricValue) -> dict[tuple[str, int], PublishedValue]:
-    """The published figures of a value by row and by which of that row's figures it is: 0, 1 ..."""
+    """The published figures of a value, by row and by their number within the row."""
     numbered: dict[tuple[str, int], PublishedValue] = {}
     for value in metric.published or ():
         nth = sum(row == value.row for row, _ in numbered)

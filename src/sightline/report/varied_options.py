@@ -1,4 +1,4 @@
-"""Several results told apart: the options in which they differ, and short names for them."""
+"""The options that vary among several results, and short names for results."""
 
 from __future__ import annotations
 
@@ -14,17 +14,28 @@ from sightline.report.notes import compact
 
 
 class ResultPoint(Struct, frozen=True):
-    """A result, and the values of the options that vary between it and the other results."""
+    """A result and its values of the varied options.
+
+    Attributes:
+        result: The result.
+        values: The varied options with their values.
+    """
 
     result: Result
     values: Mapping[str, Any]
 
 
 def result_points(results: Sequence[Result]) -> list[ResultPoint]:
-    """The results with the options in which those of one model, setting and judge differ.
+    """Find the options that vary within results of one model, setting and judge.
 
-    An option that differs between models only was not varied; nor does one stand here that changes only
-    together with another, as the repeats do between Sampling and All.
+    An option that differs between models only is not varied. An option that always changes together with
+    another one, such as the repeats between Sampling and All, is left out.
+
+    Args:
+        results: The results.
+
+    Returns:
+        The results with their values of the varied options, in the same order.
     """
     options = [_plain(result) for result in results]
     runs: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
@@ -47,12 +58,26 @@ def result_points(results: Sequence[Result]) -> list[ResultPoint]:
 
 
 def task_of(result: Result) -> tuple[str, str]:
-    """Benchmark and setting."""
+    """The task of a result.
+
+    Args:
+        result: The result.
+
+    Returns:
+        Benchmark and setting.
+    """
     return result.benchmark, result.setting
 
 
 def leading(points: Sequence[ResultPoint]) -> list[str]:
-    """The metrics to show of results of one benchmark: its leading ones, else the first three."""
+    """The metrics that compact views of one benchmark show.
+
+    Args:
+        points: Results of one benchmark.
+
+    Returns:
+        Its leading metrics, or the first three.
+    """
     carried = list(dict.fromkeys(metric.metric for point in points for metric in point.result.metrics))
     return [
         name for name in benchmark_class(points[0].result.benchmark).leading_metrics if name in carried
@@ -60,9 +85,13 @@ def leading(points: Sequence[ResultPoint]) -> list[str]:
 
 
 def row_names(points: Sequence[ResultPoint]) -> list[str]:
-    """A name for the row, or the line, of each: its short model, with the judge where judges differ.
+    """Names for the rows of results: the short model name, with the judge if judges differ.
 
-    A second result with the same name and values gets a number.
+    Args:
+        points: The results.
+
+    Returns:
+        One name each; the second result at the same point gets a number.
     """
     short = short_names(point.result.model for point in points)
     several = len({point.result.judge for point in points}) > 1
@@ -77,7 +106,13 @@ def row_names(points: Sequence[ResultPoint]) -> list[str]:
 
 
 def short_names(models: Iterable[str]) -> dict[str, str]:
-    """Each model's name without address and maker, where that still tells it from the others.
+    """Model names without server and organisation, where they stay distinct.
+
+    Args:
+        models: The names of the models.
+
+    Returns:
+        Name -> short name.
 
     >>> short_names(["http://localhost:8000/v1#llava", "openai/gpt-4o"])
     {'http://localhost:8000/v1#llava': 'llava', 'openai/gpt-4o': 'gpt-4o'}
@@ -90,7 +125,13 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def options_text(values: Mapping[str, Any]) -> str:
-    """Varied options in words; '' where there are none.
+    """Options in one line.
+
+    Args:
+        values: The options with their values.
+
+    Returns:
+        'name=value, ...'; '' without options.
 
     >>> options_text({"size": 224, "cot": True, "stop": None})
     'size=224, cot=on, stop=null'
@@ -99,23 +140,37 @@ def options_text(values: Mapping[str, Any]) -> str:
 
 
 def option_text(value: Any) -> str:
-    """A value of an option as it is written on the command line."""
+    """A value of an option as on the command line.
+
+    Args:
+        value: The value.
+
+    Returns:
+        'on' or 'off' for a switch, otherwise the value as text.
+    """
     return ("off", "on")[value] if isinstance(value, bool) else compact(value)
 
 
 def exact_text(value: Any) -> str:
-    """A value as text that is equal only for equal values: 1, 1.0, true and '1' are four."""
+    """A text that is equal for equal values only: 1, 1.0, true and '1' differ.
+
+    Args:
+        value: Any JSON value.
+
+    Returns:
+        The value as JSON.
+    """
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
 def _follows(name: str, other: str, options: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each value of `other` goes with one value of `name`."""
+    """Whether each value of `other` occurs with one value of `name` only."""
     together = {(exact_text(plain.get(other)), exact_text(plain.get(name))) for plain in options}
     return len(together) == len({value for value, _ in together})
 
 
 def _plain(result: Result) -> dict[str, Any]:
-    """All effective options under one name each; a sampling option that shares a name is 'gen NAME'."""
+    """All effective options in one mapping; a sampling option that shares a name is 'gen NAME'."""
     options = {name: value for name, value in result.options.items() if name != "sampling"}
     sampling = result.options.get("sampling") or {}
     return options | {f"gen {name}" if name in options else name: v for name, v in sampling.items()}
