@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats import journal as module
 from sightline.formats.groups import GroupLine
-from sightline.formats.journal import JOURNAL, Done, Journal, discard, header_of
+from sightline.formats.journal import JOURNAL, FinishedSource, Journal, discard, header_of
 
 HEADER = {"kind": "mask", "settings": {"seed": 1}}
 ENTRIES = [
-    Done("a", "f1", (GroupLine("a", "m0", ("images/a_m0.png",), "What?"),), files={"images/a_m0.png": "d"}),
-    Done("b", "f2", dropped="the file is empty"),
-    Done("c", "f3", (GroupLine("c", "m0", ("images/ć.png",), "What?"),)),
+    FinishedSource(
+        "a", "f1", (GroupLine("a", "m0", ("images/a_m0.png",), "What?"),), files={"images/a_m0.png": "d"}
+    ),
+    FinishedSource("b", "f2", dropped="the file is empty"),
+    FinishedSource("c", "f3", (GroupLine("c", "m0", ("images/ć.png",), "What?"),)),
 ]
 
 
@@ -58,8 +60,8 @@ def test_wherever_a_kill_tore_it_whole_lines_are_kept_and_more_can_be_added(
 def test_the_latest_line_about_a_source_counts(tmp_path: Path) -> None:
     written(tmp_path)
     with Journal(tmp_path) as journal:
-        journal.add([Done("b", "f4")])
-        assert journal.read()["b"] == Done("b", "f4")
+        journal.add([FinishedSource("b", "f4")])
+        assert journal.read()["b"] == FinishedSource("b", "f4")
 
 
 def test_beginning_anew_forgets_all(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.digests import READERS, changed_files, file_digest
 from sightline.formats.groups import GroupLine, write_groups
-from sightline.formats.journal import Done, Journal
+from sightline.formats.journal import FinishedSource, Journal
 from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageFile, ImageRef
@@ -214,7 +214,7 @@ def _finished(out: Path, journal: Journal) -> BuildManifest:
 
 def _outstanding(
     plan: _BuildPlan, work: GroupMaker, out: Path, journal: Journal
-) -> tuple[list[_SourceTask], dict[str, Done]]:
+) -> tuple[list[_SourceTask], dict[str, FinishedSource]]:
     """What is left to do, and what is done."""
     prints = {source.id: plan.fingerprint_of(source) for source in plan.sources}
     known = {name: done for name, done in journal.read().items() if done.fingerprint == prints.get(name)}
@@ -237,7 +237,7 @@ def _estimate(plan: _BuildPlan, done: int, each: int) -> None:
     print(f"{plan.kind}: {len(plan.sources):,} sources{dropped}{images}{before}", file=sys.stderr, flush=True)
 
 
-def _do(task: _SourceTask) -> Done:
+def _do(task: _SourceTask) -> FinishedSource:
     source, out = task.source, task.out
     try:
         made = task.work(source, out)
@@ -250,7 +250,7 @@ def _do(task: _SourceTask) -> Done:
         ) from None
     lines = tuple(line if line.cluster else structs.replace(line, cluster=task.digest) for line in made.lines)
     files = {name: file_digest(out / name) for line in lines for name in line.images}
-    return Done(source.id, task.fingerprint, lines, made.dropped, files)
+    return FinishedSource(source.id, task.fingerprint, lines, made.dropped, files)
 
 
 def _conclude(plan: _BuildPlan, order: Sequence[str], out: Path, journal: Journal) -> BuildManifest:

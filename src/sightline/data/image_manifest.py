@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from sightline.errors import UserError
 from sightline.formats.digests import changed_files
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.journal import Done, Journal
+from sightline.formats.journal import FinishedSource, Journal
 
 IMAGE_MANIFEST = "image_manifest.json"
 _HEADER = {"kind": "images by url"}
@@ -58,7 +58,7 @@ def add_to_journal(journal: Journal, url: str, image: StoredImage) -> None:
         url: the URL of the image.
         image: where it is.
     """
-    journal.add([Done(url, "", files={image.path: image.sha256})])
+    journal.add([FinishedSource(url, "", files={image.path: image.sha256})])
 
 
 def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:

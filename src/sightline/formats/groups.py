@@ -1,4 +1,4 @@
-"""The groups file: probes of any perturbation as plain lines, written by the builders and read by `run`."""
+"""The groups file: probes of any perturbation as lines, written by builders and read by `run`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sightline.formats.files import read_lines
 from sightline.types import Labels
 
 ORIGINAL = "original"
-"""The variant of the unperturbed probe; it is asked for Sampling alone, and counts in nothing else."""
+"""The variant of the unperturbed probe; it is sent for Sampling only, and counts in nothing else."""
 
 _encoder = msgspec.json.Encoder()
 
 
 class GroupLine(Struct, frozen=True, omit_defaults=True):
-    """A probe: what is shown and asked, and what is known of it.
+    """A probe.
 
-    `group` names the thing that all lines of the group are about, `variant` the light in which it is seen.
-    `images` are paths relative to the folder of the file, `prompt` is the text that is sent behind them.
-    `question` is what a judge is told was asked ('' for the prompt), `references` are answers any of which
-    is right, `cluster` names what intervals resample ('' for the content of the first image). `facts`
-    holds whatever else its maker wrote down (a box, a covered fraction).
+    `group` names the thing that all lines of the group are about, `variant` the perturbation. `images` are
+    paths relative to the folder of the file; `prompt` is the text sent after them. `question` is the question
+    that a judge gets ('' for the prompt). Any of the `references` is right. `cluster` names the unit that
+    confidence intervals resample ('' for the content of the first image). `facts` holds further data of the
+    builder (a box, a covered fraction).
     """
 
     group: str
@@ -43,14 +43,21 @@ class GroupLine(Struct, frozen=True, omit_defaults=True):
 
 
 def read_groups(path: Path) -> list[GroupLine]:
-    """The lines of a groups file, in its order.
+    """Read a groups file.
 
-    UserError that names the file, the line and the field where one is wrong: no group, no variant, neither
-    image nor prompt, or a variant that a group has twice.
+    Args:
+        path: The file.
+
+    Returns:
+        The lines in their order.
+
+    Raises:
+        UserError: A line has no group, no variant, or neither image nor prompt; or a group has a variant
+            twice.
     """
     lines = read_lines(path, GroupLine)
     if not lines:
-        raise UserError("holds no group", file=path, expected="one JSON object a line")
+        raise UserError("has no group", file=path, expected="one JSON object a line")
     seen: dict[tuple[str, str], int] = {}
     for number, line in enumerate(lines, 1):
         _check(line, number, path)
@@ -67,14 +74,26 @@ def read_groups(path: Path) -> list[GroupLine]:
 
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
-    """Write a groups file whole or not at all."""
+    """Write a groups file atomically.
+
+    Args:
+        lines: The lines.
+        path: The file to write.
+    """
     with AtomicLineFile(path) as file:
         for line in lines:
             file.write(_encoder.encode(line))
 
 
 def by_group(lines: Iterable[GroupLine]) -> dict[str, list[GroupLine]]:
-    """The lines of each group, groups and lines in the order in which they first appear."""
+    """Group lines.
+
+    Args:
+        lines: The lines of a groups file.
+
+    Returns:
+        Group -> its lines, in the order in which they appear.
+    """
     groups: dict[str, list[GroupLine]] = {}
     for line in lines:
         groups.setdefault(line.group, []).append(line)

@@ -1,4 +1,4 @@
-"""What of a folder is finished so far, a line a source, written by one process and read after any kill."""
+"""The journal of a folder that is being built: a line for each finished source, readable after a kill."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ JOURNAL = ".journal.jsonl"
 _encoder = msgspec.json.Encoder()
 
 
-class Done(Struct, frozen=True, omit_defaults=True):
-    """A source that is finished: its lines or why it was dropped, and the SHA-256 of each file it gave."""
+class FinishedSource(Struct, frozen=True, omit_defaults=True):
+    """A finished source: its lines or the reason why it was dropped, and the SHA-256 of each of its files."""
 
     id: str
     fingerprint: str
@@ -31,10 +31,11 @@ class Done(Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """The journal of a folder, held by one process at a time; its first line says what is being built.
+    """The journal of a folder, locked by one process at a time; its first line describes the build.
 
-    A line that a kill tore off is dropped, and so is all behind it. UserError where another process works
-    in the folder, which `option` names, EnvironmentFailedError where the disk refuses.
+    A line that a kill cut off is dropped with all lines after it. Entering raises UserError if another
+    process works in the folder (`option` names the folder's command-line option), and any method raises
+    EnvironmentFailedError if the file cannot be written.
     """
 
     def __init__(self, folder: Path, option: str = "--out") -> None:
@@ -43,7 +44,7 @@ class Journal:
         self._option = option
 
     def __enter__(self) -> Self:
-        """Open it, made anew with its folder where it is not there, and keep other processes out."""
+        """Open and lock the journal; create it and its folder if they do not exist."""
         self._hold()
         # The process that held it may have removed it after it was opened here.
         while not self._in_place():
@@ -54,18 +55,29 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it; what was added stays. One that was made anew for nothing goes."""
+        """Close the journal; remove one that was created and not used."""
         with contextlib.suppress(OSError):
             if self._idle and self._in_place():
                 discard(self._folder)
             self._file.close()
 
     def header(self) -> Any:
-        """What its first line says, None where there is none."""
+        """Read the description of the build.
+
+        Returns:
+            The first line as data; None if there is none.
+        """
         return header_of(self._folder)
 
     def begin(self, header: Mapping[str, Any]) -> None:
-        """Forget what it holds; `header` says what is built from now on."""
+        """Clear the journal for a new build.
+
+        Args:
+            header: The description of the build.
+
+        Raises:
+            EnvironmentFailedError: The file cannot be written.
+        """
         self._idle = False
         try:
             self._file.truncate(0)
@@ -73,17 +85,28 @@ class Journal:
         except OSError as error:
             raise self._failed(error) from None
 
-    def add(self, entries: Iterable[Done]) -> None:
-        """Write down what is finished, at once."""
+    def add(self, entries: Iterable[FinishedSource]) -> None:
+        """Add finished sources.
+
+        Args:
+            entries: The sources.
+
+        Raises:
+            EnvironmentFailedError: The file cannot be written.
+        """
         try:
             self._write([_encoder.encode(entry) for entry in entries])
         except OSError as error:
             raise self._failed(error) from None
 
-    def read(self) -> dict[str, Done]:
-        """The finished sources by id, the latest line of each; what is torn is cut off."""
-        found: dict[str, Done] = {}
-        decoder = msgspec.json.Decoder(Done)
+    def read(self) -> dict[str, FinishedSource]:
+        """Read the finished sources, and cut off what a kill left incomplete.
+
+        Returns:
+            Id -> the latest entry of the source.
+        """
+        found: dict[str, FinishedSource] = {}
+        decoder = msgspec.json.Decoder(FinishedSource)
         self._file.seek(0)
         whole = len(self._file.readline())
         for line in self._file:
@@ -97,7 +120,7 @@ class Journal:
         return found
 
     def discard(self) -> None:
-        """Remove it: all is built."""
+        """Remove the journal after the build."""
         discard(self._folder)
 
     def _hold(self) -> None:
@@ -114,14 +137,14 @@ class Journal:
             raise UserError(
                 "another process works there",
                 file=self._folder,
-                expected=f"its end, or another {self._option}",
+                expected=f"that process to end, or another {self._option}",
             ) from None
         except OSError as error:
             self._file.close()
             raise self._failed(error) from None
 
     def _in_place(self) -> bool:
-        """Whether the file that is held is still the folder's."""
+        """Whether the locked file is still the journal of the folder."""
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
         except FileNotFoundError:
@@ -136,7 +159,14 @@ class Journal:
 
 
 def header_of(folder: Path) -> Any:
-    """What the first line of a folder's journal says, None where there is no whole one."""
+    """Read the description of a build.
+
+    Args:
+        folder: The folder that is being built.
+
+    Returns:
+        The first line of its journal as data; None if there is no complete one.
+    """
     try:
         with (folder / JOURNAL).open("rb") as file:
             line = file.readline()
@@ -146,7 +176,11 @@ def header_of(folder: Path) -> Any:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder's journal, where there is one."""
+    """Remove a folder's journal, if there is one.
+
+    Args:
+        folder: The folder.
+    """
     (folder / JOURNAL).unlink(missing_ok=True)
 
 

@@ -28,7 +28,14 @@ from sightline.formats.prediction import (
 
 
 def recognises(record: dict[str, Any]) -> bool:
-    """Whether a record is a line of a sample log."""
+    """Check whether a record is a line of a sample log.
+
+    Args:
+        record: A line.
+
+    Returns:
+        Whether `read` can read it.
+    """
     return "doc_id" in record and ("filtered_resps" in record or "resps" in record)
 
 
@@ -37,6 +44,16 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
 
     The task ii_bench (lmms_eval/tasks/ii_bench/utils.py) carries it in its metric `submission`; the options
     that the model saw are read from `input`.
+
+    Args:
+        rows: The lines of the log.
+        source: The file.
+
+    Returns:
+        The answers in the order of the lines.
+
+    Raises:
+        UserError: A line is wrong.
     """
     return [prediction for where, record in rows for prediction in _record(record, where, source)]
 

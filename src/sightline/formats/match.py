@@ -1,4 +1,4 @@
-"""Lays predictions against the probes that a benchmark expects: none unknown, none missing unseen."""
+"""Matches predictions with the probes of a benchmark; reports unknown and missing ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 
-SHOWN = 5
-"""How many ids a message lists."""
+LISTED = 5
+"""The most ids that a message lists."""
 
 
 def match(
@@ -20,15 +20,25 @@ def match(
     file: Path,
     allow_missing: bool,
 ) -> tuple[dict[tuple[str, str, int], Prediction], list[tuple[str, str]]]:
-    """The predictions by (sample, variant, draw), and the expected (sample, variant) that lack one.
+    """Match predictions with probes. Every probe needs an answer in every draw that the file has.
 
-    Every expected probe needs an answer in every draw that the file has; one that lacks any stands once in
-    the second part, in the order of `expected`. UserError for an id or a variant that is not expected, with
-    the nearest known one, and, unless `allow_missing`, for missing answers.
+    Args:
+        predictions: The answers in a file.
+        expected: The sample and variant of each probe.
+        file: The file, for errors.
+        allow_missing: Whether answers may be missing.
+
+    Returns:
+        The predictions by sample, variant and draw; and the probes without an answer, each once, in their
+        order.
+
+    Raises:
+        UserError: An id or a variant is unknown (the message gives the nearest one), or an answer is
+            missing and may not be.
     """
-    known = set(expected)
+    probes = set(expected)
     _refuse_unknown_samples(predictions, list(dict.fromkeys(sample for sample, _ in expected)), file)
-    _refuse_unknown_variants(predictions, known, file)
+    _refuse_unknown_variants(predictions, probes, file)
     matched = {(p.sample, p.variant, p.draw): p for p in predictions}
     draws = sorted({p.draw for p in predictions}) or [0]
     absent = [(*probe, draw) for probe in expected for draw in draws if (*probe, draw) not in matched]
@@ -80,5 +90,5 @@ def _named(sample: str, variant: str, draw: int, draws: Sequence[int]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     every = list(names)
-    rest = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
-    return ", ".join(every[:SHOWN]) + rest
+    rest = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
+    return ", ".join(every[:LISTED]) + rest

@@ -91,7 +91,7 @@ def test_one_of_several_sizes_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"several sizes.*--set size=S with S one of 224, 640"):
         asked(tmp_path, "mmr3:restyling")
     assert {name for name, *_ in asked(tmp_path, "mmr3:restyling", size=640)} == {"a@640"}
-    with pytest.raises(UserError, match="holds no images of size 1024"):
+    with pytest.raises(UserError, match="has no images of size 1024"):
         asked(tmp_path, "mmr3:restyling", size=1024)
 
 

@@ -1,4 +1,4 @@
-"""Any groups file, made by anyone: the same thing asked in different lights, and how far answers agree."""
+"""Any groups file: related questions about one thing, and how consistent the answers are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, answer_cases
-from sightline.benchmarks.groups.data import GROUPS, Chosen, answered_samples, probes_of, read_samples
+from sightline.benchmarks.groups.data import (
+    GROUPS,
+    LineSelection,
+    answered_samples,
+    line_probes,
+    read_samples,
+)
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
@@ -39,22 +45,24 @@ SAMPLING = {"temperature": 0, "max_tokens": 512}
 SAMPLING_SOURCE = "unpublished for most models (Table 9 varies the temperature); 0 and 512 tokens here"
 
 OPTIONS: Mapping[str, BenchmarkOption] = {
-    "task": BenchmarkOption("other", "treat answers as this task of MM-R3 does", ("other", *TASKS)),
-    "unchanged": BenchmarkOption(False, "ask the unchanged input again and again (Sampling)", (False, True)),
-    "size": BenchmarkOption(None, "images of this size, where the file holds several", least=1),
-    "empty": BenchmarkOption("count", "empty answers count as wrong, or are left out", ("count", "ignore")),
+    "task": BenchmarkOption("other", "process answers as in this task of MM-R3", ("other", *TASKS)),
+    "unchanged": BenchmarkOption(False, "send the unchanged input repeatedly (Sampling)", (False, True)),
+    "size": BenchmarkOption(None, "images of this size, if the file has several sizes", least=1),
+    "empty": BenchmarkOption("count", "count empty answers as wrong, or leave them out", ("count", "ignore")),
     "form": BenchmarkOption(
-        "described", "what is compared: A.3's description, or its figures'", ("described", "printed")
+        "described",
+        "text to compare: as A.3 describes it, or as its figures print it",
+        ("described", "printed"),
     ),
     "answer_by": ANSWER_BY,
     "embedder": BenchmarkOption("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
     "file": BenchmarkOption(None, "the groups file"),
-    "answers": BenchmarkOption(None, "file of answers that says itself what was asked"),
+    "answers": BenchmarkOption(None, "file of answers that holds the questions"),
 }
 
 
 class Groups(Benchmark):
-    """Groups of lines from a file: group, variant, images and prompt, with references where there are any."""
+    """Groups of lines from a file: group, variant, images and prompt, and references if there are any."""
 
     name = "groups"
     title = "groups: your own groups of related questions"
@@ -92,18 +100,18 @@ class Groups(Benchmark):
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The groups of the file, or those that a file of answers is about."""
         if options["file"] is None and options["answers"] is not None:
-            return answered_samples(Path(options["answers"]), _chosen(options))
+            return answered_samples(Path(options["answers"]), _selection(options))
         file = Path(options["file"]) if options["file"] is not None else self.groups_file(folder, options)
         if file.is_dir():
             file = file / GROUPS
-        return read_samples(file, _chosen(options))
+        return read_samples(file, _selection(options))
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
-        """The lines of the group, a query each, or what is unchanged, for Sampling (MM-R3 4.2)."""
-        return probes_of(sample, _chosen(options))
+        """A query for each line of the group, or the unchanged input for Sampling (MM-R3 4.2)."""
+        return line_probes(sample, _selection(options))
 
     def cases(self, group: Group) -> Iterator[Case]:
-        """Each answer by itself, then every two that differ: who says the same in other words?"""
+        """Each answer by itself, then every two that differ, which may mean the same."""
         yield from answer_cases(group)
         for first, second in combinations(group, 2):
             if first.response != second.response:
@@ -111,9 +119,9 @@ class Groups(Benchmark):
                 yield Case((first.key, second.key), "same_meaning", first.question, texts)
 
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """Containment for answers, vectors for similarity (3.3), a model for sameness of meaning."""
+        """Containment for answers, embeddings for similarity (3.3), a model for equal meaning."""
         if question == "correct" and kind == "rules":
-            return RuleScorer("mmr3/contains", partial(_read, task=options["task"]))
+            return RuleScorer("mmr3/contains", partial(_judge_answer, task=options["task"]))
         if question == "same_meaning" and kind == "model":
             return same_meaning_by_model()
         if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
@@ -130,7 +138,7 @@ class Groups(Benchmark):
         return {name: 1.0 for name, holds in flags.items() if holds}
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
-        """Section 3.3 of MM-R3, and what stands beside it."""
+        """Section 3.3 of MM-R3, and metrics beyond the paper."""
         return consistency_metrics(
             embedded=options["embedder"] != "none",
             ignore_empty=options["empty"] == "ignore",
@@ -139,41 +147,41 @@ class Groups(Benchmark):
         )
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The unchanged input, asked again and again: Sampling."""
+        """The unchanged input, sent repeatedly: Sampling."""
         return {**options, "unchanged": True}
 
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None
     ) -> dict[str, Any]:
-        """Where no data are named, the answers themselves say what was asked."""
+        """Without a data folder, the file of answers holds the questions."""
         return {"answers": file} if folder is None else {}
 
 
-def _chosen(options: Mapping[str, Any]) -> Chosen:
-    return Chosen(
+def _selection(options: Mapping[str, Any]) -> LineSelection:
+    return LineSelection(
         size=options["size"],
         one_size=options["task"] == "restyling",
         unchanged=options["unchanged"],
-        each=options["task"] == "context",
-        likeliest=options["answer_by"] == "likelihood",
+        all_variants=options["task"] == "context",
+        likelihood=options["answer_by"] == "likelihood",
     )
 
 
-def _read(case: Case, task: Task) -> Reading:
-    """Right where a reference is in the answer; where options were shown, where the right one is chosen."""
+def _judge_answer(case: Case, task: Task) -> Reading:
+    """Right if the answer contains a reference or, with options, chooses the right one."""
     if case.options:
         return read_option(replace(case, references=_letters(case)))
     response = case.texts[0]
     flags = {"refused": 1.0} if is_refusal(response) else {}
-    said = post_process(response, task)
+    extracted = post_process(response, task)
     if not case.references:
-        return Reading("unscored", extracted=said, scores=flags)
+        return Reading("unscored", extracted=extracted, scores=flags)
     right = contains(response, case.references, task)
-    return Reading("right" if right else "wrong", extracted=said, scores=flags)
+    return Reading("right" if right else "wrong", extracted=extracted, scores=flags)
 
 
 def _letters(case: Case) -> tuple[str, ...]:
-    """The letter of the right option, which a reference names by its letter or by its text."""
+    """The letter of the right option; a reference is a letter or an option's text."""
     for reference in case.references:
         for letter, option in zip(LETTERS, case.options, strict=False):
             if reference.strip() == letter or reference.strip().casefold() == option.strip().casefold():

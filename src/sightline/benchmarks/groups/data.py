@@ -1,4 +1,4 @@
-"""Samples and probes from a groups file, or from the answers to one that say what was asked."""
+"""Makes samples and probes of a groups file, or of a file of answers that holds what was asked."""
 
 from __future__ import annotations
 
@@ -18,72 +18,71 @@ from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Probe, Sample, user
 
 GROUPS = "groups.jsonl"
-"""The groups file in a builder's folder."""
-
-_BUILDERS = {"rephrasing": "rephrase", "restyling": "restyle", "context": "mask"}
+"""The name of the groups file in a built folder."""
 
 SAMPLING_DRAWS = 4
-"""How often the unchanged input is asked (MM-R3 4.2)."""
+"""How often the unchanged input is sent (MM-R3 4.2: Sampling)."""
 
 
-def task_file(folder: Path | None, task: str) -> Path:
-    """The groups file of a task in a data folder: in its subfolder of that name, or in itself.
+class LineSelection(Struct, frozen=True):
+    """Which lines of a groups file are sent, and how.
 
-    Raises UserError where there is none, or it was built for another task.
-    """
-    if folder is None:
-        raise UserError(
-            f"no data folder for mmr3:{task}",
-            expected=f"--data DIR or SIGHTLINE_DATA with what `sightline build {_BUILDERS[task]}` made",
-        )
-    for place in (folder / task, folder / "mmr3" / task, folder):
-        if (place / GROUPS).is_file():
-            _refuse_other_task(place, task)
-            return place / GROUPS
-    if not folder.is_dir():
-        raise UserError("this data folder does not exist", file=folder, expected=f"a folder with {GROUPS}")
-    raise UserError(
-        f"{GROUPS} is neither in this folder nor in its subfolder {task}",
-        file=folder,
-        expected=f"what `sightline build {_BUILDERS[task]} --out {folder / task}` makes",
-    )
-
-
-class Chosen(Struct, frozen=True):
-    """Which lines of a groups file are asked.
-
-    `size` keeps those with that label `size`; without it, `one_size` keeps the images' own size, else the
-    only one that a builder made. For `unchanged` and `each` see `asked`. Where `likeliest`, a line with
-    options is answered by the one that the model finds likeliest.
+    `size` keeps the lines with that label `size`. Without it, `one_size` keeps the images in their own size,
+    or else in the only size that a builder made. `selected_lines` explains `unchanged` and `all_variants`.
+    With `likelihood`, the model's answer to a line with options is the most likely option.
     """
 
     size: int | None = None
     one_size: bool = False
     unchanged: bool = False
-    each: bool = False
-    likeliest: bool = False
+    all_variants: bool = False
+    likelihood: bool = False
 
 
-def read_samples(file: Path, chosen: Chosen) -> list[Sample]:
-    """A sample a group, its `record` all of its lines; groups of which nothing is asked are left out.
+def read_samples(file: Path, selection: LineSelection) -> list[Sample]:
+    """Read a groups file.
 
-    Raises UserError where the file or a line is wrong, or nothing is left.
+    Args:
+        file: The groups file.
+        selection: Which lines are sent.
+
+    Returns:
+        A sample for each group with a selected line; its `record` holds all lines of the group.
+
+    Raises:
+        UserError: The file or a line is wrong, or no line is selected.
     """
-    return _samples(_of_size(read_groups(file), chosen, file), file, str(file.parent), chosen)
+    return _samples(_of_size(read_groups(file), selection, file), file, str(file.parent), selection)
 
 
-def answered_samples(file: Path, chosen: Chosen) -> list[Sample]:
-    """The samples that a file of answers says were asked: lines with group, variant, references, labels.
+def answered_samples(file: Path, selection: LineSelection) -> list[Sample]:
+    """Make samples from a file of answers whose lines hold group, variant, references and labels.
 
-    Raises UserError where a line is wrong.
+    Args:
+        file: The file of answers.
+        selection: Which lines were sent.
+
+    Returns:
+        A sample for each group; its `record` holds all lines of the group.
+
+    Raises:
+        UserError: A line is wrong, or no line is selected.
     """
-    return _samples(_of_size(_answered_lines(file), chosen, file), file, "", chosen)
+    return _samples(_of_size(_answered_lines(file), selection, file), file, "", selection)
 
 
-def probes_of(sample: Sample, chosen: Chosen) -> Iterator[Probe]:
-    """The probes of a sample in the order of its lines; those asked unchanged share their draws."""
+def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:
+    """Make the probes of a sample.
+
+    Args:
+        sample: A sample of a groups file.
+        selection: Which lines are sent.
+
+    Yields:
+        A probe for each selected line, in their order.
+    """
     root = sample.images[0].root if sample.images else ""
-    for line in asked(sample.record, chosen):
+    for line in selected_lines(sample.record, selection):
         images = [ImageRef(os.path.join(root, image), root) for image in line.images]
         yield Probe(
             sample=sample.id,
@@ -93,48 +92,35 @@ def probes_of(sample: Sample, chosen: Chosen) -> Iterator[Probe]:
             references=tuple(reference for reference in line.references if reference.strip()),
             options=line.options,
             labels=line.labels,
-            draws=SAMPLING_DRAWS if chosen.unchanged else 0,
-            choices=line.options if chosen.likeliest else (),
+            draws=SAMPLING_DRAWS if selection.unchanged else 0,
+            choices=line.options if selection.likelihood else (),
         )
 
 
-def asked(lines: Sequence[GroupLine], chosen: Chosen) -> list[GroupLine]:
-    """The lines of a group that are asked: all but the original; where `unchanged`, the original alone.
+def selected_lines(lines: Sequence[GroupLine], selection: LineSelection) -> list[GroupLine]:
+    """Select the lines of a group that are sent.
 
-    What is unchanged where it is `each` is every line but the original: the masked images of context
-    reasoning, of which the paper's Sampling is made.
+    These are all lines but the original, or with `unchanged` the original alone. With `unchanged` and
+    `all_variants` they are all lines but the original: for context reasoning, the paper's Sampling repeats
+    the masked images.
+
+    Args:
+        lines: The lines of a group.
+        selection: Which lines are sent.
+
+    Returns:
+        The selected lines in their order.
     """
-    original = chosen.unchanged and not chosen.each
+    original = selection.unchanged and not selection.all_variants
     return [line for line in lines if (line.variant == ORIGINAL) == original]
 
 
-def _refuse_other_task(folder: Path, task: str) -> None:
-    """Raise UserError where the manifest beside the groups file names the builder of another task."""
-    manifest = folder / "manifest.json"
-    if not manifest.is_file():
-        return
-    try:
-        kind = msgspec.json.decode(manifest.read_bytes(), type=_Built).kind
-    except (OSError, msgspec.DecodeError):
-        return
-    if kind in _BUILDERS.values() and kind != _BUILDERS[task]:
-        raise UserError(
-            f"was made by `sightline build {kind}`",
-            file=folder,
-            expected=f"what `sightline build {_BUILDERS[task]}` makes, for mmr3:{task}",
-        )
-
-
-class _Built(Struct):
-    """What a builder's manifest says of its kind."""
-
-    kind: str
-
-
-def _samples(lines: Sequence[GroupLine], file: Path, root: str, chosen: Chosen) -> list[Sample]:
+def _samples(lines: Sequence[GroupLine], file: Path, root: str, selection: LineSelection) -> list[Sample]:
     groups = by_group(lines)
-    samples = [_sample(name, members, root) for name, members in groups.items() if asked(members, chosen)]
-    if not samples and chosen.unchanged and not chosen.each:
+    samples = [
+        _sample(name, members, root) for name, members in groups.items() if selected_lines(members, selection)
+    ]
+    if not samples and selection.unchanged and not selection.all_variants:
         raise UserError(
             f"no group has a line with variant '{ORIGINAL}'",
             file=file,
@@ -142,7 +128,9 @@ def _samples(lines: Sequence[GroupLine], file: Path, root: str, chosen: Chosen) 
         )
     if not samples:
         raise UserError(
-            "no group has a perturbed line", file=file, expected="lines of other variants, or --unchanged"
+            "no group has a perturbed line",
+            file=file,
+            expected="lines of other variants, or --set unchanged=on",
         )
     return samples
 
@@ -160,29 +148,29 @@ def _sample(name: str, lines: Sequence[GroupLine], root: str) -> Sample:
     )
 
 
-def _of_size(lines: Sequence[GroupLine], chosen: Chosen, file: Path) -> list[GroupLine]:
-    if chosen.size is None and not chosen.one_size:
+def _of_size(lines: Sequence[GroupLine], selection: LineSelection, file: Path) -> list[GroupLine]:
+    if selection.size is None and not selection.one_size:
         return list(lines)
     sizes = list(dict.fromkeys(map(_size, lines)))
-    wanted = str(chosen.size) if chosen.size is not None else ORIGINAL if ORIGINAL in sizes else sizes[0]
-    several = chosen.size is None and ORIGINAL not in sizes and len(sizes) > 1
-    if several or wanted not in sizes:
-        named = ", ".join(size for size in sizes if size != ORIGINAL)
+    size = str(selection.size) if selection.size is not None else ORIGINAL if ORIGINAL in sizes else sizes[0]
+    several = selection.size is None and ORIGINAL not in sizes and len(sizes) > 1
+    if several or size not in sizes:
+        built = ", ".join(name for name in sizes if name != ORIGINAL)
         raise UserError(
-            "holds images of several sizes" if several else f"holds no images of size {wanted}",
+            "has images of several sizes" if several else f"has no images of size {size}",
             file=file,
-            expected=f"--set size=S with S one of {named}" if named else "no --set size: none was built",
+            expected=f"--set size=S with S one of {built}" if built else "no --set size: none was built",
         )
-    return [line for line in lines if _size(line) == wanted]
+    return [line for line in lines if _size(line) == size]
 
 
 def _size(line: GroupLine) -> str:
-    """The size that a builder made a line's image in."""
+    """The size in which a builder made a line's image."""
     return str(line.labels.get("size", ORIGINAL))
 
 
 def _answered_lines(file: Path) -> list[GroupLine]:
-    """What the answers in a file say was asked; the first line of several draws stands for all."""
+    """The lines that the answers in a file belong to; of several draws, the first counts."""
     content = read_bytes(file)
     is_json = content.lstrip()[:1] in (b"{", b"[")
     rows = json_records(content, file) if is_json else table_rows(read_table(content, file), file)
@@ -194,15 +182,15 @@ def _answered_lines(file: Path) -> list[GroupLine]:
 
 
 def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLine:
-    named = id_field(record)
-    if named is None:
+    id_name = id_field(record)
+    if id_name is None:
         raise UserError("names no group", file=file, record=where, field="group", expected="its id as text")
     fields = ("variant", "question", "references", "options", "labels", "cluster")
-    given = {name: record[name] for name in fields if record.get(name) is not None}
+    fields_set = {name: record[name] for name in fields if record.get(name) is not None}
     try:
-        return msgspec.convert({"variant": "", **given, "group": str(record[named])}, GroupLine)
+        return msgspec.convert({"variant": "", **fields_set, "group": str(record[id_name])}, GroupLine)
     except msgspec.ValidationError as error:
-        text, _, place = str(error).partition(" - at `$")
-        field = place.strip("`.") or None
+        text, _, position = str(error).partition(" - at `$")
+        field = position.strip("`.") or None
         expected = "as in answers.jsonl: lists of texts for references and options, an object for labels"
         raise UserError(text, file=file, record=where, field=field, expected=expected) from None

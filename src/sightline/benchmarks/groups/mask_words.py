@@ -1,4 +1,4 @@
-"""Whether an answer about what a mask hides names the mask itself: its colour, its shape, its lines.
+"""Detects answers that name the mask and not what it hides: its colour, its shape, its lines.
 
 MM-R3 4.3.1 and A.9.3: models that a mask misleads answer 'a green square' or 'a white rectangular shape with
 horizontal lines'. `sightline.scoring.multiple_choice.is_refusal` detects refusals.
@@ -22,12 +22,12 @@ _THINGS: Mapping[str, frozenset[str]] = {
     "rectangle": lexicon("box boxes block blocks patch bar bars panel"),
     "ellipse": lexicon("dot spot blob ball"),
 }
-"""Words that mean a shape only where the mask's colour or 'solid' stands before them: 'a green box'."""
+"""Words that mean a shape only after the mask's colour or 'solid': 'a green box'."""
 
-_PLAIN = lexicon("solid plain coloured colored")
+_SOLID = lexicon("solid plain coloured colored")
 _COLOURS = lexicon("red blue green yellow white black")
 _LINES = re.compile(r"lines?|stripes?|bands?|bars?")
-_LIE = lexicon("horizontal parallel straight alternating") | _COLOURS | _PLAIN
+_LINE_WORDS = lexicon("horizontal parallel straight alternating") | _COLOURS | _SOLID
 _STRIPED = lexicon("striped stripey stripy")
 
 
@@ -50,44 +50,65 @@ def named_properties(response: str, labels: Labels) -> dict[str, bool]:
 
 
 def names_colour(response: str, colour: str) -> bool:
-    """Whether the colour of a mask stands in an answer as a word.
+    """Check whether an answer contains the colour of a mask as a word.
 
-    An object that truly has that colour counts as well: compare the share between the colours.
+    An object that really has that colour counts as well, so compare the shares of different colours.
 
     >>> names_colour("There is a green square.", "green"), names_colour("There is a greenhouse.", "green")
     (True, False)
+
+    Args:
+        response: The response.
+        colour: The colour of the mask.
+
+    Returns:
+        Whether the response names it.
     """
     return colour.lower() in colours(response)
 
 
 def names_shape(response: str, shape: str) -> bool:
-    """Whether an answer names the shape of a mask, 'rectangle' or 'ellipse'.
+    """Check whether an answer names the shape of a mask.
 
     >>> names_shape("The masked region is a square.", "rectangle"), names_shape("a green box", "rectangle")
     (True, True)
     >>> names_shape("The masked region is a square.", "ellipse"), names_shape("a box of pizza", "rectangle")
     (False, False)
+
+    Args:
+        response: The response.
+        shape: 'rectangle' or 'ellipse'.
+
+    Returns:
+        Whether the response names it.
     """
-    said = words(response)
+    tokens = words(response)
     things, shapes = _THINGS.get(shape, frozenset()), _SHAPES.get(shape, frozenset({shape.lower()}))
-    return bool(shapes & set(said)) or any(
-        word in things and before in _COLOURS | _PLAIN for before, word in pairwise(said)
+    return bool(shapes & set(tokens)) or any(
+        word in things and before in _COLOURS | _SOLID for before, word in pairwise(tokens)
     )
 
 
 def names_lines(response: str, lines: str) -> bool:
-    """Whether an answer names the lines of a mask that has several: 'horizontal lines', 'white stripes'.
+    """Check whether an answer names the lines of a mask: 'horizontal lines', 'white stripes'.
 
-    A mask of one line covers without a gap: there are no lines to name.
+    A mask of one line covers its area without gaps, so there are no lines to name.
 
     >>> names_lines("a white rectangular shape with horizontal lines", "3"), names_lines("power lines", "3")
     (True, False)
     >>> names_lines("a white shape with horizontal lines", "1")
     False
+
+    Args:
+        response: The response.
+        lines: The number of lines of the mask.
+
+    Returns:
+        Whether the response names them.
     """
     if lines == "1":
         return False
-    said = [word for word in words(response) if word not in FUNCTION_WORDS]
-    if set(said) & _STRIPED or (len(said) == 1 and _LINES.fullmatch(said[0])):
+    tokens = [word for word in words(response) if word not in FUNCTION_WORDS]
+    if set(tokens) & _STRIPED or (len(tokens) == 1 and _LINES.fullmatch(tokens[0])):
         return True
-    return any(before in _LIE and _LINES.fullmatch(word) for before, word in pairwise(said))
+    return any(before in _LINE_WORDS and _LINES.fullmatch(word) for before, word in pairwise(tokens))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.groups.benchmark import OPTIONS, SAMPLING, SAMPLING_SOURCE, Groups
-from sightline.benchmarks.groups.data import task_file
+from sightline.benchmarks.mmr3.data import task_file
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
 from sightline.formats.prediction import AnswerFiles
 
