@@ -357,7 +357,7 @@ def test_answers_alone_are_nothing_to_ask_about(here: Done, capsys: pytest.Captu
     [
         (["--data", "masked", "--set", "empty=ignored"], "did you mean 'ignore'"),
         (["--data", "masked", "--set", "task=restyling"], "unknown option of mmr3 'task'"),
-        (["--data", "masked", "--set", "size=224"], "holds no images of size 224"),
+        (["--data", "masked", "--set", "size=224"], "has no images of size 224"),
         (["--data", "nowhere"], "this data folder does not exist"),
         ([], "no data folder for mmr3:context"),
     ],
