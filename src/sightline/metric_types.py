@@ -68,7 +68,7 @@ class Metric(Struct, frozen=True, kw_only=True):
         needs: Another setting whose answers the metric reads; without them it is null with that reason.
         judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
         absent: The reason that is given if no group yields a term.
-        whole: Whether a group counts as one unit: one undecided outcome leaves the group undecided.
+        per_group: Whether a group counts as one unit: one undecided outcome leaves it undecided.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     needs: str | None = None
     judged: str | None = "correct"
     absent: str = "no probe counts towards it"
-    whole: bool = False
+    per_group: bool = False
 
     @property
     def definition(self) -> MetricDefinition:

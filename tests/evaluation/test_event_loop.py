@@ -36,8 +36,8 @@ BLOCKING = (
     "sightline.evaluation.run.prepare_evaluation",
     "sightline.judging.judges.ModelJudge.request",
     "sightline.plan.plan.with_key",
-    "sightline.results.folder.Folder.write",
-    "sightline.results.folder.Folder.finish",
+    "sightline.results.folder.ResultsFolder.write",
+    "sightline.results.folder.ResultsFolder.finish",
     "sightline.results.folder.read_outcomes",
 )
 """Functions that hash, read, write or count."""
@@ -155,7 +155,7 @@ def test_a_run_cancelled_while_it_aggregates_keeps_its_answers_and_writes_no_fil
     codis: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     path = {
-        "judged": "sightline.results.folder.Folder.write",
+        "judged": "sightline.results.folder.ResultsFolder.write",
         "counted": "sightline.evaluation.evaluation.attach",
     }[step]
     cancelled = threading.Event()

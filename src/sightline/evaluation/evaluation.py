@@ -23,7 +23,7 @@ from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import EvaluationDescription, aggregate
 from sightline.results.fail_if import failures
-from sightline.results.folder import Folder
+from sightline.results.folder import ResultsFolder
 from sightline.results.published import attach
 
 
@@ -122,7 +122,7 @@ def _conclude(
         measures = answer_measures(
             task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
         )
-    with Folder(spec.out) as folder:
+    with ResultsFolder(spec.out) as folder:
 
         def write(judged: JudgedGroup) -> None:
             raise_if_set(stop)

@@ -33,7 +33,7 @@ from sightline.plan.plan import select_samples
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.fail_if import check_condition_metrics, parse_conditions
-from sightline.results.folder import Folder
+from sightline.results.folder import ResultsFolder
 from sightline.types import Sample
 
 
@@ -125,4 +125,4 @@ def _check(prepared: Prepared) -> None:
         check_prices(prepared.config, [*([spec.model] if models.models else []), *prepared.judges.models])
     if spec.against is not None:
         published(task.benchmark.name, task.setting, spec.against)
-    Folder.check(spec.out)
+    ResultsFolder.check(spec.out)

@@ -21,7 +21,7 @@ from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.sweep_record import PointRecord, SweepRecord, write_sweep
 from sightline.metric_types import MetricValue
 from sightline.report.varied_options import ResultPoint
-from sightline.results.folder import Folder
+from sightline.results.folder import ResultsFolder
 
 STATES = {
     0: "done",
@@ -186,7 +186,7 @@ def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
 def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     for point in points:
         prepare_evaluation(point.spec)
-    Folder.check(out)
+    ResultsFolder.check(out)
 
 
 async def _run_point(point: SweepPoint, before: Sequence[PointRun], show_progress: bool) -> PointRun:

@@ -160,5 +160,5 @@ CONSISTENT = Metric(
     range=PERCENT,
     source="beyond the paper",
     absent=NO_KEY,
-    whole=True,
+    per_group=True,
 )

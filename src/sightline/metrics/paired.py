@@ -137,7 +137,7 @@ ACC_P = Metric(
     range=PERCENT,
     source="CODIS 3.3, Table 3",
     absent=NO_REFERENCE,
-    whole=True,
+    per_group=True,
 )
 ACC_Q = Metric(
     name="acc_q",
@@ -157,7 +157,7 @@ ACC_P_IMAGES = Metric(
     source="CODIS 5.1, Table 5",
     needs="default",
     absent=NO_REFERENCE,
-    whole=True,
+    per_group=True,
 )
 CONTEXT_AWARENESS = Metric(
     name="context_awareness",

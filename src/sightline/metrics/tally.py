@@ -314,7 +314,7 @@ def _readings(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
         return
     yield _AS_JUDGED, group
     yield _IF_RIGHT, _if_right(group)
-    if metric.whole:
+    if metric.per_group:
         if list(metric.terms(_if_wrong(group))) == list(metric.terms(_if_right(group))):
             yield _DECIDED, _if_right(group)
         return

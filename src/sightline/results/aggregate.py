@@ -60,10 +60,10 @@ class Aggregate(Struct, frozen=True, kw_only=True):
     unanswered: list[tuple[str, str, str]]
 
 
-class _Judged:
-    """What one pass over the judged groups collects besides the metrics.
+class _GroupTotals:
+    """Counts and digest of one pass over the judged groups.
 
-    With several judges, or humans, all verdicts are kept: they are compared with each other.
+    All verdicts are stored if there are several judges or humans, whose agreement is computed from them.
     """
 
     def __init__(self, data_digest: str, judges: Sequence[Judge]) -> None:
@@ -93,7 +93,7 @@ def aggregate(
 ) -> Aggregate:
     """Judge every group, count the answers, and compute the metrics with their confidence intervals.
 
-    Groups are read one after the other and not kept. Measures need a pass of their own before.
+    Groups are not kept in memory. Measures need a pass of their own before.
 
     Args:
         description: What the result reports about the evaluation.
@@ -107,7 +107,7 @@ def aggregate(
         The result, and the first probes without an answer.
     """
     metrics = panel.benchmark.metrics(description.benchmark_options)
-    seen = _Judged(description.data_digest, panel.judges)
+    totals = _GroupTotals(description.data_digest, panel.judges)
     measures.prepare(collected)
 
     def scored() -> Iterator[Group]:
@@ -115,7 +115,7 @@ def aggregate(
 
     def groups() -> Iterator[Group]:
         for judged in panel.judge(scored(), replies):
-            seen.add(judged)
+            totals.add(judged)
             if on_group is not None:
                 on_group(judged)
             yield judged.group
@@ -123,24 +123,24 @@ def aggregate(
     values = [
         *tally(groups(), metrics, seed=description.seed),
         *_metrics_by_judge(description, panel, scored, replies),
-        *agreements(seen.verdicts, seen.clusters, description.seed),
+        *agreements(totals.verdicts, totals.clusters, description.seed),
     ]
     notes = [
         *description.notes,
-        *summary_notes(seen.summary, description.planned_samples),
-        *(long_response_notes(seen.summary) if measures.similarity is not None else []),
+        *summary_notes(totals.summary, description.planned_samples),
+        *(long_response_notes(totals.summary) if measures.similarity is not None else []),
         *_unmatched_notes(panel.judges),
     ]
     versions = {
         "sightline": sightline.__version__,
-        "reported": sorted(seen.summary.model_versions),
-        "judges": sorted(seen.summary.judge_versions),
+        "reported": sorted(totals.summary.model_versions),
+        "judges": sorted(totals.summary.judge_versions),
         **measures.versions,
     }
-    digest = seen.digest.hexdigest()
-    result = _result(description, seen.summary, data_digest=digest, versions=versions, metrics=values)
+    digest = totals.digest.hexdigest()
+    result = _result(description, totals.summary, data_digest=digest, versions=versions, metrics=values)
     result = replace(result, notes=notes, metric_definitions=_definitions(values, metrics))
-    return Aggregate(result=result, unanswered=seen.summary.examples.unanswered)
+    return Aggregate(result=result, unanswered=totals.summary.examples.unanswered)
 
 
 def _metrics_by_judge(

@@ -21,7 +21,7 @@ from sightline.metric_types import Result
 from sightline.registry import export_formats
 
 
-class Folder:
+class ResultsFolder:
     """Writes a results folder while groups are judged; every file appears complete or not at all."""
 
     def __init__(self, path: str | None) -> None:
