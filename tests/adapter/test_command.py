@@ -155,7 +155,7 @@ def test_of_a_model_of_the_hub_config_json_alone_is_fetched(
         assert _counts([*words, "hf/org/tiny"], capsys) == _counts([*words, f"hf/{folder('llava')}"], capsys)
         assert {path for path in asked if path.startswith("/org")} == {"/org/tiny/resolve/main/config.json"}
         assert main(["adapter", "show", *words, "hf/org/other"]) == 2
-    assert "'org/other' cannot be had from the Hugging Face Hub" in capsys.readouterr().err
+    assert "'org/other' cannot be downloaded from the Hugging Face Hub" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*") if path.is_symlink()] == ["config.json"]
 
 
@@ -202,7 +202,7 @@ def _hub(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
         ({"held_out": 1.5}, "--held-out is out of range"),
         ({"held_out": 0, "embedder": "all-MiniLM-L6-v2"}, "--embedder has no effect"),
         ({"model_arg": {"adapter": "old"}}, "cannot be trained on top of another one"),
-        ({"model": "openai/gpt-4o"}, "openai/gpt-4o is no local model"),
+        ({"model": "openai/gpt-4o"}, "openai/gpt-4o is not a local model"),
     ],
 )
 def test_numbers_out_of_range_and_options_without_effect_are_refused(

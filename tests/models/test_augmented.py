@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.images import BadImage
-from sightline.models.augmented import AUGMENTATIONS, Augmented, InWords, text_of
+from sightline.models.augmented import AUGMENTATIONS, Augmented, ImageText, text_of
 from sightline.models.ocr import Word
 from sightline.types import Augmentation, ImageRef, Message, Text, user
 
@@ -36,7 +36,7 @@ HIRING = "Provide the cost of hiring the machine type depicted in the image for 
 
 def told(how: Augmentation, *messages: Message, caption: str = "") -> list[str]:
     """The text of each message, of which nothing else is left."""
-    augmented = Augmented(how, {IMAGE.path: InWords(text_of(WORDS, how), caption)})
+    augmented = Augmented(how, {IMAGE.path: ImageText(text_of(WORDS, how), caption)})
     texts = []
     for message in augmented.messages(messages):
         (part,) = message.parts
@@ -87,7 +87,7 @@ def test_examples_become_text_too_and_only_the_first_turn_opens(how: Augmentatio
 
 def test_several_images_of_a_turn_are_told_under_the_numbers_by_which_prompts_name_them() -> None:
     other = ImageRef("data/images/b.jpg")
-    told = Augmented("layout+caption", {IMAGE.path: InWords("A", "a"), other.path: InWords("B", "b")})
+    told = Augmented("layout+caption", {IMAGE.path: ImageText("A", "a"), other.path: ImageText("B", "b")})
     (message,) = told.messages((user("Look at <Picture 2>.", other, IMAGE),))
     (part,) = message.parts
     assert isinstance(part, Text)
@@ -100,7 +100,7 @@ def test_several_images_of_a_turn_are_told_under_the_numbers_by_which_prompts_na
 def test_turns_without_a_image_stay_as_they_are() -> None:
     messages = (Message("system", (Text("Be brief."),)), user("No image, {text}."))
     assert Augmented("ocr", {}).messages(messages) == messages
-    system, prompt = Augmented("ocr", {IMAGE.path: InWords("STOP")}).messages(
+    system, prompt = Augmented("ocr", {IMAGE.path: ImageText("STOP")}).messages(
         (messages[0], user(IMAGE, "What?"))
     )
     assert system == messages[0]
@@ -111,7 +111,7 @@ def test_turns_without_a_image_stay_as_they_are() -> None:
 def test_whatever_is_said_or_written_stands_in_the_prompt_as_it_is(
     instruction: str, text: str, caption: str
 ) -> None:
-    images: dict[str, InWords | BadImage] = {IMAGE.path: InWords(text, caption)}
+    images: dict[str, ImageText | BadImage] = {IMAGE.path: ImageText(text, caption)}
     (message,) = Augmented("layout+caption", images).messages((user(IMAGE, instruction),))
     (part,) = message.parts
     assert isinstance(part, Text)

@@ -103,7 +103,7 @@ def test_what_is_secret_in_an_address_of_the_environment_is_left_out(monkeypatch
     assert addresses("grok/m", {}) == ["here:8000"]
     assert host_of("grok/m", ["here:8000"]) == "here:8000"
     monkeypatch.setenv("OLLAMA_BASE_URL", "http://[here/v1")
-    with pytest.raises(UserError, match="OLLAMA_BASE_URL is no address"):
+    with pytest.raises(UserError, match="OLLAMA_BASE_URL is not an address"):
         addresses("ollama/m", {})
 
 

@@ -340,7 +340,7 @@ def test_garbage_in_place_of_a_reply_is_transient() -> None:
         failure = answers(lambda text=text: web.Response(text=text))  # type: ignore[misc]
         assert isinstance(failure, Failure)
         assert failure.kind == "transient"
-        assert "no chat completion" in failure.message
+        assert "not a chat completion" in failure.message
 
 
 @pytest.mark.parametrize("said", [b"", b'{"choices"'])

@@ -216,5 +216,5 @@ def test_a_package_without_its_models_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_threads_are_counted_from_none() -> None:
-    with pytest.raises(UserError, match="-1 threads"):
+    with pytest.raises(UserError, match="-1 is an invalid number of threads"):
         RapidOcr(-1)

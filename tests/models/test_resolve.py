@@ -74,9 +74,9 @@ def test_a_named_model_brings_its_arguments_and_the_callers_go_before_them() -> 
     [
         ("opnai/gpt-4o", {}, r"'opnai/gpt-4o'.*did you mean 'openai/"),
         ("http://host/v1", {}, "does not say which model.*#MODEL"),
-        ("http://#m", {}, "no address"),
-        ("http://host:99999/v1#m", {}, "no address.*Port out of range"),
-        ("http://a/v1,b/v1#m", {}, "'b/v1' is no address"),
+        ("http://#m", {}, "not an address"),
+        ("http://host:99999/v1#m", {}, "not an address.*Port out of range"),
+        ("http://a/v1,b/v1#m", {}, "'b/v1' is not an address"),
         ("openai/", {}, "no model after 'openai/'"),
         ("http://h/v1#m", {"timout": 3}, "'timout'.*did you mean 'timeout'"),
         (
@@ -84,7 +84,7 @@ def test_a_named_model_brings_its_arguments_and_the_callers_go_before_them() -> 
             {"timeout": "long"},
             r"--model-arg timeout cannot be 'long'; expected a number, more than 0",
         ),
-        ("baseline/chance", {"timeout": 3}, "takes no --model-arg"),
+        ("baseline/chance", {"timeout": 3}, "has no --model-arg"),
         ("baseline/random", {}, "did you mean 'baseline/chance'"),
         ("replay/nowhere.jsonl", {}, "nowhere.jsonl"),
     ],

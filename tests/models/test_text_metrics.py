@@ -168,7 +168,7 @@ def test_bleurt_is_the_regression_output_of_reference_and_response(tiny: Callabl
 
 @pytest.mark.slow
 def test_a_classifier_is_no_bleurt(tiny: Callable[..., Path]) -> None:
-    with pytest.raises(UserError, match=r"no regression checkpoint.*3 labels"):
+    with pytest.raises(UserError, match=r"not a regression checkpoint.*3 labels"):
         Bleurt(str(tiny("BertForSequenceClassification", num_labels=3))).score(PAIRS)
 
 

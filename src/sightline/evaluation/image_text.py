@@ -11,7 +11,7 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.evaluation.augment import CaptionFile, CaptionModel, ImageReplacement
 from sightline.images import BadImage
-from sightline.models.augmented import Augmented, InWords, text_of
+from sightline.models.augmented import Augmented, ImageText, text_of
 from sightline.models.ocr import Reader
 from sightline.progress import progress
 from sightline.types import ImageFile, ImageRef
@@ -116,7 +116,7 @@ def _augmented(
     texts: _ImageTexts,
 ) -> Augmented:
     """The text of every image by its path, or the error that it has none."""
-    by_path: dict[str, InWords | BadImage] = {}
+    by_path: dict[str, ImageText | BadImage] = {}
     for path, file in files.items():
         if isinstance(file, BadImage):
             by_path[path] = file
@@ -129,7 +129,7 @@ def _augmented(
             by_path[path] = BadImage(f"{path}: {caption}")
         else:
             text = f"(the text in {file.digest})" if words is None else text_of(words, replacement.how)
-            by_path[path] = InWords(text, caption)
+            by_path[path] = ImageText(text, caption)
     return Augmented(replacement.how, by_path)
 
 

@@ -1,1 +1,3 @@
-"""What can be asked: endpoints, files of answers, baselines."""
+"""Models that answer requests, and other components that are expensive to call: embedders, OCR readers, text
+metrics.
+"""

@@ -1,6 +1,6 @@
-"""Text in the place of images, for models that take none: what stands in them, and what they show.
+"""Text in place of images, for text-only models: OCR text, its layout, image descriptions.
 
-The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1 and Appendix E).
+These are the augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1 and Appendix E).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sightline.types import Augmentation, ImageRef, Message, Part, Text
 AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
 
 CAPTIONED: Augmentation = "layout+caption"
-"""The one that says what images show, too."""
+"""The augmentation with an image description."""
 
 
-class InWords(Struct, frozen=True):
+class ImageText(Struct, frozen=True):
     """An image in words: the text that stands in it, and what it shows ('' where that is not told)."""
 
     text: str
@@ -30,18 +30,27 @@ class InWords(Struct, frozen=True):
 
 
 class Augmented(Struct, frozen=True):
-    """Images in words by their paths, or why one cannot be told, and the prompts in which they are told."""
+    """The text of each image by its path, or why there is none, and the kind of augmentation."""
 
     how: Augmentation
-    images: Mapping[str, InWords | BadImage]
+    images: Mapping[str, ImageText | BadImage]
 
     def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The messages with no image left in them; those that hold none are as they were.
+        """Replace all images in messages by text.
 
-        What a turn says beside its images is its instruction. Raises BadImage where one cannot be told.
+        Messages without images stay unchanged. The text of a turn next to its images is its instruction.
+
+        Args:
+            messages: The messages.
+
+        Returns:
+            The messages without images.
+
+        Raises:
+            BadImage: An image has no text.
         """
         places = [place for place, message in enumerate(messages) if _images(message.parts)]
-        told = list(messages)
+        replaced = list(messages)
         for place in places:
             words = self._turn(messages[place].parts)
             parts = load(__package__)[self.how]
@@ -50,19 +59,19 @@ class Augmented(Struct, frozen=True):
             if place == places[0]:
                 opening: str = parts["opening"]
                 words = (opening if len(places) == 1 else opening.rstrip() + "\n") + words
-            told[place] = Message(messages[place].role, (Text(words),))
-        return tuple(told)
+            replaced[place] = Message(messages[place].role, (Text(words),))
+        return tuple(replaced)
 
     def _turn(self, parts: Sequence[Part]) -> str:
-        shown = [self._in_words(image) for image in _images(parts)]
+        texts = [self._text_of(image) for image in _images(parts)]
         return fill(
             load(__package__)[self.how]["turn"],
             instruction="\n".join(part.text for part in parts if isinstance(part, Text)).strip(),
-            text=_each([one.text for one in shown]),
-            caption=_each([one.caption for one in shown]),
+            text=_each([one.text for one in texts]),
+            caption=_each([one.caption for one in texts]),
         )
 
-    def _in_words(self, image: ImageRef) -> InWords:
+    def _text_of(self, image: ImageRef) -> ImageText:
         found = self.images[image.path]
         if isinstance(found, BadImage):
             raise found
@@ -70,7 +79,15 @@ class Augmented(Struct, frozen=True):
 
 
 def text_of(words: Iterable[Word], how: Augmentation) -> str:
-    """What was read in an image as it is told: in reading order, or with its layout."""
+    """Format OCR words as text.
+
+    Args:
+        words: The words.
+        how: The augmentation.
+
+    Returns:
+        The words in reading order (`ocr`), or with their layout.
+    """
     return plain_text(words) if how == "ocr" else layout_text(words)
 
 
@@ -79,7 +96,7 @@ def _images(parts: Iterable[Part]) -> list[ImageRef]:
 
 
 def _each(texts: Sequence[str]) -> str:
-    """One text as it is; several under numbers, by which prompts speak of them (II-Bench: <Picture 1>)."""
+    """One text unchanged; several under numbers, to which prompts refer (II-Bench: <Image 1>)."""
     if len(texts) == 1:
         return texts[0]
     return "\n".join(f"Picture {number}:\n{text}" for number, text in enumerate(texts, 1))

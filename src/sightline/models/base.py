@@ -1,4 +1,4 @@
-"""What the engine needs of a model, and nothing a benchmark needs to know."""
+"""The interface between the engine and a model back end; a model knows no benchmark."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ from sightline.types import Answer, Failure, Request
 
 
 class Capabilities(Struct, frozen=True):
-    """What a model can take, checked before the first call.
+    """What a model accepts, checked before the first call.
 
-    `likelihood`: it can say which of several answers it finds likeliest. `replays`: it answers by the name of
-    a probe, whatever that shows.
+    Attributes:
+        images: Whether it accepts images.
+        several_images: Whether a request may have more than one image.
+        system_role: Whether it accepts system messages.
+        seed: Whether its sampling has a seed.
+        likelihood: Whether it can choose the most likely of several answers.
+        replays: Whether it answers by the name of a probe, whatever the probe shows.
+        limits: Limits of the images that it accepts.
     """
 
     images: bool = True
@@ -32,10 +38,14 @@ class Capabilities(Struct, frozen=True):
 class Model(Protocol):
     """Something that answers requests.
 
-    `identity` says whose answers these are: it enters every key. `host` is what shares a rate limit and
-    fails as one; the engine keeps concurrency, retries and the circuit per host. `batch_size` is how many
-    requests one call of `answer` takes (1 for an API), `parallel` how many calls it takes at a time (None:
-    as many as are wanted).
+    Attributes:
+        name: The model's name, as the user wrote it.
+        identity: Identifies the model in request keys: another identity means other cached answers.
+        host: What shares a rate limit and fails as one; concurrency, retries and circuit breaker are per
+            host.
+        batch_size: Requests in one call of `answer`; 1 for an API.
+        parallel: Calls of `answer` at a time; None for any number.
+        capabilities: What the model accepts.
     """
 
     name: str
@@ -46,31 +56,56 @@ class Model(Protocol):
     capabilities: Capabilities
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """What of the wanted sampling options is really sent; it enters the key."""
+        """Translate sampling options to those that are sent; they enter the request key.
+
+        Args:
+            sampling: The requested options.
+
+        Returns:
+            The options that are sent.
+
+        Raises:
+            UserError: The model does not have an option, or a value is out of range.
+        """
         ...
 
     async def __aenter__(self) -> Self:
-        """Get ready; called only where something is to be asked.
+        """Open the model. The engine calls this only if a request must be sent.
 
-        Raises UserError where the model cannot be used at all (no server, no file).
+        Raises:
+            UserError: The model cannot be used at all (no server, no file).
         """
         ...
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of everything."""
+        """Close the model."""
         ...
 
     def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Answer each request, in any order: its index in `requests`, and what came of it."""
+        """Answer requests, in any order.
+
+        Args:
+            requests: At most `batch_size` requests.
+
+        Yields:
+            The index of a request in `requests`, and its answer or failure.
+        """
         ...
 
 
 @runtime_checkable
 class Cautious(Protocol):
-    """A model that may know the data already."""
+    """A model that may have seen the data in training."""
 
     def caution(self, folder: Path) -> str:
-        """What to tell of the data in a folder; '' where there is nothing."""
+        """Check whether the model was trained on the data.
+
+        Args:
+            folder: The data folder.
+
+        Returns:
+            A warning for the user, '' for none.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Baselines that need no model: chance, which picks one of the offered options, seeded."""
+"""Baselines without a model: `baseline/chance` picks one of the offered options at random."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _ASKING = re.compile(f"{_OPEN.pattern}|{_YES_NO.pattern}", re.IGNORECASE)
 
 
 class ChanceBaseline(OfflineModel):
-    """Guesses: a letter where options are listed, one of what the question offers, else yes or no.
+    """Guesses: a letter if options are listed, one of the choices in the question, otherwise yes or no.
 
-    The guess is a pure function of the request and `seed`; it never looks at an image.
+    The guess is a pure function of the request and the seed; images do not matter.
     """
 
     name = "baseline/chance"
@@ -36,7 +36,7 @@ class ChanceBaseline(OfflineModel):
         self._seed = seed
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Guess for each request."""
+        """Guess for each request, as `Model.answer`."""
         for index, request in enumerate(requests):
             text = "\n".join(part.text for part in request.messages[-1].parts if isinstance(part, Text))
             choices = _choices(text)
@@ -46,7 +46,7 @@ class ChanceBaseline(OfflineModel):
 
 
 def _choices(prompt: str) -> list[str]:
-    """What a prompt offers to choose from.
+    """The choices that a prompt offers.
 
     >>> _choices("Question: Is the hand moving up or down?")
     ['up', 'down']
@@ -72,7 +72,7 @@ def _choices(prompt: str) -> list[str]:
 
 
 def _offer(question: str) -> str:
-    """The clauses of a question that offer something, with the stem where it is in one of them.
+    """The clauses of a question that offer choices, with the stem if it is in one of them.
 
     >>> _offer("Which way is the car going, uphill or downhill?")
     'uphill or downhill?'
@@ -82,25 +82,25 @@ def _offer(question: str) -> str:
     'Was it day or night'
     """
     sentence = re.split(r"(?<=[.?!])\s+", question)[-1]
-    # 'Up or down: which way does the hand move?' offers before its colon.
+    # 'Up or down: which way does the hand move?' has its choices before the colon.
     part = next((part for part in sentence.split(":") if _OR.search(part)), "")
     clauses = [clause.strip() for clause in part.split(",")]
     while len(clauses) > 1 and not _OR.search(clauses[-1]):
         del clauses[-1]
-    # 'Is it red, green or blue?' offers from its first clause on, 'Which is it, ...' and
-    # 'From here, is it ...' from the second.
+    # 'Is it red, green or blue?' has choices from its first clause on, 'Which is it, ...' and
+    # 'From here, is it ...' from the second clause on.
     while len(clauses) > 1 and (_OPEN.match(clauses[0]) or _is_aside(*clauses[:2])):
         del clauses[0]
     return ", ".join(clauses)
 
 
 def _is_aside(clause: str, following: str) -> bool:
-    """Whether a clause only leads to the question behind it."""
+    """Whether a clause only introduces the question after it."""
     return not _ASKING.match(clause) and bool(_ASKING.match(following))
 
 
 def _end(clause: str, others: Sequence[str]) -> str:
-    """What the end of a clause offers beside the other options.
+    """The end of a clause that is a choice next to the other choices.
 
     >>> _end("Is the hand moving up", ["down"])
     'up'

@@ -1,4 +1,4 @@
-"""Reading what a chat completions server sends back: an answer, or what kind of failure it is."""
+"""Reads responses of chat completions servers: an answer, or the kind of failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sightline.types import Answer, Failure, Usage
 
-# Reasoning before the answer. The opening mark may stand in the prompt, the closing one be cut off.
+# Reasoning before the answer. The opening tag may be in the prompt, the closing tag may be cut off.
 _THOUGHT = re.compile(
     r"\s*<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*", re.DOTALL
 )
@@ -25,7 +25,7 @@ _TOO_LONG = (
     "too many tokens",
     "too long",
 )
-# 401, 403 and 404 too: where the server answered before, its key or its model is gone for a while.
+# 401, 403 and 404 too: the server answered before, so its key or model is unavailable for a while.
 _PASSING = (401, 403, 404, 408, 409, 425, 429)
 _TOO_LARGE_FOR_QUOTA = "request too large"
 _FILTERED = ("content_filter", "content_policy", "responsibleai", "safety")
@@ -54,12 +54,22 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
-    """The answer in the body of a 200; reasoning, in its own field or in <think> marks, is kept apart."""
+    """Read the body of a response with status 200.
+
+    Args:
+        raw: The body.
+        host: The host, for messages.
+        latency: Seconds that the call took.
+
+    Returns:
+        The answer; reasoning, in its own field or in <think> tags, is kept apart. A failure if there is no
+        answer.
+    """
     try:
         reply = _decode(raw)
         choice = reply.choices[0]
     except (msgspec.DecodeError, ValueError, IndexError, RecursionError) as error:
-        return Failure("transient", f"{host}: a reply that is no chat completion ({error}): {_start(raw)}")
+        return Failure("transient", f"{host}: not a chat completion ({error}): {_start(raw)}")
     message = choice.message
     text = message.content or message.refusal or ""
     if isinstance(text, list):
@@ -82,7 +92,18 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
 
 
 def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | None) -> Failure:
-    """What an HTTP status other than 200 means for the request."""
+    """Find the failure that an HTTP status other than 200 means.
+
+    Args:
+        host: The host, for messages.
+        status: The status.
+        raw: The body.
+        retry_after: The Retry-After header, None without one.
+
+    Returns:
+        The failure; `transient` may succeed later, `blocked` is a content filter or a context that is too
+        long.
+    """
     words = raw[:4000].decode("utf-8", "replace").lower()
     message = f"{host}: HTTP {status}: {_start(raw)}"
     if status == 402 or (status == 429 and "insufficient_quota" in words):
@@ -97,7 +118,14 @@ def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | Non
 
 
 def seconds_until(retry_after: str | None) -> float | None:
-    """The Retry-After header, in seconds or as a date, as seconds from now; None where it says nothing."""
+    """Read a Retry-After header.
+
+    Args:
+        retry_after: Seconds or a date; None without the header.
+
+    Returns:
+        Seconds from now, 0 or more; None if the header is missing or invalid.
+    """
     if not retry_after:
         return None
     try:
@@ -111,7 +139,7 @@ def seconds_until(retry_after: str | None) -> float | None:
 
 
 def _decode(raw: bytes) -> _Reply:
-    """The reply; text that was cut in the middle of a character does not cost the answer."""
+    """Decode a response; text that was cut within a character does not lose the answer."""
     try:
         return _decoder.decode(raw)
     except msgspec.ValidationError:
@@ -122,7 +150,7 @@ def _decode(raw: bytes) -> _Reply:
 
 
 def _usage(told: Any) -> Usage:
-    """Tokens as far as they are counts: an answer is never lost for its bookkeeping."""
+    """Token counts as far as they are valid; invalid ones do not lose the answer."""
     usage = told if isinstance(told, dict) else {}
     details = usage.get("completion_tokens_details")
     return Usage(
@@ -137,5 +165,5 @@ def _count(told: Any) -> int | None:
 
 
 def _start(raw: bytes) -> str:
-    """The first words of a body, on one line."""
+    """The first characters of a body, on one line."""
     return " ".join(raw[:300].decode("utf-8", "replace").split())

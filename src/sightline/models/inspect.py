@@ -1,6 +1,6 @@
-"""Every provider of inspect_ai: `inspect/PROVIDER/NAME`, one call a request, through its model layer.
+"""Every provider of inspect_ai: `inspect/PROVIDER/NAME`, one call for each request.
 
-Retries, caching and concurrency are the engine's, so inspect's are off.
+Sightline's engine does retries, caching and concurrency, so inspect's are switched off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError, unknown_name
 from sightline.images import BadImage, ImageLimits, data_url
 from sightline.models.argument_checks import read_values
-from sightline.models.base import Capabilities
+from sightline.models.base import Capabilities, Model
 from sightline.models.chat_response import failure_of_status
 from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
 from sightline.types import Answer, Failure, Message, Request, Text, Usage
@@ -32,27 +32,32 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Content, GenerateConfig, ModelOutput
     from inspect_ai.model import Model as Provider
 
-    from sightline.models.base import Model
     from sightline.models.resolve import ModelOptions
 
 UNLIMITED = 4096
-"""Calls that inspect lets through at a time: more than the engine ever has in flight."""
+"""inspect's own limit of parallel calls: more than the engine ever has in flight."""
 
 _NOT_SAMPLING = (
     "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections",
     "adaptive_connections", "cache", "batch", "fail_on_refusal", "system_message", "stop_seqs", "num_choices",
     "logprobs", "top_logprobs", "prompt_logprobs", "modalities", "extra_headers", "max_tool_output",
 )  # fmt: skip
-"""Options of inspect's that say how is asked, or what else comes back; `stop_seqs` is `stop` here."""
+"""Options of inspect that are not about sampling; `stop_seqs` is called `stop` here."""
 
 _UNUSABLE = re.compile(r"Credential|NoRegion")
-"""What the exceptions of clouds without HTTP statuses are called, where no call can succeed."""
+"""Names of exceptions, in clouds without HTTP statuses, that mean no call can succeed."""
 _SHORTEST_KEY = 8
-"""Characters from which a key is one: local servers take any word, which answers may hold as well."""
+"""Shortest text that is redacted as a key: local servers accept any word, which answers may contain."""
 
 
 class InspectArgs(Struct, frozen=True):
-    """`--model-arg` that are ours: seconds a call may take, and what images are sent."""
+    """`--model-arg` that Sightline reads itself.
+
+    Attributes:
+        timeout: Seconds that one call may take.
+        max_side: Largest side of an image in pixels, 0 for no limit.
+        max_bytes: Largest image file; larger ones are re-encoded.
+    """
 
     timeout: Annotated[float, Meta(gt=0)] = 600.0
     max_side: Annotated[int, Meta(ge=0)] = 0
@@ -60,9 +65,18 @@ class InspectArgs(Struct, frozen=True):
 
 
 def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """`inspect/PROVIDER/NAME`; `--model-arg` that are not ours go to the provider.
+    """Create `inspect/PROVIDER/NAME`; other `--model-arg` go to the provider.
 
-    Raises UserError where inspect_ai is not installed, no model is named, or an argument holds a secret.
+    Args:
+        rest: The name after its prefix.
+        spec: The whole name.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: inspect_ai is not installed, no model is named, or an argument holds a secret.
     """
     if find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed", expected="pip install 'sightline[inspect]'")
@@ -74,13 +88,21 @@ def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     return [InspectModel(rest, spec, read_values("--model-arg", own, InspectArgs), passed)]
 
 
-class InspectModel:
-    """One model of one of inspect's providers. `passed` are the provider's own arguments."""
+class InspectModel(Model):
+    """One model of an inspect provider."""
 
     batch_size = 1
     parallel: int | None = None
 
     def __init__(self, model: str, name: str, args: InspectArgs, passed: Mapping[str, Any]) -> None:
+        """Compute identity and host; nothing is sent.
+
+        Args:
+            model: PROVIDER/NAME.
+            name: The model's name, as the user wrote it.
+            args: Sightline's own arguments.
+            passed: The provider's arguments.
+        """
         self.name = name
         named = addresses(model, passed)
         self.identity = identity_of(model, named, passed)
@@ -95,12 +117,22 @@ class InspectModel:
         self._has_answered = False
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """All of it. Raises UserError for an option that inspect does not know, or a wrong value."""
+        """Check all options; all are sent.
+
+        Args:
+            sampling: The requested options.
+
+        Returns:
+            The same options.
+
+        Raises:
+            UserError: inspect does not have an option, or a value is invalid.
+        """
         generate_config(sampling)
         return dict(sampling)
 
     async def __aenter__(self) -> Self:
-        """Make the provider. Raises UserError where its package or its key is missing."""
+        """Create the provider. Raises UserError if its package or its key is missing."""
         from inspect_ai.model import GenerateConfig, get_model
 
         alone = GenerateConfig(
@@ -119,7 +151,7 @@ class InspectModel:
         self._secrets = [key for key in keys if key and len(key) >= _SHORTEST_KEY]
         client: Any = getattr(api, "client", None)
         if hasattr(client, "max_retries"):
-            # A client that asks again by itself would hide from the limiter that it was refused.
+            # A client that retries by itself would hide refusals from the limiter.
             client.max_retries = 0
         await self._provider.__aenter__()
         return self
@@ -132,7 +164,7 @@ class InspectModel:
             await self._provider.__aexit__(kind, error, trace)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Ask each request by one call."""
+        """Send each request in one call, as `Model.answer`."""
         for index, request in enumerate(requests):
             yield index, self._redacted(await self._ask(request))
 
@@ -145,8 +177,8 @@ class InspectModel:
         messages = chat_messages(request.messages, images)
         config = generate_config(request.sampling, request.draw)
         began = time.perf_counter()
-        # In an empty context, not a copy of this one: inspect keeps all that was sent while a context lives,
-        # and an evaluation of its own that ran here before has left one behind.
+        # An empty context, not a copy of this one: inspect keeps every message while a context lives, and an
+        # earlier evaluation by inspect in this process has left one behind.
         call = asyncio.create_task(
             self._provider.generate(messages, config=config, cache=False), context=Context()
         )
@@ -158,7 +190,7 @@ class InspectModel:
         return read_output(output, self.host, time.perf_counter() - began)
 
     def _failure(self, error: Exception, provider: Provider) -> Failure:
-        """What an exception means. One that the provider would have asked again for comes in a RetryError."""
+        """The failure that an exception means; a RetryError wraps one that the provider would retry."""
         from inspect_ai.model import RetryDecision
         from tenacity import RetryError
 
@@ -177,7 +209,7 @@ class InspectModel:
         if status is None:
             kind: Literal["transient", "permanent"] = "permanent"
             if isinstance(error, json.JSONDecodeError):
-                # A reply that was cut on its way; the clients take it for an error of the caller's.
+                # A truncated response, which the clients report as an error of the caller.
                 kind = "transient"
             return Failure(kind, f"{self.host}: {_words(error)}")
         return failure_of_status(self.host, status, _words(error).encode(), None)
@@ -204,9 +236,17 @@ class InspectModel:
 
 
 def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfig:
-    """Sampling options as inspect takes them; each draw has a seed of its own.
+    """Convert sampling options; each draw has its own seed.
 
-    Raises UserError for an option that inspect does not know, or a value it does not take.
+    Args:
+        sampling: Sampling options.
+        draw: Number of the draw, added to the seed.
+
+    Returns:
+        inspect's options.
+
+    Raises:
+        UserError: inspect does not have an option, or a value is invalid.
     """
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
@@ -229,7 +269,15 @@ def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfi
 
 
 def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> list[ChatMessage]:
-    """Messages as inspect takes them; `images` maps the path of each image to what stands for it."""
+    """Convert messages.
+
+    Args:
+        messages: The messages.
+        images: Path of an image -> its data URL.
+
+    Returns:
+        inspect's messages.
+    """
     from inspect_ai.model import (
         ChatMessageAssistant,
         ChatMessageSystem,
@@ -257,7 +305,16 @@ def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> lis
 
 
 def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer | Failure:
-    """The answer in what inspect returned, its reasoning apart; `latency` is in seconds."""
+    """Read inspect's output; reasoning is kept apart.
+
+    Args:
+        output: What inspect returned.
+        host: The host, for messages.
+        latency: Seconds that the call took.
+
+    Returns:
+        The answer or the failure.
+    """
     if output.empty:
         return Failure("transient", f"{host}: {output.error or 'a reply without an answer'}")
     text, stopped = output.message.text, output.stop_reason
@@ -285,7 +342,7 @@ def _reasoning(output: ModelOutput) -> str:
 
 
 def _usage(output: ModelOutput) -> Usage:
-    """Tokens as the provider counted them; inspect counts those that were cached apart."""
+    """Tokens as the provider counted them; inspect counts cached ones separately."""
     usage = output.usage
     if usage is None:
         return Usage()
@@ -294,12 +351,22 @@ def _usage(output: ModelOutput) -> Usage:
 
 
 def data_urls(request: Request) -> dict[str, str]:
-    """Each image of a request, whole, by its path. Raises BadImage where one cannot be read."""
+    """Encode the images of a request.
+
+    Args:
+        request: The request.
+
+    Returns:
+        Path of an image -> its data URL.
+
+    Raises:
+        BadImage: An image cannot be read.
+    """
     return {path: data_url(file).decode() for path, file in request.images.items()}
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status, where the exception of whatever client knows one."""
+    """The HTTP status of an exception, None if it has none."""
     told = (getattr(error, name, None) for name in ("status_code", "code"))
     return next((status for status in told if isinstance(status, int)), None)
 

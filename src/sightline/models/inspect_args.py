@@ -1,7 +1,7 @@
-"""What one of inspect's providers is told, by arguments and by the environment: secrets out, the rest named.
+"""The arguments and environment variables of an inspect provider: secrets are refused, addresses are found.
 
-Which variables a provider reads for its address is inspect's business, and known only once the provider is
-made; by their names they are known before, so that no server's answers are taken for another's.
+Only inspect knows which variables a provider reads for its address, and only once the provider exists.
+Here they are found by their names before that, so that answers of different servers are never mixed up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from sightline.errors import UserError
 
-# Held against names without their separators. A tokenizer's words (pad_token, stop_token_ids) are no secrets.
+# Matches names without separators. Settings of tokenizers (pad_token, stop_token_ids) are no secrets.
 _SECRET = re.compile(
     r"key|secret|passw|credential|auth(?!or(?!iz))|headers?|cookie|bearer"
     r"|(?<!pad|eos|bos|unk|sep|cls)token(?!iz|s|id|type)"
@@ -27,7 +27,7 @@ _FROM_ENVIRONMENT = "the environment variable that the provider reads"
 _ADDRESS = re.compile(r"(^|_)(BASE_URL|API_BASE|ENDPOINT|ENDPOINT_URL(_[A-Z_]+)?)$")
 _FOR_EVERY_PROVIDER = "INSPECT_EVAL_MODEL_BASE_URL"
 
-# How the variables of inspect's own providers begin.
+# Prefixes of the variables of inspect's own providers.
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_",),
     "azureai": ("AZURE_", "AZUREAI_"),
@@ -62,13 +62,20 @@ _CLOUDS: Mapping[str, tuple[str, ...]] = {
     "bedrock": ("BEDROCK_", "AWS_"),
     "vertex": ("VERTEX_", "GOOGLE_"),
 }
-"""Where others host a model: `openai/azure/NAME`."""
+"""Variables of clouds that host models of other providers: `openai/azure/NAME`."""
 _IN_PROCESS = ("hf", "mockllm", "nnterp", "none", "transformer_lens")
-"""Providers of inspect's that ask no server."""
+"""Providers of inspect that send nothing to a server."""
 
 
 def refuse_secrets(passed: Mapping[str, Any]) -> None:
-    """Raise UserError where an argument, at whatever depth, holds a secret by its name, or in its address."""
+    """Refuse arguments that hold a secret.
+
+    Args:
+        passed: The provider's arguments, nested to any depth.
+
+    Raises:
+        UserError: The name of an argument means a secret, or its address holds one.
+    """
     for name in _names(passed):
         if _SECRET.search(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())):
             raise UserError(
@@ -84,11 +91,19 @@ def refuse_secrets(passed: Mapping[str, Any]) -> None:
 
 
 def addresses(model: str, passed: Mapping[str, Any]) -> list[str]:
-    """The addresses that are named for a model, `PROVIDER/NAME`: the `base_url` that is passed, or else what
-    the environment says, sorted and without passwords and queries; none where the provider has its own.
+    """Find the addresses that are configured for a model.
 
-    Of a provider that is not one of inspect's nobody knows which variable it reads, so all count. Raises
-    UserError for what is no address.
+    For a provider that is not inspect's own, all variables that may hold an address count.
+
+    Args:
+        model: PROVIDER/NAME.
+        passed: The provider's arguments; `base_url` overrides the environment.
+
+    Returns:
+        Sorted addresses without passwords and queries; none if the provider uses its default.
+
+    Raises:
+        UserError: An address is invalid.
     """
     if passed.get("base_url"):
         return [str(passed["base_url"])]
@@ -108,13 +123,30 @@ def addresses(model: str, passed: Mapping[str, Any]) -> list[str]:
 
 
 def host_of(model: str, named: Sequence[str]) -> str:
-    """What shares a rate limit: host and port where one address is named, else the provider."""
+    """Find what shares a rate limit.
+
+    Args:
+        model: PROVIDER/NAME.
+        named: The addresses of the model.
+
+    Returns:
+        Host and port of a single address, otherwise the provider.
+    """
     host = _split(named[0], "base_url").netloc if len(named) == 1 else ""
     return host or f"inspect/{model.partition('/')[0]}"
 
 
 def identity_of(model: str, named: Sequence[str], passed: Mapping[str, Any]) -> str:
-    """Whose answers these are: the model, its addresses, its arguments; what is no single value by digest."""
+    """Build the identity of a model: name, addresses, arguments; arguments with several values by digest.
+
+    Args:
+        model: PROVIDER/NAME.
+        named: The addresses of the model.
+        passed: The provider's arguments.
+
+    Returns:
+        The identity.
+    """
     told = {**passed, "base_url": ",".join(named)} if named else passed
     return " ".join(
         [
@@ -128,7 +160,7 @@ def identity_of(model: str, named: Sequence[str], passed: Mapping[str, Any]) -> 
 
 
 def _beginnings(provider: str, path: Sequence[str]) -> tuple[str, ...]:
-    """How the variables begin that say where a provider is; '' is how any does."""
+    """Prefixes of the variables that may hold the address of a provider; '' matches all."""
     if provider not in _VARIABLES:
         return ("",)
     begins = _VARIABLES[provider]
@@ -146,14 +178,16 @@ def _bare(address: str, variable: str) -> str:
 
 def _split(address: str, source: str) -> SplitResult:
     try:
-        # Some providers take a host without a scheme, which urlsplit would take for a path.
+        # Some providers accept a host without a scheme, which urlsplit would parse as a path.
         return urlsplit(address if "://" in address or not address else f"//{address}")
     except ValueError as error:
-        raise UserError(f"{source} is no address ({error})", expected="such as http://host:8000/v1") from None
+        raise UserError(
+            f"{source} is not an address ({error})", expected="such as http://host:8000/v1"
+        ) from None
 
 
 def _names(value: Any, within: str = "") -> Iterator[str]:
-    """The names of all arguments, those inside others behind a dot."""
+    """The names of all arguments; nested ones follow a dot."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield f"{within}{name}"
@@ -164,6 +198,6 @@ def _names(value: Any, within: str = "") -> Iterator[str]:
 
 
 def _digest(value: Any) -> str:
-    """The digest of a value; of objects that only Python can pass, such as a client, their kind."""
+    """The digest of a value; for objects that only Python can pass, such as a client, of their type."""
     encoded = msgspec.json.encode(value, order="sorted", enc_hook=lambda thing: type(thing).__qualname__)
     return hashlib.sha256(encoded).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""Layout: what was read in an image as text, in reading order or with every line and column where it was.
+"""Layout of OCR text: reading order, or every line and column at its position in the image.
 
-ConTextual (Wadhawan et al. 2024, section 3.1) tells a text-only model what stands in an image in both ways,
-the second in the manner of the LATIN prompt (Wang et al. 2023): lines in their order, and spaces between the
-words of a line, so that what stands below one another in the image does so in the text.
+ConTextual (Wadhawan et al. 2024, section 3.1) gives a text-only model the text of an image in both forms,
+the second in the manner of the LATIN prompt (Wang et al. 2023): lines in their order, with spaces between
+the words of a line, so that columns of the image are columns of the text.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from msgspec.structs import replace
 from sightline.models.ocr import Word
 
 WIDEST = 240
-"""Characters over which the widest image is spread, so that small type in it costs no endless spaces."""
+"""Characters of the widest line, so that small type does not cause endless spaces."""
 
 APART = 2
-"""Widths of a character from which on two words of a line are parted by two spaces, as columns are."""
+"""Gap in character widths from which two words of a line are separated by two spaces, like columns."""
 
 TextLine = tuple[Word, ...]
 
 
 def lines_of(words: Iterable[Word]) -> list[TextLine]:
-    """The words line by line, from top to bottom, and from left to right within a line.
+    """Group words into lines.
 
-    Two words of which one stands above the other (more than half of the narrower one's width is below or
-    above the other) are never in one line, and the higher one's line comes first. Others are in one line
-    where, from neighbour to neighbour, the heights of their middles differ by at most half of the mean of
-    their own heights: so a line may be slightly tilted. Blank words are left out.
+    Two words of which one is above the other (more than half of the narrower one's width is below or above
+    the other) are never in one line, and the higher one's line comes first. Other words are in one line
+    if, from neighbour to neighbour, the heights of their middles differ by at most half of the mean of
+    their own heights, so that a line may be slightly tilted. Blank words are left out.
+
+    Args:
+        words: The words.
+
+    Returns:
+        Lines from top to bottom, each with its words from left to right.
     """
     texts = (replace(word, text=" ".join(word.text.split())) for word in words)
     found = sorted((word for word in texts if word.text), key=_height_and_place)
@@ -42,7 +48,7 @@ def lines_of(words: Iterable[Word]) -> list[TextLine]:
     left = dict.fromkeys(range(len(found)))
     lines: list[TextLine] = []
     while left:
-        # The highest of those that are left has nothing above it; neither may those that join it.
+        # The highest remaining word has nothing above it; this must hold for the words of its line too.
         free = [n for n in left if not above[n]]
         line = [next(iter(left))]
         while followers := [n for n in free if _continues(found[line[-1]], found[n])]:
@@ -57,7 +63,13 @@ def lines_of(words: Iterable[Word]) -> list[TextLine]:
 
 
 def plain_text(words: Iterable[Word]) -> str:
-    """The words in reading order, a space between two of them (Figure 17).
+    """Format words in reading order, separated by spaces (Figure 17).
+
+    Args:
+        words: The words.
+
+    Returns:
+        The text.
 
     >>> plain_text([Word("right", (60, 0, 90, 10), 1), Word("below", (0, 20, 30, 30), 1),
     ...             Word("left", (0, 1, 30, 11), 1)])
@@ -67,10 +79,17 @@ def plain_text(words: Iterable[Word]) -> str:
 
 
 def layout_text(words: Iterable[Word]) -> str:
-    """A line of text for each line, its words where they stand in the image (Figures 18 and 19).
+    """Format words at their positions in the image, one line of text for each line (Figures 18 and 19).
 
-    Words that begin at the same x begin at the same character, and what begins further left by the width of
-    a character begins at an earlier one; a space at least parts two words. The left margin is left out.
+    Words that begin at the same x begin at the same character. A word that begins further left by a
+    character's width begins at an earlier character. At least one space separates two words. The left
+    margin is left out.
+
+    Args:
+        words: The words.
+
+    Returns:
+        The text.
 
     >>> print(layout_text([Word("one", (0, 0, 30, 10), 1), Word("two", (60, 1, 90, 11), 1),
     ...                    Word("three", (60, 20, 110, 30), 1)]))
@@ -89,10 +108,10 @@ def layout_text(words: Iterable[Word]) -> str:
 
 
 def _columns(lines: Sequence[TextLine]) -> dict[float, int]:
-    """The character at which words begin, by the x at which they do.
+    """The character at which words begin, by their x.
 
-    It grows with x, by the width of a character where nothing is in the way; where the words further left in
-    a line need more room than they have in the image, it and all that follow move to the right.
+    It grows with x, one character per character width. If the words further left in a line need more room
+    than they have in the image, it and all that follow move to the right.
     """
     before: dict[float, list[tuple[Word, int]]] = {}
     unit = _character_width(lines)
@@ -106,7 +125,7 @@ def _columns(lines: Sequence[TextLine]) -> dict[float, int]:
     column = 0
     for x, neighbours in sorted(before.items()):
         room = max((columns[word.box[0]] + needed for word, needed in neighbours), default=0)
-        # Less than a character apart, they begin at the same x but for how exactly a box is found.
+        # Less than a character apart: the same x within the precision of the boxes.
         if x - anchor >= unit or room > column:
             column = max(room, int((x - margin) / unit), column + 1)
             anchor = x
@@ -115,7 +134,7 @@ def _columns(lines: Sequence[TextLine]) -> dict[float, int]:
 
 
 def _character_width(lines: Sequence[TextLine]) -> float:
-    """The width of a character in pixels: the median over the words, more where that would be too many."""
+    """Width of a character in pixels: the median over the words, larger if a line would be too long."""
     words = [word for line in lines for word in line]
     if not words:
         return 1.0
@@ -125,7 +144,7 @@ def _character_width(lines: Sequence[TextLine]) -> float:
 
 
 def _continues(word: Word, follower: Word) -> bool:
-    """Whether the second stands to the right of the first, at its height."""
+    """Whether the second word is to the right of the first, at the same height."""
     heights = sum(one.box[3] - one.box[1] for one in (word, follower))
     return (
         word.box[0] < follower.box[0]
@@ -135,7 +154,7 @@ def _continues(word: Word, follower: Word) -> bool:
 
 
 def _in_one_column(one: Word, other: Word) -> bool:
-    """Whether one stands above the other, not beside it: boxes that touch or overlap a little are beside."""
+    """Whether one word is above the other; boxes that touch or overlap a little are side by side."""
     shared = min(one.box[2], other.box[2]) - max(one.box[0], other.box[0])
     narrower = min(one.box[2] - one.box[0], other.box[2] - other.box[0])
     return one.box[0] == other.box[0] or shared > narrower / 2

@@ -1,6 +1,6 @@
-"""A model's files: the folder that a name means, and their digests.
+"""Files of models: the folder that a name means, and digests of files.
 
-The digest of big weights is remembered on disk, so that they are read once.
+Digests of large weights are cached on disk, so that each file is read once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sightline.errors import UserError
 from sightline.paths import cache_folder
 
 LARGE = 16 * 1024 * 1024
-"""Bytes from which on a file's digest is remembered on disk."""
+"""Bytes from which the digest of a file is cached on disk."""
 
 
 _OF_NO_EFFECT = (
@@ -29,13 +29,20 @@ _OF_NO_EFFECT = (
     "trainer_state",
     "training_args",
 )
-"""How the names of files begin that lie among weights and have no part in answers."""
+"""Beginnings of names of files that lie next to weights and do not affect answers."""
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder that a model's name means; None where it may be a name of the Hugging Face Hub.
+    """Find the folder that a model's name means.
 
-    Raises UserError where it can be nothing but a path, and nothing is there.
+    Args:
+        name: A path, or a name on the Hugging Face Hub.
+
+    Returns:
+        The folder; None if the name may be on the Hub.
+
+    Raises:
+        UserError: The name can only be a path, and does not exist.
     """
     path = Path(os.path.expanduser(name))
     if path.is_dir():
@@ -46,7 +53,14 @@ def folder_of(name: str) -> Path | None:
 
 
 def cached_folder(repository: str) -> Path | None:
-    """The folder of the Hugging Face cache that holds a model, None where none does; no network is asked."""
+    """Find a model in the Hugging Face cache; no network is used.
+
+    Args:
+        repository: ORG/NAME.
+
+    Returns:
+        The folder, None if the model is not cached.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -57,28 +71,48 @@ def cached_folder(repository: str) -> Path | None:
 
 
 def no_folder(name: str) -> UserError:
-    """The error for a name that is neither a folder nor one of the Hub."""
+    """Create the error for a name that is neither a folder nor on the Hub.
+
+    Args:
+        name: The name.
+
+    Returns:
+        The error.
+    """
     return UserError(f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub")
 
 
 def answer_files(folder: Path) -> list[Path]:
-    """The files of a model's folder that may have a part in its answers: weights, of adapters too, config,
-    processor, tokenizer, code."""
+    """List the files of a model's folder that may affect its answers: weights, adapters, config, processor,
+    tokenizer, code.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The files, relative to the folder.
+    """
     files = (path.name for path in folder.iterdir() if path.is_file())
     return [Path(name) for name in files if not name.startswith(_OF_NO_EFFECT)]
 
 
 def digest_of_files(folder: Path, parts: Iterable[Path]) -> str:
-    """The digest of files by their names within a folder and by what they hold: 64 hexadecimal digits.
+    """Compute the digest of files, by their names and contents.
 
-    A file is read again only where its size or its time of change is another. Raises OSError where one
-    cannot be read.
+    A file is read again only if its size or a time of change differs.
+
+    Args:
+        folder: The folder.
+        parts: The files, relative to the folder.
+
+    Returns:
+        64 hexadecimal digits.
     """
     digest = hashlib.sha256()
     for part in sorted(parts):
         place = (folder / part).resolve()
         stamp = place.stat()
-        # Copies and archives carry the time of change along; the inode's own time nobody can set.
+        # Copies and archives preserve mtime; ctime cannot be set.
         content = _content(place, (stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns, stamp.st_ino))
         digest.update(f"{part.as_posix()} {content}\n".encode())
     return digest.hexdigest()
@@ -86,10 +120,10 @@ def digest_of_files(folder: Path, parts: Iterable[Path]) -> str:
 
 @cache
 def _content(place: Path, stamp: tuple[int, ...]) -> str:
-    """The digest of one file's content; `stamp`, its size in bytes and its times, tells its states apart."""
+    """The digest of one file's content; `stamp`, its size and times, distinguishes its states."""
     if stamp[0] < LARGE:
         return _read(place)
-    # A file for each digest: two processes at once need no lock, and nothing has to be parsed.
+    # One file for each digest: parallel processes need no lock, and nothing needs parsing.
     state = hashlib.sha256(f"{place}\n{stamp}".encode()).hexdigest()
     known = cache_folder() / "digests" / state
     try:
@@ -109,7 +143,7 @@ def _keep(content: str, known: Path) -> None:
         draft.write_text(content, "ascii")
         draft.replace(known)
     except OSError:
-        # A cache that cannot be written costs time, and nothing else.
+        # Without the cache only time is lost.
         return
 
 

@@ -1,4 +1,4 @@
-"""Reading: an image into the words that stand in it."""
+"""The interface of OCR readers: an image to its words."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from sightline.types import ImageFile
 
 
 class Word(Struct, frozen=True):
-    """A word, or a few in one line, and where they stand.
+    """A word, or a few words in one line, and their position.
 
-    `box` is (x0, y0, x1, y1) in pixels of the upright image, x1 and y1 just outside it; `confidence` is
-    the reader's own, 0 to 1.
+    Attributes:
+        text: The text.
+        box: (x0, y0, x1, y1) in pixels of the upright image; x1 and y1 are just outside.
+        confidence: The reader's confidence, 0 to 1.
     """
 
     text: str
@@ -22,18 +24,27 @@ class Word(Struct, frozen=True):
 
 
 class Reader(Protocol):
-    """Something that reads what is written in images.
+    """Reads the text in images.
 
-    `name` is what the user wrote. `identity` says whose readings these are (engine, version, weights): it
-    enters the key under which they are remembered.
+    Attributes:
+        name: The reader's name, as the user wrote it.
+        identity: Engine, version and weights; identifies the reader in cache keys.
     """
 
     name: str
     identity: str
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
-        """The words in reading order; none where nothing is written.
+        """Read an image.
 
-        Raises BadImage where the image cannot be decoded, UserError where the reader cannot be used.
+        Args:
+            image: The image.
+
+        Returns:
+            The words in reading order, none if there is no text.
+
+        Raises:
+            BadImage: The image cannot be decoded.
+            UserError: The reader cannot be used at all.
         """
         ...

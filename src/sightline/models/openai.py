@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from sightline.errors import UserError
 from sightline.images import BadImage, ImageLimits
-from sightline.models.base import Capabilities
+from sightline.models.base import Capabilities, Model
 from sightline.models.chat_request import DETAIL, ChatRequestEncoder
 from sightline.models.chat_response import failure_of_status, read_response
 from sightline.types import Answer, Failure, Request
@@ -69,7 +69,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     proxy: str | None = None
 
 
-class OpenAICompatible:
+class OpenAICompatible(Model):
     """A model behind one endpoint that speaks the chat completions protocol."""
 
     batch_size = 1
@@ -101,14 +101,7 @@ class OpenAICompatible:
         self._has_answered = False
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Translate options: reasoning models get `max_completion_tokens`, and no temperature or top_p.
-
-        Args:
-            sampling: The requested options.
-
-        Returns:
-            The options that are sent, with `image_detail`, which decides how the model sees images.
-        """
+        """Rename the token limit for reasoning models, and drop their temperature and top_p."""
         options = dict(sampling)
         if self._detail is not None:
             options.setdefault(DETAIL, self._detail)

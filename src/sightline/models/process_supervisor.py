@@ -1,8 +1,8 @@
-"""Runs a command for as long as whoever started it holds our standard input open, and no longer.
+"""Runs a command for as long as the starting process holds our standard input open, and no longer.
 
-A script of its own (`python -I -S guard.py SECONDS COMMAND...`) that needs nothing but Python. The pipe is
-closed however the other process ends, by `kill -9` too. Its exit status is that of the command, 128 + N where
-that was killed by signal N, 127 where it could not be started.
+A separate script (`python -I -S process_supervisor.py SECONDS COMMAND...`) that needs only Python. The
+pipe closes however the starting process ends, even by `kill -9`. Its exit status is that of the command,
+128 + N if signal N killed it, 127 if it could not be started.
 """
 
 from __future__ import annotations
@@ -19,14 +19,21 @@ STANDARD_INPUT = 0
 
 
 def run(command: Sequence[str], grace: float) -> int:
-    """Run the command, in a process group of its own, until it ends or nobody holds our standard input.
+    """Run a command in its own process group until it ends, or nobody holds our standard input.
 
-    At the end its group gets SIGTERM, and SIGKILL as soon as the command has ended, or after `grace` seconds:
-    the rest of a group has no time beyond its command's.
+    At the end the group gets SIGTERM, then SIGKILL as soon as the command has ended or after `grace`
+    seconds.
+
+    Args:
+        command: Program and arguments.
+        grace: Seconds between SIGTERM and SIGKILL.
+
+    Returns:
+        The exit status.
     """
-    bell, ring = os.pipe()
-    os.set_blocking(ring, False)
-    signal.set_wakeup_fd(ring)
+    wakeup, signal_pipe = os.pipe()
+    os.set_blocking(signal_pipe, False)
+    signal.set_wakeup_fd(signal_pipe)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -36,7 +43,7 @@ def run(command: Sequence[str], grace: float) -> int:
         return 127
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            _wait(process, bell)
+            _wait(process, wakeup)
         _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace)
@@ -46,17 +53,17 @@ def run(command: Sequence[str], grace: float) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _wait(process: subprocess.Popen[bytes], bell: int) -> None:
-    """Wait until the process ends (the bell rings: SIGCHLD) or standard input is closed at the other end."""
+def _wait(process: subprocess.Popen[bytes], wakeup: int) -> None:
+    """Wait until the process ends (SIGCHLD writes to `wakeup`) or our standard input closes."""
     while process.poll() is None:
-        ready, _, _ = select.select([STANDARD_INPUT, bell], [], [])
+        ready, _, _ = select.select([STANDARD_INPUT, wakeup], [], [])
         if STANDARD_INPUT in ready:
             return
-        os.read(bell, 64)
+        os.read(wakeup, 64)
 
 
 def _signal_group(group: int, number: int) -> None:
-    # Where the command has ended others of its group may live, or none; macOS says that in its own way.
+    # After the command other processes of its group may live, or none; macOS raises PermissionError then.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 

@@ -1,8 +1,7 @@
-"""RapidOCR as a reader: the PP-OCR models that lie inside its package, run by onnxruntime.
+"""RapidOCR as an OCR reader: the PP-OCR models in its package, run by onnxruntime.
 
-The paper of ConTextual read with PaddleOCR's PP-OCRv4 (section 3.1). Which models these are here depends on
-the version of the package (PP-OCRv6, small, in 3.10), and enters the identity of the reader. Nothing is
-fetched.
+The paper of ConTextual used PaddleOCR's PP-OCRv4 (section 3.1). The models here depend on the version of
+the package (PP-OCRv6, small, in 3.10), which is part of the reader's identity. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -25,30 +24,35 @@ if TYPE_CHECKING:
 
 PACKAGE = "rapidocr"
 PARTS = ("det", "cls", "rec")
-"""The models, as their files are named: where words stand, which way up they are, what they say."""
+"""The models, as their files are named: detection of text, its direction, recognition."""
 
 TALLEST, WIDEST = 8, 32
-"""Sides over sides of an image from which on it is laid on a broader sheet: RapidOCR enlarges the short side
-of one to 736 pixels, and the other with it."""
+"""Ratios of sides from which an image is placed on a broader sheet. RapidOCR enlarges the short side of an
+image to 736 pixels, and the long side with it.
+"""
 
 _INSTALL = "pip install 'sightline[ocr]'"
 
 
 class RapidOcr:
-    """Reads lines of printed words, Latin and Chinese ones above all; a pickle of it is small.
+    """Reads lines of printed words, mainly Latin and Chinese; small when pickled.
 
-    The engine is loaded where the first image is read, once in each process.
+    The engine loads with the first image, once in each process.
     """
 
     name = PACKAGE
 
     def __init__(self, threads: int = 0) -> None:
-        """`threads` work at an image (0: onnxruntime's own choice, all cores).
+        """Find the models; nothing is loaded.
 
-        Raises UserError where rapidocr or onnxruntime is missing, or holds no models.
+        Args:
+            threads: Threads for one image; 0: onnxruntime's default, all cores.
+
+        Raises:
+            UserError: rapidocr or onnxruntime is missing, or has no models.
         """
         if threads < 0:
-            raise UserError(f"{threads} threads cannot read", expected="0 (all cores), or more")
+            raise UserError(f"{threads} is an invalid number of threads", expected="0 (all cores), or more")
         for package in (PACKAGE, "onnxruntime"):
             if find_spec(package) is None:
                 raise UserError(f"reading images needs {package}", expected=_INSTALL)
@@ -59,15 +63,22 @@ class RapidOcr:
         self._threads = threads
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
-        """The lines of words in reading order; none where nothing is written.
+        """Read an image.
 
-        Raises BadImage where the image cannot be decoded or the engine stumbles over it, UserError where
-        the engine cannot be loaded or stumbles over any image.
+        Args:
+            image: The image.
+
+        Returns:
+            The lines of words in reading order, none if there is no text.
+
+        Raises:
+            BadImage: The image cannot be decoded, or the engine fails on it.
+            UserError: The engine cannot be loaded, or fails on every image.
         """
         import numpy as np
 
         opened = read_image(image)
-        # RapidOCR takes arrays as OpenCV holds them: blue, green, red.
+        # RapidOCR expects OpenCV's order of channels: blue, green, red.
         pixels = np.ascontiguousarray(np.asarray(_on_a_sheet(opened))[:, :, ::-1])
         engine = _engine(self._weights, self._threads)
         try:
@@ -79,14 +90,14 @@ class RapidOcr:
 
 
 def _packaged() -> tuple[str, tuple[str, ...]]:
-    """The version of the package, and the paths of the models that came with it, in the order of PARTS.
+    """The version of the package, and the paths of its models in the order of PARTS.
 
-    By the package's own list of files: what was fetched beside them later is no part of it.
+    The package's own list of files decides: models that were downloaded later are not part of it.
     """
     try:
         package = distribution(PACKAGE)
     except PackageNotFoundError:
-        raise UserError(f"{PACKAGE} is here, but was not installed by pip", expected=_INSTALL) from None
+        raise UserError(f"{PACKAGE} was not installed by pip", expected=_INSTALL) from None
     models = [file for file in package.files or () if file.suffix == ".onnx"]
     paths = []
     for part in PARTS:
@@ -102,7 +113,7 @@ def _packaged() -> tuple[str, tuple[str, ...]]:
 
 @cache
 def _engine(weights: tuple[str, ...], threads: int) -> Any:
-    """RapidOCR with models given by path, so that it looks for no others; its warnings are not shown."""
+    """RapidOCR with models given by path, so that it looks for no others; its warnings are silenced."""
     named = {f"{part.capitalize()}.model_path": path for part, path in zip(PARTS, weights, strict=True)}
     how = {"Global.log_level": "critical", "EngineConfig.onnxruntime.intra_op_num_threads": threads or -1}
     try:
@@ -114,7 +125,7 @@ def _engine(weights: tuple[str, ...], threads: int) -> Any:
 
 
 def _check(engine: Any) -> None:
-    """Raise UserError where the engine cannot read a plain word: then no image is to blame."""
+    """Raise UserError if the engine cannot read a plain word: then the image is not at fault."""
     import numpy as np
     from PIL import Image, ImageDraw
 
@@ -131,7 +142,7 @@ def _last_line(error: Exception) -> str:
 
 
 def _on_a_sheet(image: Image) -> Image:
-    """The image itself, or at the upper left of a white sheet that is no narrow strip."""
+    """The image itself, or a white sheet with it in the upper left corner if it is a narrow strip."""
     from PIL import Image
 
     width, height = image.size
@@ -144,7 +155,7 @@ def _on_a_sheet(image: Image) -> Image:
 
 
 def _words(found: Any, width: int, height: int) -> list[Word]:
-    """What the engine found, its four corners of each line as the upright box around them, in the image."""
+    """The engine's results; the corners of each line become the upright box around them, in the image."""
     if found.txts is None:
         return []
     words = []

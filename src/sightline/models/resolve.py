@@ -232,7 +232,7 @@ def refuse_remote(spec: str) -> None:
         UserError: The name is not that of a local model.
     """
     if spec != "mini" and not spec.startswith("hf/"):
-        raise UserError(f"{spec} is no local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
+        raise UserError(f"{spec} is not a local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
 
 
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
@@ -260,6 +260,9 @@ def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
     Returns:
         The model.
+
+    Raises:
+        UserError: There is no such baseline.
     """
     _arguments(options.args, Struct)
     if rest != "chance":
@@ -317,9 +320,9 @@ def _host_and_port(address: str) -> tuple[str, int]:
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise UserError(f"'{address}' is no address ({error})", expected=_ADDRESS) from None
+        raise UserError(f"'{address}' is not an address ({error})", expected=_ADDRESS) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"'{address}' is no address", expected=_ADDRESS)
+        raise UserError(f"'{address}' is not an address", expected=_ADDRESS)
     return parts.hostname, port
 
 
@@ -328,6 +331,6 @@ def _arguments(args: Mapping[str, Any], kind: type[Any]) -> Any:
     for name in args:
         if name not in fields:
             if not fields:
-                raise UserError(f"this model takes no --model-arg, not even '{name}'")
+                raise UserError(f"this model has no --model-arg, found '{name}'")
             raise unknown_name("--model-arg", name, fields)
     return read_values("--model-arg", args, kind) if fields else None

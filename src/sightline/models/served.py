@@ -1,4 +1,4 @@
-"""Models that are served from here: vLLM or SGLang is started, asked as any endpoint is, and stopped."""
+"""Models on a server that Sightline starts (vLLM or SGLang), calls like any endpoint, and stops."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.models import process_supervisor
+from sightline.models.base import Model
 from sightline.models.openai import OpenAICompatible
 from sightline.models.server_command import ServerCommand
 from sightline.paths import cache_folder
@@ -37,12 +38,12 @@ HOST = "127.0.0.1"
 POLL_SECONDS = 0.25
 HEALTH_SECONDS = 5.0
 STOP_SECONDS = 10.0
-"""How long a server may take to end after SIGTERM, before SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 UNSTOPPABLE_SECONDS = 5.0
-"""How long after that it is waited for: not even SIGKILL ends what hangs in a driver."""
+"""Seconds to wait after SIGKILL, which does not end a process that hangs in a driver."""
 
 KEEP_LOGS_SECONDS = 7 * 24 * 3600.0
-"""How long after its last line a log is kept: by age and not by number, for others may be in use now."""
+"""How long a log is kept after its last line; by age, because other logs may be in use now."""
 
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024
@@ -60,36 +61,44 @@ class _Models(Struct):
     data: list[_Listed]
 
 
-class Served:
-    """A model behind a server that runs on this machine for as long as there is something to ask it.
+class Served(Model):
+    """A model on a local server, which runs for as long as requests are sent.
 
-    `connect` makes the model behind an address, `startup` is how many seconds the server may load. Where the
-    server ends on the way, calls fail, with the place of its log; the next run starts it again.
+    If the server ends early, calls fail with the path of its log; the next run starts it again.
     """
 
     batch_size = 1
     parallel: int | None = None
 
     def __init__(
-        self, launch: ServerCommand, connect: Callable[[str], OpenAICompatible], *, startup: float
+        self, command: ServerCommand, connect: Callable[[str], OpenAICompatible], *, startup: float
     ) -> None:
-        self._launch = launch
+        """Prepare the server; nothing is started.
+
+        Args:
+            command: The command that starts the server.
+            connect: Creates the model at an address.
+            startup: Seconds that the server may take to load.
+        """
+        self._command = command
         self._connect = connect
         self._startup = startup
-        # What is asked does not depend on the address: this one tells it while there is no server.
+        # Name, identity and options do not depend on the address; this client serves before the start.
         self._client = connect(f"http://{HOST}/v1")
         self.name = self._client.name
-        self.identity = self.host = launch.identity
+        self.identity = self.host = command.identity
         self.capabilities = self._client.capabilities
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The options as an endpoint sends them."""
+        """Translate options as the endpoint does."""
         return self._client.effective(sampling)
 
     async def __aenter__(self) -> Self:
-        """Start the server and wait until it answers. Raises UserError, with the end of its log, if not."""
+        """Start the server and wait until it answers. Raises UserError with the end of its log if it does
+        not.
+        """
         async with AsyncExitStack() as opened:
-            self._server = Server(self._launch)
+            self._server = Server(self._command)
             opened.push_async_callback(self._server.stop)
             print(f"{self.name}: loading; its log: {self._server.log}", file=sys.stderr, flush=True)
             try:
@@ -103,11 +112,11 @@ class Served:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the server, with all processes of its group."""
+        """Stop the server with all processes of its group."""
         await self._opened.aclose()
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Ask each request by one call."""
+        """Send each request in one call."""
         async for index, result in self._client.answer(requests):
             if isinstance(result, Failure) and result.kind == "transient" and self._server.ended:
                 gone = f"{self.name}: the server {self._server.ended}; its log: {self._server.log}"
@@ -116,29 +125,43 @@ class Served:
 
 
 class ServerError(Exception):
-    """A server did not come up; the text says why, with the end of its log."""
+    """A server did not start; the message says why, with the end of its log."""
 
 
 class Server:
-    """A server process of ours at a free port of the loopback interface, and its log.
+    """A server process at a free port of the loopback interface, and its log.
 
-    It has a guard for its parent (`process_supervisor.py`), which ends it, and all its group, when this process ends,
-    however it does.
+    Its parent is `process_supervisor.py`, which ends it and its whole group when this process ends,
+    however that happens.
     """
 
-    def __init__(self, launch: ServerCommand) -> None:
-        self._launch = launch
-        self.log = _new_log(launch)
+    def __init__(self, command: ServerCommand) -> None:
+        """Create the log; nothing is started.
+
+        Args:
+            command: The command that starts the server.
+        """
+        self._command = command
+        self.log = _new_log(command)
         self._guard: subprocess.Popen[bytes] | None = None
 
     async def start(self, seconds: float) -> str:
-        """Start it; returns its address when it is ready. Raises ServerError where it ends before, or is
-        not ready in time."""
+        """Start the server and wait until it is ready.
+
+        Args:
+            seconds: How long to wait.
+
+        Returns:
+            Its address.
+
+        Raises:
+            ServerError: It ends early, or is not ready in time.
+        """
         deadline = time.monotonic() + seconds
         address = self._spawn()
         ready = await self._is_ready(address, deadline)
         if self.ended and _PORT_TAKEN.search(self._end_of_log()):
-            # Between finding the port free and listening there lie seconds, in which another took it.
+            # Another process took the port between the check and the start of the server.
             address = self._spawn()
             ready = await self._is_ready(address, deadline)
         if ready:
@@ -152,7 +175,7 @@ class Server:
 
     @property
     def ended(self) -> str:
-        """How it ended, in words that follow 'the server'; '' while it runs."""
+        """How the server ended, to follow 'the server'; '' while it runs."""
         status = None if self._guard is None else self._guard.poll()
         if status is None:
             return ""
@@ -160,7 +183,7 @@ class Server:
         return f"was killed by {_SIGNALS[number]}" if number in _SIGNALS else f"ended with status {status}"
 
     async def stop(self) -> None:
-        """End it, with its group, and wait until it has ended. Where that is cancelled it ends too."""
+        """Stop the server with its group, and wait until it has ended; if cancelled, it ends too."""
         if self._guard is None or self._guard.stdin is None:
             return
         self._guard.stdin.close()
@@ -170,10 +193,10 @@ class Server:
                     await asyncio.sleep(0.02)
 
     def _spawn(self) -> str:
-        """Start it at a free port; returns the address at which it will be."""
+        """Start the server at a free port; returns its future address."""
         port = _free_port()
-        command = [*self._launch.command, "--host", HOST, "--port", str(port)]
-        # A key in the environment would make vLLM ask for it.
+        command = [*self._command.command, "--host", HOST, "--port", str(port)]
+        # With this variable vLLM would ask for a key.
         environment = {name: value for name, value in os.environ.items() if name != "VLLM_API_KEY"}
         with self.log.open("ab") as log:
             log.write(f"$ {shlex.join(command)}\n".encode())
@@ -189,7 +212,7 @@ class Server:
         return f"http://{HOST}:{port}"
 
     async def _is_ready(self, address: str, deadline: float) -> bool:
-        """Wait until it is ready (True), has ended, or time is up."""
+        """Wait until the server is ready (True), has ended, or time is up."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
@@ -202,13 +225,13 @@ class Server:
         return False
 
     async def _answers(self, session: aiohttp.ClientSession) -> bool:
-        """Whether it is healthy and has our model: what else listens at a port that was free has not."""
+        """Whether the server is healthy and has our model; another process that took the port has not."""
         async with session.get("/health") as reply:
             if reply.status != 200:
                 return False
         async with session.get("/v1/models") as reply:
             models = msgspec.json.decode(await reply.read(), type=_Models).data
-        return any(model.id == self._launch.served_name for model in models)
+        return any(model.id == self._command.served_name for model in models)
 
     def _end_of_log(self) -> str:
         with self.log.open("rb") as log:
@@ -216,7 +239,7 @@ class Server:
             return log.read().decode("utf-8", "replace")
 
     def _last_lines(self) -> str:
-        """The last lines of the log, as they may be printed."""
+        """The last lines of the log without control characters."""
         lines = _CONTROL.sub("", self._end_of_log()).split("\n")
         lines = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
         return "\n".join(f"  {line}" for line in lines[-LOG_LINES:])
@@ -229,10 +252,10 @@ def _free_port() -> int:
     return port
 
 
-def _new_log(launch: ServerCommand) -> Path:
-    """A new file in the user's cache folder, named after the model and the time; old ones are removed."""
+def _new_log(command: ServerCommand) -> Path:
+    """Create a file in the user's cache folder, named after model and time; old logs are removed."""
     folder = cache_folder() / "logs"
-    model = re.sub(r"[^\w.-]+", "-", launch.served_name).strip("-")[-80:]
+    model = re.sub(r"[^\w.-]+", "-", command.served_name).strip("-")[-80:]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(".log", f"{model}-{time.strftime('%Y%m%d-%H%M%S')}-", folder)
@@ -249,7 +272,7 @@ def _new_log(launch: ServerCommand) -> Path:
 
 def _remove_old_logs(folder: Path) -> None:
     for log in folder.glob("*.log"):
-        # Another process may remove it at the same time, and a log that stays harms nobody.
+        # Another process may remove it at the same time; a remaining log does no harm.
         with contextlib.suppress(OSError):
             if time.time() - log.stat().st_mtime > KEEP_LOGS_SECONDS:
                 log.unlink()

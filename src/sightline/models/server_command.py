@@ -1,4 +1,4 @@
-"""How a model is served from here: the command that starts vLLM or SGLang, and whose answers come of it."""
+"""The command that starts vLLM or SGLang for a model, and the identity of that model."""
 
 from __future__ import annotations
 
@@ -29,16 +29,20 @@ OF_NO_EFFECT = {
     "--gpu-memory-utilization", "--mem-fraction-static", "--max-num-seqs", "--max-running-requests",
     "--download-dir", "--log-level", "--uvicorn-log-level",
 }  # fmt: skip
-"""Flags that say where and how fast a model runs, not what it answers: no part of its identity."""
+"""Flags that change where and how fast a model runs, not what it answers: not part of its identity."""
 
 _FLAG = re.compile(r"--?[A-Za-z]")
 
 
 class ServerKind(Struct, frozen=True):
-    """A server that can be started.
+    """A server program that Sightline can start.
 
-    `words` stand between its program and the model, `program` says which program that is, `find` finds the
-    one of this environment.
+    Attributes:
+        name: Its prefix in model names.
+        title: Its name in messages.
+        words: Arguments between the program and the model.
+        program: Description of the program, for messages.
+        find: Finds the program of this environment, None if there is none.
     """
 
     name: str
@@ -49,7 +53,13 @@ class ServerKind(Struct, frozen=True):
 
 
 class ServerCommand(Struct, frozen=True):
-    """How one model is served: the command, but for host and port; what the server calls the model."""
+    """How one model is served.
+
+    Attributes:
+        command: Program and arguments, without host and port.
+        served_name: The model's name at the server.
+        identity: The model's identity in request keys.
+    """
 
     command: tuple[str, ...]
     served_name: str
@@ -73,11 +83,21 @@ SGLANG = ServerKind(
 def server_command(
     kind: ServerKind, model: str, *, flags: str = "", program: str = "", starts: bool = True
 ) -> ServerCommand:
-    """How a model, a repository's name or a folder of weights, is served with the flags of a command line.
+    """Build the command that serves a model.
 
-    `program` replaces the one of this environment, and may bring words of its own. Raises UserError where
-    there is none (not where `starts` is False), for a path where nothing is, and for flags that are chosen
-    here, or secret.
+    Args:
+        kind: The server program.
+        model: ORG/NAME of the Hugging Face Hub, or a folder of weights.
+        flags: The user's flags, as in a shell.
+        program: Program in place of the one of this environment, with arguments of its own if it needs
+            any.
+        starts: Whether the server will be started; otherwise no program is needed.
+
+    Returns:
+        The command.
+
+    Raises:
+        UserError: There is no program, the path does not exist, or a flag is not allowed.
     """
     given = _words(flags, "flags")
     units = _units(given)
@@ -108,7 +128,7 @@ def _words(text: str, argument: str) -> list[str]:
 
 
 def _units(words: Sequence[str]) -> list[list[str]]:
-    """Each flag with its values; its name in one spelling, for both servers read --a_b=c as --a-b c."""
+    """Each flag with its values; names in one spelling, because both servers read --a_b=c as --a-b c."""
     units: list[list[str]] = []
     for word in words:
         if _FLAG.match(word):
@@ -122,13 +142,12 @@ def _units(words: Sequence[str]) -> list[list[str]]:
 
 
 def _order(unit: Sequence[str]) -> str:
-    """Where a flag stands in the identity: in any order but with itself and its opposite, of which the
-    servers take the last."""
+    """Sort key of a flag in the identity; a flag and its opposite keep their order: the last one counts."""
     return unit[0].replace("--no-", "--", 1)
 
 
 def _refuse(kind: ServerKind, flag: str) -> None:
-    """Refuse what is not for the user to say, however short: the servers take a name's beginning for it."""
+    """Refuse flags that the user must not set, abbreviations too: the servers accept prefixes of names."""
     full = next(
         (name for name in sorted(CHOSEN_HERE | SECRET | {FILE_OF_FLAGS}) if name.startswith(flag)), ""
     )

@@ -1,7 +1,7 @@
-"""Text metrics: how near a response is to a reference, by the packages that define each metric.
+"""Text metrics: similarity of a response to a reference, by the packages that define each metric.
 
-ROUGE-L (Lin 2004) by rouge-score, BERTScore (Zhang et al. 2019) by bert-score, BLEURT (Sellam et al. 2020) by
-any sequence-regression checkpoint that transformers loads. Nothing is ever fetched.
+ROUGE-L (Lin 2004) by rouge-score, BERTScore (Zhang et al. 2019) by bert-score, BLEURT (Sellam et al. 2020)
+by any sequence-regression checkpoint that transformers loads. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ResponsePair = tuple[str, str]
 """A response and a reference."""
 
 BATCH = 16
-"""Pairs that BLEURT reads together."""
+"""Pairs in one forward pass of BLEURT."""
 
 MOST_TOKENS = 512
-"""What an encoder reads where neither tokenizer nor configuration says it."""
+"""Tokens that an encoder reads if neither tokenizer nor configuration says it."""
 
 _INSTALL = "pip install 'sightline[text]'"
 _EXPECTED = "the whole folder of a model that transformers loads"
@@ -33,24 +33,43 @@ _T5 = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
 
 
 class TextMetric(Protocol):
-    """Something that says how near responses are to references, x 100.
+    """Measures the similarity of responses to references, x 100.
 
-    `identity` says whose numbers these are (package, version, model, layer): it enters the key under which
-    they are remembered.
+    Attributes:
+        name: The metric's name.
+        identity: Package, version, model and layer; identifies the values in cache keys.
     """
 
     name: str
     identity: str
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """A number for each pair, in their order; UserError where the model cannot be loaded."""
+        """Score pairs.
+
+        Args:
+            pairs: Responses and references.
+
+        Returns:
+            A value for each pair, x 100, in their order.
+
+        Raises:
+            UserError: The model cannot be loaded.
+        """
         ...
 
 
 def text_metric(name: str, options: Mapping[str, Any]) -> TextMetric:
-    """The text metric of that name under the options of `benchmarks.text_metrics`; no torch is loaded yet.
+    """Create a text metric; torch is not imported yet.
 
-    UserError where a package is missing, or the model is not on this machine.
+    Args:
+        name: `rouge_l`, `bertscore` or `bleurt`.
+        options: The options of `benchmarks.text_metrics`.
+
+    Returns:
+        The metric.
+
+    Raises:
+        UserError: A package is missing, or the model is not on this machine.
     """
     if name == "rouge_l":
         _require(name, "rouge_score")
@@ -70,7 +89,7 @@ def text_metric(name: str, options: Mapping[str, Any]) -> TextMetric:
 
 
 class RougeL:
-    """ROUGE-L, F-measure, no stemming: the longest common subsequence of words, of [a-z0-9] alone."""
+    """ROUGE-L, F-measure, no stemming: the longest common subsequence of words of [a-z0-9]."""
 
     name = "rouge_l"
 
@@ -78,7 +97,14 @@ class RougeL:
         self.identity = _version("rouge-score")
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """F x 100, 0 to 100."""
+        """Score pairs.
+
+        Args:
+            pairs: Responses and references.
+
+        Returns:
+            F x 100, 0 to 100, for each pair.
+        """
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer(["rougeL"], use_stemmer=False)
@@ -86,15 +112,24 @@ class RougeL:
 
 
 class BertScore:
-    """BERTScore, F1, neither rescaled nor weighted by rarity: tokens matched by their contextual vectors.
+    """BERTScore, F1, without rescaling and rarity weights: tokens matched by their contextual vectors.
 
-    `model` is DEFAULT, which its package carries, a folder, or a name of the Hugging Face cache. The layer is
-    the one given, else the one that bert-score tuned for that name, else the last.
+    The layer is the given one, otherwise the one that bert-score tuned for the model's name, otherwise the
+    last.
     """
 
     name = "bertscore"
 
     def __init__(self, model: str, layer: int | None = None) -> None:
+        """Find the model and compute the identity.
+
+        Args:
+            model: DEFAULT, a folder, or a name in the Hugging Face cache.
+            layer: Number of the layer, None for the default.
+
+        Raises:
+            UserError: The model is not on this machine.
+        """
         self._model = model
         self._folder = _folder_of(model, self.name)
         self._config = _config_of(self._folder)
@@ -104,7 +139,14 @@ class BertScore:
         self._loaded: Any = None
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """F1 x 100, at most 100. Where a text is blank it is 0, as in the package, which is not asked."""
+        """Score pairs.
+
+        Args:
+            pairs: Responses and references.
+
+        Returns:
+            F1 x 100, at most 100, for each pair; 0 if either text is blank, as in the package.
+        """
         values = [0.0] * len(pairs)
         places = [place for place, pair in enumerate(pairs) if all(text.strip() for text in pair)]
         if places:
@@ -116,10 +158,10 @@ class BertScore:
 
     def _scorer(self) -> Any:
         if self._loaded is None:
-            # The package looks for these letters in the whole path, and would load any other model as a T5.
+            # bert-score searches the whole path for these letters, and would load any other model as a T5.
             if "t5" in str(self._folder) and self._config.get("model_type") not in _T5:
                 raise UserError(
-                    "bert-score takes a model for a T5 where its path holds 't5'",
+                    "bert-score treats every model as a T5 if its path contains 't5'",
                     file=self._folder,
                     expected="the model under another path",
                 )
@@ -155,7 +197,14 @@ class Bleurt:
         self._loaded: tuple[Any, Any] | None = None
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """The regression output x 100, unclipped: below 0 and above 100 too."""
+        """Score pairs.
+
+        Args:
+            pairs: Responses and references.
+
+        Returns:
+            The regression output x 100 for each pair, not clipped: values below 0 and above 100 occur.
+        """
         import torch
 
         tokenizer, model = self._parts()
@@ -184,7 +233,7 @@ class Bleurt:
                 )
             if model.config.num_labels != 1:
                 raise UserError(
-                    f"'{self._model}' is no regression checkpoint",
+                    f"'{self._model}' is not a regression checkpoint",
                     file=self._folder / "config.json",
                     found=f"{model.config.num_labels} labels",
                     expected="one output, as BLEURT's",
@@ -200,14 +249,14 @@ def _require(name: str, package: str) -> None:
 
 
 def _version(package: str) -> str:
-    """A package's name and version."""
+    """The name and version of a package."""
     from importlib.metadata import version
 
     return f"{package} {version(package)}"
 
 
 def _folder_of(model: str, metric: str) -> Path:
-    """Where the model of a metric lies on this machine."""
+    """The folder of a metric's model on this machine. Raises UserError if there is none."""
     if model == DEFAULT:
         return packaged_folder(f"the text metric '{metric}'", _INSTALL)
     folder = folder_of(model) or cached_folder(model)
@@ -228,7 +277,7 @@ def _config_of(folder: Path) -> dict[str, Any]:
 
 
 def _tuned_layer(model: str) -> int | None:
-    """The layer that bert-score tuned for a model of that name; its table knows names of the Hub alone."""
+    """The layer that bert-score tuned for a model of that name; its table has only names of the Hub."""
     if model == DEFAULT or Path(model).is_dir():
         return None
     from bert_score.utils import model2layers
@@ -246,7 +295,7 @@ def _short(model: str) -> str:
 
 
 def _bound(tokenizer: Any, config: Mapping[str, Any]) -> None:
-    """Let a tokenizer that knows no bound cut at what the model reads: its own would overflow."""
+    """Limit a tokenizer without a maximum length to what the model reads, which longer texts would exceed."""
     if tokenizer.model_max_length > 10**6:
-        # Some models count their positions from 2.
+        # Some models number their positions from 2.
         tokenizer.model_max_length = int(config.get("max_position_embeddings") or MOST_TOKENS + 2) - 2

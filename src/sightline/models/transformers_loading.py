@@ -12,7 +12,11 @@ from sightline.errors import UserError
 
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
-    """Disable the progress bar of transformers inside the block."""
+    """Disable the progress bar of transformers inside the block.
+
+    Yields:
+        Nothing.
+    """
     logging = import_module("transformers.utils.logging")
     was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -32,6 +36,9 @@ def loading(what: str, folder: Path, *, install: str, expected: str) -> Iterator
         folder: Its folder.
         install: The command that installs missing libraries.
         expected: What the folder should hold.
+
+    Yields:
+        Nothing.
 
     Raises:
         UserError: A library is missing, or the model cannot be loaded.

@@ -357,12 +357,14 @@ def test_a_model_that_cannot_be_downloaded_is_one_message(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", refuse)
     monkeypatch.setattr(checkpoint, "_has_safetensors", lambda *_: True)
-    with pytest.raises(UserError, match=r"'org/name' at v2 cannot be had from the Hugging Face Hub"):
+    with pytest.raises(UserError, match=r"'org/name' at v2 cannot be downloaded from the Hugging Face Hub"):
         _hf("org/name", revision="v2")
 
 
 def test_a_name_that_the_hub_does_not_allow_is_the_same_message() -> None:
-    with pytest.raises(UserError, match=r"'org/na--me' cannot be had from the Hugging Face Hub .*na--me"):
+    with pytest.raises(
+        UserError, match=r"'org/na--me' cannot be downloaded from the Hugging Face Hub .*na--me"
+    ):
         _hf("org/na--me")
 
 
@@ -381,6 +383,6 @@ def test_a_hub_that_cannot_be_reached_is_the_same_message(monkeypatch: pytest.Mo
     monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", absent)
     monkeypatch.setattr(checkpoint, "_has_safetensors", unreachable)
     with pytest.raises(
-        UserError, match=r"cannot be had from the Hugging Face Hub .*Name or service not known"
+        UserError, match=r"cannot be downloaded from the Hugging Face Hub .*Name or service not known"
     ):
         _hf("org/name")

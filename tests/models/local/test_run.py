@@ -83,4 +83,4 @@ def test_the_likeliest_option_is_not_drawn(
     words = ["run", f"groups:{file}", "--model", f"hf/{folder('llava')}", "--set", "embedder=none"]
     words += ["--set", "answer_by=likelihood", "--store", str(tmp_path / "s.db")]
     assert main([*words, word, {"--gen": "temperature=1", "--repeats": "3"}[word]]) == 2
-    assert f"{word} with --set answer_by=likelihood" in capsys.readouterr().err
+    assert f"{word} has no effect with --set answer_by=likelihood" in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""Models that run in this process, by transformers: whatever turns images and text into text."""
+"""Local models: checkpoints that transformers runs in this process."""

@@ -1,4 +1,4 @@
-"""What may be said of a local model: how it is loaded, and how it answers."""
+"""Arguments of a local model: how it is loaded, and how it samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sightline.errors import unknown_name
 from sightline.models.argument_checks import read_values
 
 MAX_TOKENS = 512
-"""Tokens of an answer where nobody says how many."""
+"""Default token limit of an answer."""
 
 BATCH = 32
 """Requests in one forward pass: on two cores twice as many are 4 % faster, and take twice the memory."""
@@ -20,11 +20,16 @@ BATCH = 32
 class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
     """`--model-arg` for local models.
 
-    `dtype` auto is the checkpoint's own, `device` auto the first accelerator there is. `batch` is how many
-    requests go through the model at once, halved for as long as memory does not suffice. `revision` is a
-    branch, tag or commit of the Hugging Face Hub. `template` auto takes the processor's chat template
-    where there is one, else the plain prompt that the architecture was made for. `adapter` is the folder
-    of one that was trained on this model.
+    Attributes:
+        dtype: Number type; `auto` is the checkpoint's own.
+        device: `auto` is the first accelerator, otherwise the processor.
+        attention: Implementation of attention.
+        batch: Requests in one forward pass, halved while memory does not suffice.
+        revision: Branch, tag or commit on the Hugging Face Hub.
+        trust_remote_code: Whether code in the checkpoint may run.
+        template: `auto` is the processor's chat template if there is one, otherwise the architecture's own
+            prompt.
+        adapter: Folder of an adapter that was trained on this model.
     """
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -40,7 +45,7 @@ class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
-    """The sampling options of a request. Temperature 0 takes the likeliest token each time."""
+    """The sampling options of a request; temperature 0 takes the most likely token each time."""
 
     temperature: Annotated[float, Meta(ge=0)] = 0.0
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
@@ -50,15 +55,22 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
 
 
-def effective(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the wanted options has a part in the answer; what is left out has its neutral value.
+def effective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Reduce options to those that affect the answer; omitted ones have their neutral value.
 
-    Raises UserError for an option that a local model does not have, and for a value out of range.
+    Args:
+        options: The requested options.
+
+    Returns:
+        The options that are used.
+
+    Raises:
+        UserError: A local model does not have an option, or a value is out of range.
     """
-    for name in wanted:
+    for name in options:
         if name not in Sampling.__struct_fields__:
             raise unknown_name("sampling option of a local model", name, Sampling.__struct_fields__)
-    sampling = read_sampling(wanted)
+    sampling = read_sampling(options)
     used: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens}
     if sampling.repetition_penalty != 1:
         used["repetition_penalty"] = sampling.repetition_penalty
@@ -73,5 +85,12 @@ def effective(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sampling(options: Mapping[str, Any]) -> Sampling:
-    """The options with their types and ranges checked. Raises UserError."""
+    """Check types and ranges of sampling options.
+
+    Args:
+        options: The options.
+
+    Returns:
+        The options as a struct. Raises UserError for an invalid value.
+    """
     return read_values("--gen", options, Sampling)

@@ -1,4 +1,4 @@
-"""What can be attached to a loaded model: something that goes before its prompts, or changes its layers."""
+"""The interface of adapters, which put vectors before prompts or change layers of a loaded model."""
 
 from __future__ import annotations
 
@@ -10,25 +10,63 @@ from sightline.types import Request
 
 
 class Attachment(Protocol):
-    """A trained adapter. `identity` is a part of whose answers these are."""
+    """A trained adapter; `identity` becomes part of the model's identity."""
 
     identity: str
 
     def refuse_other(self, base: str) -> None:
-        """Raise UserError where it was trained on a model of another identity."""
+        """Check that the adapter was trained on this model.
+
+        Args:
+            base: The model's identity.
+
+        Raises:
+            UserError: It was trained on another model.
+        """
 
     def refusal(self, request: Request) -> str:
-        """Why this must not be asked of it: an image was shown to it in training; else nothing."""
+        """Check whether a request may be sent.
+
+        Args:
+            request: The request.
+
+        Returns:
+            Why not: training included one of its images; otherwise ''.
+        """
 
     def caution(self, folder: Path) -> str:
-        """What to tell where data in a folder came of images of its training; else nothing."""
+        """Check whether data was made from images of the training.
+
+        Args:
+            folder: The data folder.
+
+        Returns:
+            A warning for the user; otherwise ''.
+        """
 
     def attach(self, loaded: Loaded) -> Loaded:
-        """The model with it. Raises UserError where it does not fit."""
+        """Attach the adapter.
+
+        Args:
+            loaded: The model.
+
+        Returns:
+            The model with the adapter.
+
+        Raises:
+            UserError: The adapter does not fit the model.
+        """
 
 
 def language_model(loaded: Loaded) -> Any:
-    """The language model within a model, None where there is none of its own."""
+    """Find the language model within a model.
+
+    Args:
+        loaded: The model.
+
+    Returns:
+        The module, None if there is no separate one.
+    """
     for whole in (loaded.model, loaded.model.base_model):
         for name in ("language_model", "text_model"):
             if (found := getattr(whole, name, None)) is not None:
@@ -37,7 +75,13 @@ def language_model(loaded: Loaded) -> Any:
 
 
 def entrance(loaded: Loaded) -> Any:
-    """The part that is given the embeddings of a whole prompt, images among them: the language model, or
-    its encoder where it has one; None where there is no such part."""
+    """Find the part that receives the embeddings of a whole prompt, images included.
+
+    Args:
+        loaded: The model.
+
+    Returns:
+        The language model, or its encoder if it has one; None if there is no such part.
+    """
     found = language_model(loaded)
     return found.get_encoder() if loaded.is_seq2seq and found is not None else found

@@ -1,4 +1,4 @@
-"""Which requests go through the model together, and how their inputs become one."""
+"""Batches: which requests share a forward pass, and how their inputs are combined."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from sightline.types import Request, Text
 
 
 def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
-    """Places of requests in chunks of `size` at most, those neighbours that go well together.
+    """Divide requests into chunks of requests that go well together.
 
-    First come those with the same sampling, then those with images of one size, then those that show the
-    same images, each of these by their longest text: what shares an image is encoded with it, and what
-    shares a length needs little padding.
+    Requests are sorted by sampling, then image size, then images, then the longest text for these images:
+    a shared image is encoded once, and similar lengths need little padding.
+
+    Args:
+        requests: The requests.
+        size: Largest size of a chunk.
+
+    Yields:
+        The positions of the requests in each chunk.
     """
     shown = [images_shown(request) for request in requests]
     longest: dict[tuple[Any, ...], int] = {}
@@ -40,8 +46,17 @@ def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
 
 
 def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encoded]]]:
-    """Requests in batches that the model takes as one: the same sampling, the same room for the answer,
-    inputs whose shapes fit together; where choices are weighed also prompts of one length."""
+    """Divide encoded requests into batches that the model accepts as one.
+
+    Requests of a batch have the same sampling, the same limit of answer tokens, and inputs whose shapes
+    fit together; if choices are weighed, also prompts of one length.
+
+    Args:
+        encoded: Positions and encoded requests.
+
+    Returns:
+        The batches.
+    """
     batches: dict[Any, list[tuple[int, Encoded]]] = {}
     for place, one in encoded:
         shapes = tuple(
@@ -55,8 +70,18 @@ def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encode
 
 
 def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
-    """The inputs of several requests as one: what runs along the tokens is filled up on its left, what the
-    Q-Former reads on its right, and the images follow each other."""
+    """Combine the inputs of several requests.
+
+    Inputs along the tokens are padded on the left, those of the Q-Former on the right; images follow each
+    other.
+
+    Args:
+        batch: The requests.
+        pad: The padding token.
+
+    Returns:
+        The inputs, first dimension: requests (or images).
+    """
     import torch
 
     together: dict[str, Any] = {}

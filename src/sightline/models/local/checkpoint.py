@@ -1,4 +1,4 @@
-"""A model's folder, read without loading the model: what it is, and whose answers it gives."""
+"""A model's folder, read without loading the model: architecture, weights, identity."""
 
 from __future__ import annotations
 
@@ -30,9 +30,18 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class Checkpoint(Struct, frozen=True):
-    """A folder that holds a model. `kind` is transformers' name of the architecture, `dtype` the number
-    type that the model is run in, `weights` the files that hold its parameters, of which there are
-    `parameters` (0 where those files do not say it)."""
+    """A folder that holds a model.
+
+    Attributes:
+        folder: The folder.
+        kind: transformers' name of the architecture (`model_type`).
+        architecture: The class name in config.json.
+        dtype: The number type in which the model runs.
+        weights: The files with its parameters, relative to the folder.
+        parameters: How many parameters these files hold, 0 if they do not say.
+        chat_template: The processor's chat template, None without one.
+        takes_images: Whether the model accepts images.
+    """
 
     folder: Path
     kind: str
@@ -45,26 +54,39 @@ class Checkpoint(Struct, frozen=True):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the model can take, as far as its files say."""
+        """What the model accepts, as far as its files say."""
         return Capabilities(
             images=self.takes_images,
             several_images=self.takes_images and self.kind not in _ONE_IMAGE,
             system_role=self.chat_template is not None and "system" in self.chat_template,
             likelihood=True,
-            # Pillow reads them all, and nothing is sent anywhere.
+            # Pillow reads all formats, and nothing is sent over a network.
             limits=ImageLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
         )
 
     def identity(self) -> str:
-        """The digest of all that has a part in the answers, whatever the folder is called."""
+        """Compute the digest of every file that affects the answers; the folder's name does not matter.
+
+        Returns:
+            Architecture, digest and number type.
+        """
         digest = digest_of_files(self.folder, {*answer_files(self.folder), *self.weights})
         return f"{self.architecture} sha256:{digest} {self.dtype}"
 
 
 def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
-    """Where a model lies on this machine: a folder, or a snapshot of a model of the Hugging Face Hub.
+    """Find a model on this machine: a folder, or a snapshot of a model of the Hugging Face Hub.
 
-    What is not there yet is downloaded, where `fetch` says so. Raises UserError.
+    Args:
+        name: A folder, or ORG/NAME.
+        args: The user's arguments, with the revision.
+        fetch: Whether a missing model is downloaded.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: The model is not here, and cannot be downloaded.
     """
     folder = folder_of(name)
     if folder is None:
@@ -75,8 +97,18 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
 
 
 def find_config(name: str) -> Path:
-    """The folder of a model of which config.json alone is needed: of one of the Hugging Face Hub nothing else
-    is downloaded. Raises UserError."""
+    """Find the folder with the config.json of a model; from the Hugging Face Hub only this file is
+    downloaded.
+
+    Args:
+        name: A folder, or ORG/NAME.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: There is no such model.
+    """
     folder = folder_of(name)
     if folder is not None:
         return folder
@@ -87,13 +119,13 @@ def find_config(name: str) -> Path:
     wanted = _hub_name(name)
     try:
         return Path(hf_hub_download(wanted, "config.json")).parent
-    # As for a whole model.
+    # As in `_snapshot`.
     except Exception as error:
         raise _not_to_be_had(name, None, error) from error
 
 
 def _hub_name(name: str) -> str:
-    """The name, where it can be one of the Hub. Raises UserError."""
+    """The name, if it can be one of the Hub. Raises UserError if it cannot."""
     if not _HUB_NAME.fullmatch(name) or name.startswith("."):
         raise no_folder(name)
     return name
@@ -106,7 +138,7 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
     except ImportError:
         raise UserError("a local model needs transformers", expected=INSTALL) from None
     wanted: dict[str, Any] = {"revision": revision, "allow_patterns": _WANTED}
-    # Many repositories hold their weights twice; without safetensors the other kind is what there is.
+    # Many repositories hold their weights in both formats; older ones only without safetensors.
     for ignored in (_SAFE, _ANY):
         with contextlib.suppress(HFValidationError, LocalEntryNotFoundError):
             found = Path(snapshot_download(name, **wanted, ignore_patterns=ignored, local_files_only=True))
@@ -119,7 +151,7 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
     try:
         ignored = _SAFE if _has_safetensors(name, revision) else _ANY
         return Path(snapshot_download(name, **wanted, ignore_patterns=ignored))
-    # Without a network the library below the hub's raises errors of its own, which differ by version.
+    # Without a network the HTTP library raises its own errors, which differ by version.
     except Exception as error:
         raise _not_to_be_had(name, revision, error) from error
 
@@ -127,14 +159,14 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
 def _not_to_be_had(name: str, revision: str | None, error: Exception) -> UserError:
     at = f" at {revision}" if revision else ""
     return UserError(
-        f"the model '{name}'{at} cannot be had from the Hugging Face Hub",
+        f"the model '{name}'{at} cannot be downloaded from the Hugging Face Hub",
         found=f"{type(error).__name__}: {error}",
         expected="the name of a model there, access to it, or the path of a folder",
     )
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether a snapshot holds a model: other programs leave some with a config alone."""
+    """Whether a snapshot holds a model: other programs leave snapshots with a config only."""
     try:
         read_checkpoint(folder, LocalArgs())
     except UserError:
@@ -150,8 +182,18 @@ def _has_safetensors(name: str, revision: str | None) -> bool:
 
 
 def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
-    """What a folder says of its model. Raises UserError where it lacks config, processor or weights, or
-    not all of them is there."""
+    """Read what a folder says about its model.
+
+    Args:
+        folder: The folder.
+        args: The user's arguments, with the number type.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        UserError: The folder lacks config, processor or weights, or a file is damaged.
+    """
     config = _json(folder, "config.json", "the config of a transformers model")
     kind = config.get("model_type")
     if not isinstance(kind, str):
@@ -189,7 +231,7 @@ def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
 
 
 def _own_dtype(config: dict[str, Any]) -> str:
-    """The number type that the weights were published in, as far as the config says."""
+    """The number type in which the weights were published, as far as the config says."""
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
         said = part.get("dtype") or part.get("torch_dtype")
@@ -199,7 +241,7 @@ def _own_dtype(config: dict[str, Any]) -> str:
 
 
 def _weights(folder: Path) -> tuple[Path, ...]:
-    """The files of the weights, by name within the folder; safetensors where there are both kinds."""
+    """The files of the weights, relative to the folder; safetensors if there are both kinds."""
     for name in _WEIGHTS:
         if (folder / name).is_file():
             return (Path(name),)
@@ -214,7 +256,7 @@ def _weights(folder: Path) -> tuple[Path, ...]:
 
 
 def _chat_template(folder: Path) -> str | None:
-    """The processor's chat template, wherever it is kept."""
+    """The processor's chat template, from any of the files that may hold it."""
     if (folder / "chat_template.jinja").is_file():
         return (folder / "chat_template.jinja").read_text("utf-8")
     for name in ("chat_template.json", "processor_config.json"):

@@ -1,4 +1,4 @@
-"""This machine's processors and memory, as a model that runs on them uses them: for the whole process."""
+"""Threads and memory of this machine's processor, set for the whole process while a model runs on it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import ctypes
 from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""glibc's names for these numbers: malloc.h, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
+"""glibc's numbers of these options: malloc.h, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
 
 _KEPT = 1 << 30
-"""Bytes: larger than what a layer leaves behind."""
+"""Bytes: larger than the memory that one layer frees."""
 
 
 def occupy(ways: int) -> None:
-    """Work for so many batches at a time: each with its share of the threads, memory kept for the next."""
+    """Divide the processor's threads among parallel batches, and keep freed memory.
+
+    Args:
+        ways: Batches at a time.
+    """
     import torch
 
     torch.set_num_threads(max(1, _threads() // ways))
@@ -21,7 +25,7 @@ def occupy(ways: int) -> None:
 
 
 def release() -> None:
-    """Give the threads back to whoever works with torch next."""
+    """Give all threads back to other users of torch."""
     import torch
 
     torch.set_num_threads(_threads())
@@ -29,16 +33,16 @@ def release() -> None:
 
 @cache
 def _threads() -> int:
-    """As many as torch takes by itself: asked once, as it answers with what it was last told."""
+    """torch's default number of threads, cached because torch later reports the number that was set."""
     import torch
 
     return torch.get_num_threads()
 
 
 def _keep_memory() -> None:
-    """Have malloc keep what tensors leave behind.
+    """Let malloc keep the memory that tensors free.
 
-    glibc gives it back to the system at each layer and takes it again at the next, page by page; with two
+    glibc returns it to the system at each layer and takes it back at the next, page by page; with two
     batches at work each waits for the other's pages. Other C libraries have no such setting.
     """
     try:

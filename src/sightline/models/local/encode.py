@@ -1,4 +1,4 @@
-"""From requests to what goes into the model: tokens and prepared images, a request at a time."""
+"""Encoding: from a request to tokens and prepared images."""
 
 from __future__ import annotations
 
@@ -15,16 +15,26 @@ from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
 from sightline.types import Failure, ImageFile, Request
 
 REMEMBERED = 8
-"""Images that are kept prepared, for the next request that shows them."""
+"""Prepared images that are kept for the next request with the same image."""
 
 STEP = 32
-"""Room for an answer is cut to multiples of this many tokens, so that requests whose answers may be cut
-off by the end of the context still share a batch."""
+"""Limits of answer tokens are rounded down to multiples of this, so that requests near the end of the context
+still share a batch.
+"""
 
 
 class Encoded(Struct, frozen=True):
-    """A request as the model takes it. `inputs` are tensors with a first dimension of one request (of its
-    images, for `pixel_values` and the like). `limit` is how many tokens its answer may have."""
+    """A request as the model receives it.
+
+    Attributes:
+        request: The request.
+        prompt: Its prompt.
+        inputs: Tensors with a first dimension of one request (of its images, for `pixel_values` and
+            similar).
+        tokens: Tokens of the prompt.
+        limit: Largest number of answer tokens.
+        sampling: Sampling options.
+    """
 
     request: Request
     prompt: Prompt
@@ -35,12 +45,12 @@ class Encoded(Struct, frozen=True):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What images are shown, by what is seen on them."""
+        """The images by digest and transform."""
         return tuple(f"{file.digest} {file.transform}" for file in self.prompt.images)
 
 
 class Encoder:
-    """Makes the inputs of requests. An image that several of them show is opened and prepared once."""
+    """Encodes requests; an image that several requests share is opened and prepared once."""
 
     def __init__(self, loaded: Loaded, template: Literal["auto", "chat", "plain"]) -> None:
         self._loaded = loaded
@@ -51,7 +61,14 @@ class Encoder:
             self._processor.image_processor = _Once(self._processor.image_processor)
 
     def encode(self, request: Request) -> Encoded | Failure:
-        """The inputs of a request, or why it cannot be asked."""
+        """Encode a request.
+
+        Args:
+            request: The request.
+
+        Returns:
+            The inputs, or why the request cannot be sent.
+        """
         try:
             prompt = prompt_of(request, self._processor, self._loaded.kind, self._template)
             images = [self._open(file) for file in prompt.images]
@@ -78,7 +95,7 @@ class Encoder:
 
     def _inputs(self, text: str, images: list[Any]) -> dict[str, Any]:
         tokenizer = self._processor.tokenizer
-        # A template that writes the first token itself must not get another one.
+        # Do not add a first token if the template wrote it.
         first = getattr(tokenizer, "bos_token", None)
         special = {"add_special_tokens": False} if first and text.startswith(first) else {}
         try:
@@ -87,8 +104,8 @@ class Encoder:
                     text=[text], images=[images] if images else None, return_tensors="pt", **special
                 )
             )
-        # Processors refuse what they cannot take (no image, too many, a mark of their own in the text) in
-        # exceptions of every kind.
+        # Processors raise any type of error for unsupported requests (no image, too many images, a marker in
+        # the text).
         except Exception as error:
             if is_out_of_memory(error):
                 raise
@@ -98,7 +115,7 @@ class Encoder:
         return inputs
 
     def _check_marks(self, inputs: Mapping[str, Any], images: int) -> None:
-        """Raise Unaskable where images were given and none came into the prompt."""
+        """Raise Unaskable if images were given and none is in the prompt."""
         config = self._loaded.model.config
         mark = getattr(config, "image_token_id", None)
         if images and mark is not None and not bool((inputs["input_ids"] == mark).any()):
@@ -115,7 +132,7 @@ class Encoder:
         return min(wanted, room - room % STEP or room)
 
     def _open(self, file: ImageFile) -> Any:
-        """The image in RGB, opened once for requests that follow each other."""
+        """The image in RGB, opened once for consecutive requests."""
         address = f"{file.digest} {file.transform}"
         if address not in self._opened:
             if len(self._opened) >= REMEMBERED:
@@ -125,7 +142,7 @@ class Encoder:
 
 
 class _Once:
-    """An image processor that remembers what it made of the images it was last shown."""
+    """An image processor that caches its results for the latest images."""
 
     def __init__(self, image_processor: Any) -> None:
         self._image_processor = image_processor
@@ -134,7 +151,7 @@ class _Once:
     def __call__(self, images: Any, **options: Any) -> Any:
         flat = _flat(images)
         address = tuple(map(id, flat))
-        # The images are kept beside what was made of them: an id is only good for as long as they live.
+        # The images are kept with the result, because an id is unique only while they live.
         if address not in self._made:
             if len(self._made) >= REMEMBERED:
                 del self._made[next(iter(self._made))]

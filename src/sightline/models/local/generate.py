@@ -1,4 +1,4 @@
-"""Answers in words: a batch of requests through `generate`, each as if it were asked alone."""
+"""Generated answers: a batch of requests through `generate`, each as if it were alone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ from sightline.types import Answer, Usage
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str) -> list[Answer]:
-    """The answers to requests that `batches.alike` put together, in their order.
+    """Generate answers.
 
-    `latency` is the time that the batch took, shared evenly. `completion_tokens` counts the token that
-    ends an answer too. Once `stop` is set the answers are cut off where they are, and worth nothing.
+    `completion_tokens` includes the token that ends an answer. Once `stop` is set, answers are cut off and
+    worthless.
+
+    Args:
+        loaded: The model.
+        batch: Requests of one batch of `batches.alike`.
+        stop: Set when nobody waits for the answers any more.
+        version: The model's version, for the answers.
+
+    Returns:
+        The answers in the order of the requests; `latency` is the batch's time in seconds, divided evenly.
     """
     import torch
 
@@ -29,7 +38,7 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
         if loaded.prefix_vectors is not None:
             loaded.prefix_vectors.arm(inputs["attention_mask"])
         tokens = loaded.model.generate(**inputs, **_options(loaded, batch, inputs, stop))
-    # A decoder of its own begins with one token; any other goes on behind the prompt.
+    # A separate decoder starts with one token; other models continue the prompt.
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]
     seconds = (time.perf_counter() - began) / len(batch)
     rows = tokens[:, before:].tolist()
@@ -53,7 +62,7 @@ def _options(
     if sampling.repetition_penalty != 1:
         seen = None if loaded.is_seq2seq else inputs["attention_mask"].bool()
         if seen is not None and loaded.prefix_vectors is not None:
-            # Room for what goes before a prompt is no part of it.
+            # The positions of prefix vectors are not part of the prompt.
             seen = seen & (seen.cumsum(1) > loaded.prefix_vectors.length)
         processors.append(_Penalty(sampling.repetition_penalty, seen))
     if sampling.temperature > 0:
@@ -63,7 +72,7 @@ def _options(
 
 
 class _Watch:
-    """Ends `generate` between two tokens, once nobody waits for them any more."""
+    """Ends `generate` between two tokens once nobody waits for the answers."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -75,8 +84,11 @@ class _Watch:
 
 
 class _Penalty:
-    """transformers' repetition penalty, blind to what prompts are filled up with: that may be the token that
-    ends an answer. `seen` is the mask of the prompts, None where answers begin anew."""
+    """transformers' repetition penalty without the padding of prompts, which may be the token that ends an
+    answer.
+
+    `seen` is the mask of the prompts, None if answers do not continue them.
+    """
 
     def __init__(self, penalty: float, seen: Any) -> None:
         from transformers import RepetitionPenaltyLogitsProcessor
@@ -88,7 +100,7 @@ class _Penalty:
         import torch
 
         if self._seen is not None:
-            # The last token of a prompt is its own, and has come already.
+            # Replace padding by the last token of the prompt, which already counts.
             prompts = tokens[:, : self._seen.shape[1]]
             prompts = prompts.where(self._seen, prompts[:, -1:])
             tokens = torch.cat((prompts, tokens[:, prompts.shape[1] :]), dim=1)
@@ -96,9 +108,9 @@ class _Penalty:
 
 
 class _Draw:
-    """Draws the next token of each row by that row's own dice, and leaves no other to choose from.
+    """Draws the next token of each row with the row's own random source, and leaves no other to choose from.
 
-    So a draw depends on its request and on its seed alone, whatever else is in the batch.
+    A draw depends only on its request and seed, whatever else is in the batch.
     """
 
     def __init__(self, sampling: Sampling, dice: Sequence[Random]) -> None:

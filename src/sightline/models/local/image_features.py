@@ -1,4 +1,6 @@
-"""Images that several requests of a batch share are encoded once, where the architecture allows it."""
+"""Image features: images that several requests of a batch share are encoded once, if the architecture allows
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,29 @@ from sightline.models.local.load import Loaded
 
 
 class Features(NamedTuple):
-    """What the language model is given of a request's images: a tensor (vectors, width) for each.
-    `stacked` says that the architecture wants those of a batch as one tensor."""
+    """The encoded images of a request.
+
+    Attributes:
+        images: A tensor (vectors, width) for each image.
+        stacked: Whether the architecture expects the images of a batch as one tensor.
+    """
 
     images: list[Any]
     stacked: bool
 
 
 def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with the images encoded, each once; as they are where that saves or is nothing."""
+    """Encode each distinct image of a batch once.
+
+    Args:
+        loaded: The model.
+        batch: The requests.
+        inputs: Their combined inputs.
+
+    Returns:
+        The inputs with encoded images; unchanged if no image is shared, or the architecture does not allow
+        it.
+    """
     distinct = {one.shown: one for one in batch}
     if len(distinct) == len(batch) or "pixel_values" not in inputs:
         return dict(inputs)
@@ -32,16 +48,23 @@ def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, 
 
 
 def encoded_images(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] | None:
-    """The images of each request as vectors; None where the architecture does not allow that.
+    """Encode the images of requests.
 
-    It does where its images become vectors that do not depend on the text, and its forward pass takes
-    them in place of the images.
+    An architecture allows it if its images become vectors that do not depend on the text, and its forward
+    pass accepts them in place of the images.
+
+    Args:
+        loaded: The model.
+        shown: The requests.
+
+    Returns:
+        The features of each request; None if the architecture does not allow it.
     """
     if not takes_encoded(loaded.model):
         return None
     encoded = _encode(loaded, shown)
     features = getattr(encoded, "pooler_output", None)
-    # Features of other layers go beside the last ones in some architectures; those are left alone.
+    # Some architectures also use features of other layers; these are not supported here.
     if features is None or getattr(encoded, "deepstack_features", None) is not None:
         return None
     parts = _parts(features, shown)
@@ -52,7 +75,15 @@ def encoded_images(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] |
 
 
 def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dict[str, Any]:
-    """The inputs with encoded images in place of images."""
+    """Replace images by encoded images.
+
+    Args:
+        inputs: The inputs of a batch.
+        features: The features of each request.
+
+    Returns:
+        The inputs with encoded images.
+    """
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -63,7 +94,14 @@ def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dic
 
 
 def takes_encoded(model: Any) -> bool:
-    """Whether a model takes encoded images in place of images, in `generate` too."""
+    """Check whether a model accepts encoded images in place of images, in `generate` too.
+
+    Args:
+        model: The transformers model.
+
+    Returns:
+        Whether it does.
+    """
     from transformers import GenerationMixin
 
     own_generate = type(model).generate is not GenerationMixin.generate
@@ -85,7 +123,7 @@ def _encode(loaded: Loaded, shown: Sequence[Encoded]) -> Any:
 
 
 def _parts(features: Any, shown: Sequence[Encoded]) -> list[range] | None:
-    """Which of the features belong to each request: one an image, or as many for each of them."""
+    """Which features belong to each request: one for an image, or the same number for each request."""
     images = [len(one.prompt.images) for one in shown]
     if len(features) != sum(images):
         if len(features) % len(shown):
@@ -96,7 +134,15 @@ def _parts(features: Any, shown: Sequence[Encoded]) -> list[range] | None:
 
 
 def to_device(inputs: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
-    """Inputs on the model's device, images in its number type."""
+    """Move inputs to the model's device, images in its number type.
+
+    Args:
+        inputs: The inputs.
+        loaded: The model.
+
+    Returns:
+        The moved inputs.
+    """
     return {
         name: tensor.to(loaded.device, loaded.model.dtype if tensor.is_floating_point() else None)
         for name, tensor in inputs.items()

@@ -1,4 +1,4 @@
-"""The tensors that a processor makes of a request: which of them run along its tokens, and how they widen."""
+"""The tensors of a request: which of them have a token dimension, and how they are padded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,29 @@ from typing import Any
 
 
 def images_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """The inputs that hold images."""
+    """Select the inputs that hold images.
+
+    Args:
+        inputs: The inputs of a request.
+        tokens: Tokens of its prompt.
+
+    Returns:
+        The inputs without a token dimension.
+    """
     return {name: tensor for name, tensor in inputs.items() if not runs_along(name, tensor, tokens)}
 
 
 def runs_along(name: str, tensor: Any, tokens: int) -> bool:
-    """Whether an input says something of each token, of the prompt or of what the Q-Former reads."""
+    """Check whether an input has one entry for each token, of the prompt or of the Q-Former's text.
+
+    Args:
+        name: The input's name.
+        tensor: The input.
+        tokens: Tokens of the prompt.
+
+    Returns:
+        Whether it has.
+    """
     if name.startswith("qformer_"):
         return True
     is_of_images = name.startswith(("pixel_", "image_"))
@@ -20,7 +37,16 @@ def runs_along(name: str, tensor: Any, tokens: int) -> bool:
 
 
 def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:
-    """Tensors of shape (1, tokens, ...), each filled up to as many tokens as the longest has."""
+    """Pad tensors to the length of the longest.
+
+    Args:
+        tensors: Tensors of shape (1, tokens, ...).
+        value: The padding.
+        left: Whether the padding is on the left.
+
+    Returns:
+        Tensors of equal length.
+    """
     import torch
 
     width = max(tensor.shape[1] for tensor in tensors)
@@ -32,7 +58,16 @@ def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[An
 
 
 def with_room(inputs: Mapping[str, Any], length: int, pad: int) -> dict[str, Any]:
-    """The inputs of a request with room for `length` vectors before its prompt."""
+    """Put padding before a prompt, for vectors that an adapter writes there.
+
+    Args:
+        inputs: The inputs of a request.
+        length: How many vectors.
+        pad: The padding token.
+
+    Returns:
+        The wider inputs.
+    """
     import torch
 
     tokens = inputs["input_ids"].shape[1]

@@ -1,4 +1,4 @@
-"""Answers by likelihood: of the choices of a request, the one that the model finds likeliest a token."""
+"""Answers by likelihood: the choice of a request with the highest likelihood per token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ from sightline.types import Answer, Usage
 
 
 def weigh(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer]:
-    """For each request, its choice with the highest mean log-likelihood of a token behind the prompt.
+    """Choose for each request the choice with the highest mean log-likelihood of its tokens after the prompt.
 
-    The prompts of a batch are of one length, so that nothing is filled up. Of choices that are equally
-    likely the first is taken. `completion_tokens` are those of the choice.
+    The prompts of a batch have one length, so there is no padding. Of equally likely choices the first one
+    wins. `completion_tokens` are those of the choice.
+
+    Args:
+        loaded: The model.
+        batch: Requests of one batch of `batches.alike`.
+        version: The model's version, for the answers.
+
+    Returns:
+        The answers in the order of the requests.
     """
     import torch
 
@@ -43,7 +51,15 @@ def weigh(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer
 
 
 def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
-    """The tokens of each choice as they would follow the prompt; they hold no special token."""
+    """Tokenize choices as they would follow the prompt, without special tokens.
+
+    Args:
+        loaded: The model.
+        one: The request.
+
+    Returns:
+        The tokens of each choice.
+    """
 
     def tokens(text: str) -> list[int]:
         found: list[int] = loaded.processor.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -56,7 +72,7 @@ def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
     found = []
     for choice in one.request.choices:
         both = tokens(before + one.prompt.lead + choice)
-        # Where the end of the prompt and the choice become one token, the choice is taken by itself.
+        # If the end of the prompt and the choice share a token, the choice is tokenized separately.
         follows = both[: len(prompt)] == prompt and len(both) > len(prompt)
         found.append(both[len(prompt) :] if follows else tokens(choice))
     return found
@@ -65,12 +81,12 @@ def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
 def _continued(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
-    """The mean log-likelihoods, the prompt read once for all choices: they go on from what is kept of it."""
+    """Mean log-likelihoods; the prompt is read once, and all choices continue from its cache."""
     inputs = batch_inputs(loaded, batch)
     if loaded.prefix_vectors is not None:
         loaded.prefix_vectors.arm(inputs["attention_mask"])
     if "past_key_values" in inputs:
-        # The prompts are of one length, so there is no gap in them that a mask would have to tell of.
+        # The prompts have one length, so no padding needs a mask.
         del inputs["attention_mask"]
         inputs["input_ids"] = inputs["input_ids"][:, inputs["past_key_values"].get_seq_length() :]
     read = loaded.model(**inputs, use_cache=True, logits_to_keep=1)
@@ -92,7 +108,7 @@ def _continued(
 def _asked_again(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
-    """The mean log-likelihoods by a model of encoder and decoder, which reads the prompt for each choice."""
+    """Mean log-likelihoods of an encoder-decoder model, which reads the prompt for each choice."""
     rows = [(one, tokens) for one, several in zip(batch, choices, strict=True) for tokens in several]
     inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
     start = decoder_start(loaded.model)
@@ -107,7 +123,7 @@ def _asked_again(
 
 
 def _sums(logits: Any, targets: Sequence[list[int]]) -> list[float]:
-    """The log-likelihood of each row's tokens, which stand at the beginning of the row."""
+    """The log-likelihood of each row's tokens, which are at the start of the row."""
     likely = logits.float().log_softmax(-1)
     return [
         sum(float(likely[row, place, token]) for place, token in enumerate(tokens))
@@ -121,7 +137,7 @@ def _means(sums: Sequence[float], choices: Sequence[Sequence[list[int]]]) -> lis
 
 
 def _right_filled(rows: Sequence[list[int]], loaded: Loaded) -> Any:
-    """Tokens as a tensor, shape (rows, longest row). What is filled up comes after all that is looked at."""
+    """Tokens as a tensor, shape (rows, longest row). Padding comes after everything that is read."""
     width = max(map(len, rows))
     return _tensor([row + [loaded.pad] * (width - len(row)) for row in rows], loaded)
 
@@ -133,7 +149,14 @@ def _tensor(numbers: Any, loaded: Loaded) -> Any:
 
 
 def decoder_start(model: Any) -> int:
-    """The token that a decoder of its own begins with."""
+    """Find the token that starts the answers of an encoder-decoder model.
+
+    Args:
+        model: The transformers model.
+
+    Returns:
+        The token.
+    """
     for part in (model, getattr(model, "language_model", None)):
         start = getattr(getattr(part, "generation_config", None), "decoder_start_token_id", None)
         if isinstance(start, int):

@@ -1,4 +1,4 @@
-"""A model and its processor, loaded and ready, or one message that says why not."""
+"""Loads a model and its processor, or says in one message why that fails."""
 
 from __future__ import annotations
 
@@ -18,20 +18,33 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 class PrefixVectors(Protocol):
-    """Vectors that are put before the embeddings of each prompt: `length` of them."""
+    """Vectors that an adapter puts before the embeddings of each prompt; `length` is how many."""
 
     length: int
 
     def arm(self, seen: Any) -> None:
-        """Put them into the next call of the model, whose mask (rows, tokens) shows where each row begins:
-        the first `length` tokens of a row are room for them."""
+        """Put the vectors into the next call of the model.
+
+        Args:
+            seen: The mask of the prompts, shape (rows, tokens); the first `length` tokens of a row are
+                reserved.
+        """
 
 
 class Loaded(Struct, frozen=True):
-    """A model on its device. `positions` is how many tokens, prompt and answer together, it can hold at
-    most (None: any number); `ends` are the tokens that end an answer, `pad` the one that fills up.
-    `is_seq2seq` says that an encoder reads the prompt and a decoder writes the answer. `before` is what an
-    attachment puts before prompts."""
+    """A model on its device.
+
+    Attributes:
+        kind: transformers' name of the architecture.
+        model: The transformers model.
+        processor: Its processor.
+        device: Its torch device.
+        positions: Largest number of tokens, prompt and answer together; None for any number.
+        ends: Tokens that end an answer.
+        pad: The padding token.
+        is_seq2seq: Whether an encoder reads the prompt and a decoder writes the answer.
+        prefix_vectors: Vectors of an adapter before each prompt, None for none.
+    """
 
     kind: str
     model: Any
@@ -45,7 +58,18 @@ class Loaded(Struct, frozen=True):
 
 
 def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
-    """Load a model. Raises UserError where a library, the device, memory or a part of it is missing."""
+    """Load a model.
+
+    Args:
+        checkpoint: The model's folder.
+        args: The user's arguments.
+
+    Returns:
+        The loaded model.
+
+    Raises:
+        UserError: A library, the device, memory or a part of the model is missing.
+    """
     try:
         import torch
 
@@ -74,7 +98,7 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
 
 
 def _check_kind(checkpoint: Checkpoint, args: LocalArgs, library: Any) -> None:
-    """Raise UserError where transformers does not know the architecture, and may run no code of its own."""
+    """Raise UserError if transformers does not know the architecture, and the folder's code may not run."""
     if checkpoint.kind not in library.CONFIG_MAPPING and not args.trust_remote_code:
         near = did_you_mean(checkpoint.kind, library.CONFIG_MAPPING)
         raise UserError(
@@ -107,7 +131,7 @@ def _device(wanted: str, torch: Any) -> Any:
 
 
 def _check_dtype(dtype: str, device: Any, torch: Any) -> None:
-    """Raise UserError where the device does not calculate in this number type."""
+    """Raise UserError if the device does not support the number type."""
     try:
         one = torch.ones(2, 2, dtype=getattr(torch, dtype), device=device)
         unusable = not bool(torch.isfinite(one @ one).all())
@@ -142,7 +166,7 @@ def _model(checkpoint: Checkpoint, args: LocalArgs, dtype: Any, device: Any) -> 
 
 
 def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Exception) -> UserError:
-    """What a failure of transformers means."""
+    """The error that a failure of transformers means."""
     if is_out_of_memory(error):
         return _too_large(checkpoint, f"{device} has too little memory")
     why = first_line(error)
@@ -162,7 +186,7 @@ def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Ex
 
 
 def _check_weights(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
-    """Raise UserError where parameters of the model have no weights, or weights of another shape."""
+    """Raise UserError if parameters of the model have no weights, or weights of another shape."""
     missing, mismatched = sorted(report["missing_keys"]), sorted(report["mismatched_keys"])
     if mismatched:
         name, shape, wanted = mismatched[0]
@@ -177,7 +201,7 @@ def _check_weights(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
 
 
 def _forget_sampling(model: Any) -> None:
-    """Without the checkpoint's own sampling options: a request says all that there is, so its key does."""
+    """Remove the checkpoint's sampling options: only those of the request apply, as its key says."""
     library: Any = import_module("transformers")
     for part in (model, getattr(model, "language_model", None)):
         said = getattr(part, "generation_config", None)
@@ -189,7 +213,7 @@ def _forget_sampling(model: Any) -> None:
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
-    """The tokens that end an answer, as the model says, else as its tokenizer does."""
+    """The tokens that end an answer, from the model, otherwise from its tokenizer."""
     ends: set[int] = set()
     for part in (model, getattr(model, "language_model", None)):
         said = getattr(getattr(part, "generation_config", None), "eos_token_id", None)
@@ -198,7 +222,7 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
 
 
 def _speaker(model: Any) -> Any:
-    """The part that writes: a language model of its own within the BLIPs, else the whole."""
+    """The part that writes: the language model within BLIP models, otherwise the whole model."""
     inner = getattr(model, "language_model", None)
     return inner if hasattr(inner, "generation_config") else model
 
@@ -210,7 +234,7 @@ def _positions(config: Any) -> int | None:
 
 
 def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
-    """Raise UserError where the weights alone are larger than the memory that is free."""
+    """Raise UserError if the weights alone exceed the free memory."""
     needed = checkpoint.parameters * _BYTES[checkpoint.dtype]
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
     if free is not None and needed > free:
@@ -226,7 +250,7 @@ def _too_large(checkpoint: Checkpoint, why: str) -> UserError:
 
 
 def _free_memory() -> int | None:
-    """Bytes of memory that may still be taken; None where the system does not say."""
+    """Bytes of free memory; None if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
     except OSError:
@@ -238,7 +262,14 @@ def _free_memory() -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory, of whatever device, did not suffice."""
+    """Check whether an error means that memory, of any device, did not suffice.
+
+    Args:
+        error: The error.
+
+    Returns:
+        Whether it does.
+    """
     import torch
 
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

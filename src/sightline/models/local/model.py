@@ -1,4 +1,4 @@
-"""A local model as the engine sees it: windows of requests in, answers out as each batch is done."""
+"""A local model as a back end of the engine: windows of requests in, answers out after each batch."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.models.base import Model
 from sightline.models.local import cpu
 from sightline.models.local.args import LocalArgs, effective
 from sightline.models.local.attachment import Attachment
@@ -31,12 +32,11 @@ WORKERS = 2
 """Chunks of requests in work at a time."""
 
 
-class LocalModel:
+class LocalModel(Model):
     """A checkpoint in a folder, run by transformers in this process.
 
-    All work is done by two threads, so that the event loop stays free for progress and Ctrl-C, and one chunk
-    of requests is prepared while another is computed. `version` is what the answers carry as the model's name
-    for itself: the folder's name, which for a model of the Hugging Face Hub is its commit.
+    Two threads do all work, so that the event loop stays responsive, and one chunk of requests is prepared
+    while another is computed.
     """
 
     host = "local"
@@ -52,8 +52,20 @@ class LocalModel:
         version: str | None = None,
         attachment: Attachment | None = None,
     ) -> None:
-        """Raises UserError where the folder lacks config, processor, weights or the template asked for, and
-        for an attachment of another model; loads nothing yet."""
+        """Check the folder; nothing is loaded yet.
+
+        Args:
+            folder: The checkpoint.
+            name: The model's name, as the user wrote it.
+            args: The user's arguments, None for the defaults.
+            version: The model's version in answers; None: the folder's name, on the Hugging Face Hub its
+                commit.
+            attachment: A trained adapter, None for none.
+
+        Raises:
+            UserError: The folder lacks config, processor, weights or the requested template, or the
+                adapter belongs to another model.
+        """
         self.args = args or LocalArgs()
         self.checkpoint = read_checkpoint(folder, self.args)
         if self.args.template == "chat" and self.checkpoint.chat_template is None:
@@ -68,7 +80,7 @@ class LocalModel:
         self._encoding = Lock()
         self.name = name
         self.capabilities = self.checkpoint.capabilities
-        # Another template is another question: it is part of whose answers these are.
+        # Another template gives other prompts, so it is part of the identity.
         template = "" if self.args.template == "auto" else f" template {self.args.template}"
         self.identity = self.checkpoint.identity() + template
         self._attachment = attachment
@@ -77,15 +89,22 @@ class LocalModel:
             self.identity += f" adapter {attachment.identity}"
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """What of the options has a part in the answer. Raises UserError for one that does not exist."""
+        """Reduce options to those that affect the answer. Raises UserError for one that does not exist."""
         return effective(sampling)
 
     def caution(self, folder: Path) -> str:
-        """What to tell of data in a folder before it is asked about; '' where there is nothing."""
+        """Check whether the adapter was trained on the data.
+
+        Args:
+            folder: The data folder.
+
+        Returns:
+            A warning for the user, '' for none.
+        """
         return self._attachment.caution(folder) if self._attachment is not None else ""
 
     async def __aenter__(self) -> Self:
-        """Load the model. Raises UserError where that cannot be done on this machine."""
+        """Load the model. Raises UserError if this machine cannot."""
         self._threads = ThreadPoolExecutor(WORKERS, "sightline-local")
         try:
             self._loaded, self._computing = await self._in_thread(self._load)
@@ -98,7 +117,7 @@ class LocalModel:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the batch that is under way, cut off where nobody waits for it, and let go of memory."""
+        """Wait for the current batch, which is cut off if nobody waits for it, and free the memory."""
         self._stop.set()
         await asyncio.to_thread(self._threads.shutdown)
         if self._loaded.device.type == "cpu":
@@ -106,8 +125,8 @@ class LocalModel:
         del self._loaded, self._encoder
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[IndexedResult]:
-        """Answer requests in batches of like ones; each chunk of them is handed over when it is done."""
-        # Of its own for each window: one that was given up must not cut off the next.
+        """Answer requests in batches of similar ones; each chunk is returned when it is done."""
+        # A new event for each window: cancelling one must not cut off the next.
         self._stop = stop = Event()
         waiting = chunks(requests, self._most)
         running: set[asyncio.Future[list[IndexedResult]]] = set()
@@ -122,7 +141,7 @@ class LocalModel:
                     for result in part.result():
                         yield result
         except BaseException:
-            # Whoever waited is gone: what the threads are at is cut off at its next token.
+            # Nobody waits any more: the threads stop at the next token.
             stop.set()
             for part in running:
                 part.add_done_callback(_let_go)
@@ -132,8 +151,9 @@ class LocalModel:
         return asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     def _load(self) -> tuple[Loaded, Semaphore]:
-        """The model, and how many batches it computes at a time: two on processors, which share them, one
-        elsewhere, while the next is prepared."""
+        """The model, and how many batches it computes at a time: two on processors, which share the threads,
+        one elsewhere, while the next is prepared.
+        """
         loaded = load(self.checkpoint, self.args)
         if self._attachment is not None:
             loaded = self._attachment.attach(loaded)
@@ -143,7 +163,7 @@ class LocalModel:
         return loaded, Semaphore(WORKERS)
 
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
-        """The answers to some of the requests, and why others cannot be asked."""
+        """The answers to some of the requests, and why others cannot be sent."""
         encoded: list[tuple[int, Encoded]] = []
         found: list[IndexedResult] = []
         with self._encoding:
@@ -160,13 +180,13 @@ class LocalModel:
         return found
 
     def _encode(self, request: Request) -> Encoded | Failure:
-        """What the model is given, or why it cannot be asked."""
+        """The inputs of a request, or why it cannot be sent."""
         if self._attachment is not None and (reason := self._attachment.refusal(request)):
             return Failure("permanent", reason)
         return self._encoder.encode(request)
 
     def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[IndexedResult]]:
-        """The answers of a batch, in halves where memory does not suffice for it or a request of it fails."""
+        """The answers of a batch; it is halved if memory does not suffice, or one of its requests fails."""
         waiting = [batch]
         while waiting:
             part = waiting.pop(0)
@@ -180,12 +200,12 @@ class LocalModel:
                 waiting[:0] = [part[:half], part[half:]]
 
     def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | Failure:
-        """The answers of a batch, or why there are none; EnvironmentFailedError where the device is lost."""
+        """The answers of a batch, or why there are none; EnvironmentFailedError if the device is lost."""
         try:
             if batch[0].request.choices:
                 return weigh(self._loaded, batch, self._version)
             return generate(self._loaded, batch, stop, self._version)
-        # Models fail in their own ways on what they cannot take, and must lose nothing but that.
+        # Models raise many types of errors for unsupported requests; only that request fails.
         except Exception as error:
             if is_out_of_memory(error):
                 self._most = min(self._most, max(1, len(batch) // 2))
@@ -202,13 +222,13 @@ class LocalModel:
 
 
 def _let_go(part: asyncio.Future[list[IndexedResult]]) -> None:
-    """Nobody asks any more what came of it."""
+    """Retrieve an error that nobody waits for."""
     if not part.cancelled():
         part.exception()
 
 
 def _free(loaded: Loaded) -> None:
-    """Give back what is held of the device's memory for later."""
+    """Return cached memory of the device."""
     import torch
 
     if loaded.device.type == "cuda":

@@ -1,4 +1,4 @@
-"""What the prompts of a batch begin with, image included, is read once for all requests that share it."""
+"""The prefix cache of a batch: the common beginning of prompts, images included, is read once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from sightline.models.local.input_tensors import fill_up, images_of
 from sightline.models.local.load import Loaded
 
 LEAST = 16
-"""Tokens from which on it pays to read them by themselves."""
+"""Tokens from which reading the beginning separately is worth its cost."""
 
 
 def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
-    """The inputs of a batch, with what its requests share computed once as far as the architecture allows.
+    """Build the inputs of a batch, with shared parts computed once as far as the architecture allows.
 
-    Where prompts begin alike, what is kept of that beginning stands in `past_key_values`, and `input_ids`
-    are filled up behind it; else images that are shared are encoded once. What an attachment
-    puts before prompts differs from one to the other.
+    If prompts begin alike, `past_key_values` holds that beginning, and `input_ids` are padded after it;
+    otherwise shared images are encoded once. Prompts with vectors of an adapter before them have no common
+    beginning.
+
+    Args:
+        loaded: The model.
+        batch: The requests.
+
+    Returns:
+        The inputs for the model.
     """
     groups = _groups(batch)
     shares = loaded.prefix_vectors is None and len(groups) < len(batch)
@@ -32,7 +39,7 @@ def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
 
 
 def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
-    """Places of the requests that show the same images."""
+    """Positions of the requests with the same images."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, one in enumerate(batch):
         groups.setdefault(one.shown, []).append(place)
@@ -40,11 +47,11 @@ def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
 
 
 def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[list[int]]) -> int:
-    """How many tokens each group has in common at its beginning, all of its images among them; else 0."""
+    """How many tokens each group has in common at its beginning, all its images included; otherwise 0."""
     if not _reads_in_order(loaded, batch[0]):
         return 0
     rows = [one.inputs["input_ids"][0].tolist() for one in batch]
-    # One token is left to each request: a model says nothing without being shown one.
+    # At least one token remains for each request: a model needs one to continue from.
     length = min(len(row) - 1 for row in rows)
     length = min(length, *(_alike([rows[place] for place in places]) for places in groups))
     mark = getattr(loaded.model.config, "image_token_id", None)
@@ -56,7 +63,7 @@ def _alike(rows: Sequence[list[int]]) -> int:
 
 
 def _reads_in_order(loaded: Loaded, one: Encoded) -> bool:
-    """Whether what the model keeps of a token depends on those before it alone, and all of it is kept."""
+    """Whether the cached state of a token depends only on earlier tokens, and all of it is kept."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
     named = {name for name in one.inputs if not name.startswith(("pixel_", "image_"))}
@@ -69,7 +76,7 @@ def _reads_in_order(loaded: Loaded, one: Encoded) -> bool:
 def _read_once(
     loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[list[int]], length: int
 ) -> dict[str, Any]:
-    """The inputs that go on from the first `length` tokens, which are read here, once for each group."""
+    """The inputs that continue after the first `length` tokens, which are read here, once for each group."""
     import torch
 
     firsts = [batch[places[0]] for places in groups]

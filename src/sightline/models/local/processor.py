@@ -1,4 +1,4 @@
-"""The processor of a checkpoint, which turns images and text into what the model reads."""
+"""The processor of a checkpoint (transformers' name): converts images and text to the model's inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ from sightline.models.transformers_loading import without_progress_bar
 
 
 def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
-    """The processor in a folder. Raises UserError where a file or a package that it needs is missing."""
+    """Load a processor.
+
+    Args:
+        checkpoint: The model's folder.
+        args: The user's arguments.
+
+    Returns:
+        The processor.
+
+    Raises:
+        UserError: A file or a package is missing.
+    """
     library: Any = import_module("transformers")
     folder = checkpoint.folder
     options = {"local_files_only": True, "trust_remote_code": args.trust_remote_code}
@@ -32,7 +43,7 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
             found=first_line(error),
             expected=f"{INSTALL}, and that package beside it, such as `pip install torchvision`",
         ) from None
-    # A foreign folder fails in as many ways as there are libraries below.
+    # The libraries raise many types of errors for a folder that they cannot load.
     except Exception as error:
         raise UserError(
             "its processor cannot be loaded",
@@ -53,8 +64,7 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
 
 
 def _check_template(folder: Path, processor: Any) -> None:
-    """Raise UserError where the chat template cannot be read; what it makes of a conversation is known when
-    there is one."""
+    """Raise UserError if the chat template has a syntax error; other errors appear with a conversation."""
     from jinja2 import TemplateSyntaxError
 
     hello = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
@@ -67,15 +77,15 @@ def _check_template(folder: Path, processor: Any) -> None:
             found=error.message,
             expected="a template that can be read, or --model-arg template=plain",
         ) from None
-    # Templates are programs of their own: this one may refuse a conversation without an image.
+    # A template is a program: it may refuse a conversation without an image.
     except Exception:
         return
 
 
 def _without_video(library: Any, folder: Path) -> Any:
-    """The processor's class without its part for films, where that could not be loaded; else None.
+    """The processor's class without its video part if that cannot be loaded, otherwise None.
 
-    That part needs torchvision, which images do not.
+    The video part needs torchvision, which images do not.
     """
     kind = getattr(library, _class_name(folder), None)
     if kind is None or find_spec("torchvision") is not None:
@@ -98,13 +108,24 @@ def _class_name(folder: Path) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says: libraries add pages of advice."""
+    """Shorten an error message: libraries add pages of advice.
+
+    Args:
+        error: The error.
+
+    Returns:
+        The first line of its message.
+    """
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Without the progress bar that transformers draws for its weights, and without its warnings."""
+    """Disable the progress bar and the warnings of transformers inside the block.
+
+    Yields:
+        Nothing.
+    """
     logging = import_module("transformers.utils.logging")
     level = logging.get_verbosity()
     logging.set_verbosity_error()

@@ -1,4 +1,4 @@
-"""From a conversation to the text that a model reads, with a mark where each image stands."""
+"""Prompts: from a conversation to the text that a model reads, with a marker for each image."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from sightline.types import ImageFile, ImageRef, Message, Request, Text
 
 
 class Unaskable(Exception):  # noqa: N818 - says what the request is
-    """A request that this model cannot be asked; its text says why."""
+    """A request that this model does not support; its text says why."""
 
 
 class Prompt(NamedTuple):
-    """A prompt as text, the images that its marks stand for in their order, what the processor puts
-    behind the text, and what stands between all that and an answer."""
+    """A prompt as text.
+
+    Attributes:
+        text: The text with markers for images.
+        images: The images of the markers, in their order.
+        ending: What the processor adds after the text.
+        lead: What separates all that from an answer.
+    """
 
     text: str
     images: tuple[ImageFile, ...]
@@ -23,8 +29,14 @@ class Prompt(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """The prompt that an architecture was made for. `marked` says whether images are marked in it;
-    where they are not, the processor puts them in front."""
+    """The prompt that an architecture was trained with.
+
+    Attributes:
+        form: The text around the user's text.
+        marked: Whether images have markers; otherwise the processor puts them first.
+        ending: What the processor adds after the text.
+        lead: What separates all that from an answer.
+    """
 
     form: str
     marked: bool = True
@@ -32,7 +44,7 @@ class Plain(NamedTuple):
     lead: str = " "
 
 
-# The prompts of the models' own pages, for checkpoints that carry no chat template.
+# The prompts on the models' own pages, for checkpoints without a chat template.
 _PLAIN = {
     "blip-2": Plain("Question: {} Answer:", marked=False),
     "idefics2": Plain("User:{}<end_of_utterance>\nAssistant:"),
@@ -50,7 +62,20 @@ _NEW_LINE_BEFORE_TEXT = ("llava", "llava_next", "vipllava")
 def prompt_of(
     request: Request, processor: Any, kind: str, template: Literal["auto", "chat", "plain"] = "auto"
 ) -> Prompt:
-    """The prompt of a request. Raises Unaskable where this model has no form for such a conversation."""
+    """Build the prompt of a request.
+
+    Args:
+        request: The request.
+        processor: The model's processor.
+        kind: transformers' name of the architecture.
+        template: Whether the chat template is used, as `LocalArgs.template`.
+
+    Returns:
+        The prompt.
+
+    Raises:
+        Unaskable: The model has no form for such a conversation.
+    """
     images = images_shown(request)
     has_template = bool(getattr(processor, "chat_template", None))
     if template == "chat" and not has_template:
@@ -64,7 +89,14 @@ def prompt_of(
 
 
 def images_shown(request: Request) -> tuple[ImageFile, ...]:
-    """The images of a request in the order in which they are shown; one that comes twice is there twice."""
+    """List the images of a request.
+
+    Args:
+        request: The request.
+
+    Returns:
+        The images in their order; one that occurs twice is listed twice.
+    """
     return tuple(
         request.images[part.path]
         for message in request.messages
@@ -86,14 +118,14 @@ def _chat(messages: Sequence[Message], processor: Any) -> str:
     ]
     try:
         text: str = processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-    # Templates are programs of their own, which refuse what they do not like in their own ways.
+    # A template is a program that may raise any error.
     except Exception as error:
         raise Unaskable(f"its chat template refuses the conversation: {error}") from None
     return text
 
 
 def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) -> str:
-    """The one turn that a plain prompt holds; a system message goes before its text."""
+    """The one turn of a plain prompt; a system message comes before its text."""
     *before, last = messages
     if last.role != "user" or any(message.role != "system" for message in before):
         raise Unaskable(
@@ -108,7 +140,7 @@ def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) 
         if not isinstance(part, Text):
             pieces.append(mark)
             continue
-        # Two texts in a row are two lines; an image needs nothing between itself and its text.
+        # A line break separates two texts; nothing separates an image and its text.
         follows_text = bool(pieces) and pieces[-1] != mark
         pieces.append(f"\n{part.text}" if follows_text else part.text)
     return "".join(pieces)

@@ -1,4 +1,4 @@
-"""The beginnings of the files that hold weights: how many numbers there are, and whether all of them are."""
+"""Headers of weight files: the number of parameters, and whether the file is complete."""
 
 from __future__ import annotations
 
@@ -19,9 +19,16 @@ class _Tensor(Struct):
 
 
 def parameter_count(file: Path) -> int:
-    """Numbers in a file of weights; 0 for a kind of file that does not say it.
+    """Count the parameters in a weight file.
 
-    Raises UserError where it is damaged, ends too early, or only says where the weights are.
+    Args:
+        file: The file.
+
+    Returns:
+        How many parameters it holds; 0 for a file format that does not say.
+
+    Raises:
+        UserError: The file is damaged, truncated, or only a pointer to the weights.
     """
     size = file.stat().st_size
     with file.open("rb") as opened:
@@ -33,12 +40,12 @@ def parameter_count(file: Path) -> int:
             return 0
         opened.seek(0)
         length = int.from_bytes(opened.read(8), "little")
-        # What is no such file says any length.
+        # Another file format may contain any length here.
         header = opened.read(min(length, size))
     try:
         tensors = msgspec.json.decode(header, type=dict[str, _Tensor])
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise UserError("is damaged, or no safetensors file", file=file) from None
+        raise UserError("is damaged, or not a safetensors file", file=file) from None
     tensors.pop("__metadata__", None)
     whole = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
     if size < whole:
