@@ -1,4 +1,4 @@
-"""Images: looked at before they are trusted, sent as they are, re-encoded only where they must be."""
+"""Images are inspected before use, sent unchanged, and re-encoded only if a model requires it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _png_header(width: int, height: int) -> bytes:
         ("a.tif", "TIFF"),
     ],
 )
-def test_a_image_is_known_by_its_content_whatever_its_name(tmp_path: Path, name: str, kind: str) -> None:
+def test_an_image_is_identified_by_its_content(tmp_path: Path, name: str, kind: str) -> None:
     path = _save(tmp_path / name).rename(tmp_path / "image.xyz")
     file = _look(path, tmp_path)
     assert (file.format, file.width, file.height) == (kind, 40, 30)
@@ -70,7 +70,7 @@ def test_a_image_is_known_by_its_content_whatever_its_name(tmp_path: Path, name:
     assert file.stamp == (path.stat().st_size, path.stat().st_mtime_ns)
 
 
-def test_what_phones_write_is_a_jpeg(tmp_path: Path) -> None:
+def test_the_mpo_of_a_phone_is_a_jpeg(tmp_path: Path) -> None:
     image, path = _noise((40, 30)), tmp_path / "a.jpg"
     image.save(path, "MPO", save_all=True, append_images=[image])
     with Image.open(path) as opened:
@@ -80,7 +80,7 @@ def test_what_phones_write_is_a_jpeg(tmp_path: Path) -> None:
     assert read_bytes(file) == ("image/jpeg", path.read_bytes())
 
 
-def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
+def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
     path = _save(tmp_path / "a.jpg")
     seen = replace(_look(path), digest="as it was seen before")
     assert inspect_image(ImageRef(str(path)), {str(path): seen}) is seen
@@ -102,7 +102,7 @@ def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
         ("bomb.png", _png_header(29_000, 29_000), "more than 120,000,000 pixels"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_with_its_name_and_the_reason(
+def test_an_unusable_image_is_refused_with_its_name_and_the_reason(
     tmp_path: Path, name: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
@@ -112,7 +112,7 @@ def test_what_cannot_be_shown_is_refused_with_its_name_and_the_reason(
     assert name in str(error.value)
 
 
-def test_a_folder_a_pipe_and_a_huge_file_are_no_images(tmp_path: Path) -> None:
+def test_a_folder_a_pipe_and_a_huge_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.jpg").mkdir()
     os.mkfifo(tmp_path / "pipe.jpg")
     with (tmp_path / "huge.jpg").open("wb") as file:
@@ -122,7 +122,7 @@ def test_a_folder_a_pipe_and_a_huge_file_are_no_images(tmp_path: Path) -> None:
             _look(tmp_path / name)
 
 
-def test_a_image_stays_inside_its_folder(tmp_path: Path) -> None:
+def test_an_image_outside_its_folder_is_refused(tmp_path: Path) -> None:
     data, outside = tmp_path / "data", _save(tmp_path / "outside.jpg")
     inside = _save(data / "images" / "a.jpg")
     (data / "link.jpg").symlink_to(outside)
@@ -169,7 +169,7 @@ WHOLE = [_encoded(kind) for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4),
     st.integers(1),
 )
-def test_damaged_images_are_images_or_refused_and_nothing_else(
+def test_a_damaged_image_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, whole: bytes, damage: list[tuple[int, int]], length: int
 ) -> None:
     content = bytearray(whole)
@@ -184,7 +184,7 @@ def test_damaged_images_are_images_or_refused_and_nothing_else(
 # What is sent
 
 
-def test_what_the_model_takes_is_sent_byte_for_byte(tmp_path: Path) -> None:
+def test_an_accepted_image_is_sent_unchanged(tmp_path: Path) -> None:
     for name, media in (("a.jpg", "image/jpeg"), ("a.png", "image/png"), ("a.webp", "image/webp")):
         file = _look(_save(tmp_path / name))
         assert transform_for(file, ImageLimits()) == ""
@@ -209,7 +209,7 @@ def test_other_formats_become_a_jpeg_of_the_same_size(tmp_path: Path, name: str,
     assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (40, 30))
 
 
-def test_a_image_that_is_too_large_is_made_as_large_as_the_model_takes(tmp_path: Path) -> None:
+def test_an_image_that_is_too_large_is_reduced(tmp_path: Path) -> None:
     path = _save(tmp_path / "a.png", (400, 300))
     assert _shown(path, max_side=100)[0].size == (100, 75)
     image, data = _shown(path, max_bytes=20_000)
@@ -218,7 +218,7 @@ def test_a_image_that_is_too_large_is_made_as_large_as_the_model_takes(tmp_path:
     assert len(data) > 10_000
 
 
-def test_what_is_done_to_a_image_is_part_of_its_name(tmp_path: Path) -> None:
+def test_the_transform_is_part_of_the_file(tmp_path: Path) -> None:
     file = _look(_save(tmp_path / "a.png", (400, 300)))
     every = [ImageLimits(), ImageLimits(max_side=100), ImageLimits(max_side=200)]
     every += [
@@ -229,7 +229,7 @@ def test_what_is_done_to_a_image_is_part_of_its_name(tmp_path: Path) -> None:
     assert len({transform_for(file, limits) for limits in every}) == len(every)
 
 
-def test_a_transparent_image_is_shown_on_white_and_a_turned_one_upright(tmp_path: Path) -> None:
+def test_transparency_becomes_white_and_rotation_is_applied(tmp_path: Path) -> None:
     Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(tmp_path / "clear.png")
     image, _ = _shown(tmp_path / "clear.png", max_side=4)
     assert min(image.getpixel((2, 2))) > 250  # type: ignore[arg-type]
@@ -239,7 +239,7 @@ def test_a_transparent_image_is_shown_on_white_and_a_turned_one_upright(tmp_path
     assert _shown(tmp_path / "turned.jpg", max_side=30)[0].size == (15, 30)
 
 
-def test_a_file_that_changes_after_it_was_looked_at_is_not_sent(tmp_path: Path) -> None:
+def test_a_file_that_changes_after_its_inspection_is_not_sent(tmp_path: Path) -> None:
     path = _save(tmp_path / "a.jpg")
     file = _look(path)
     _save(path, (50, 50))
@@ -250,7 +250,7 @@ def test_a_file_that_changes_after_it_was_looked_at_is_not_sent(tmp_path: Path) 
         read_bytes(file)
 
 
-def test_a_image_that_breaks_off_is_refused_where_it_must_be_decoded(tmp_path: Path) -> None:
+def test_a_truncated_image_is_refused_when_it_is_decoded(tmp_path: Path) -> None:
     path = _save(tmp_path / "a.bmp", (100, 100))
     path.write_bytes(path.read_bytes()[:500])
     file = _look(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from sightline.formats.digests import changed_files, file_digest
 
 
-def test_files_that_are_gone_or_changed_are_named(tmp_path: Path) -> None:
+def test_missing_and_changed_files_are_listed(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(name)
     files = {name: file_digest(tmp_path / name) for name in ("a", "b", "c")}

@@ -1,4 +1,4 @@
-"""Files are read whole or refused with the place of the fault, and written whole or not at all."""
+"""Files are read or refused with the position of the error, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_gzipped_and_plain_files_read_the_same(tmp_path: Path) -> None:
     assert read_bytes(plain) == read_bytes(zipped)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf[]")
     assert read_bytes(path) == b"[]"
@@ -34,14 +34,14 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
     ("content", "said"),
     [(b"", "empty"), (b" \n", "empty"), (gzip.compress(b"[]" * 99, mtime=0)[:-9], "truncated")],
 )
-def test_empty_and_cut_off_files_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_empty_and_truncated_files_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(UserError, match=said):
         read_bytes(path)
 
 
-def test_an_absent_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(UserError, match=str(path)):
             read_bytes(path)
@@ -58,7 +58,7 @@ def test_a_list_lines_and_one_object_give_the_same_records() -> None:
         assert [found for _, found in json_records(content, path)] == [record]
 
 
-def test_blank_lines_are_no_records_but_count_as_lines() -> None:
+def test_blank_lines_are_skipped_but_count_as_lines() -> None:
     rows = json_records(b'{"a": 1}\n\n{"a": 2}\r\n', Path("f"))
     assert rows == [("line 1", {"a": 1}), ("line 3", {"a": 2})]
 
@@ -73,7 +73,7 @@ def test_blank_lines_are_no_records_but_count_as_lines() -> None:
         (b'[{"a": 1},\n{"a": "\xff"}]', "line 2"),
     ],
 )
-def test_json_that_breaks_off_names_its_line(content: bytes, line: str) -> None:
+def test_the_error_of_truncated_json_names_its_line(content: bytes, line: str) -> None:
     with pytest.raises(UserError, match=line) as caught:
         json_records(content, Path("some.jsonl"))
     assert caught.value.file == Path("some.jsonl")
@@ -82,17 +82,17 @@ def test_json_that_breaks_off_names_its_line(content: bytes, line: str) -> None:
 @pytest.mark.parametrize(
     "content", [b'{"a": "\\ud83d"}', b'{"a": 1}\n{"a": "\\ud83d"}', b'[{"a": "\\ud83d"}]']
 )
-def test_half_a_surrogate_pair_is_refused_wherever_it_stands(content: bytes) -> None:
+def test_half_a_surrogate_pair_is_refused(content: bytes) -> None:
     with pytest.raises(UserError, match="surrogate"):
         json_records(content, Path("f"))
 
 
-def test_an_entry_that_is_no_object_is_refused() -> None:
+def test_an_entry_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(UserError, match="entry 2"):
         json_records(b'[{"a": 1}, 7]', Path("f"))
 
 
-def test_the_nan_that_python_writes_is_read() -> None:
+def test_the_nan_of_python_is_read() -> None:
     [(_, record)] = json_records(b'{"id": "1", "score": NaN}', Path("f"))
     assert record["id"] == "1"
 
@@ -114,7 +114,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes nothing")
-def test_a_place_that_takes_nothing_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_refused_before_any_work(tmp_path: Path) -> None:
     refuse_unwritable(tmp_path / "a" / "b")
     refuse_overwriting(tmp_path / "answers.jsonl", force=False)
     assert not list(tmp_path.iterdir())
@@ -132,7 +132,7 @@ def test_a_write_replaces_the_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_command_reads_is_not_replaced_with_force_either(tmp_path: Path) -> None:
+def test_an_input_of_the_command_is_not_replaced_even_with_force(tmp_path: Path) -> None:
     source, link, other = (tmp_path / name for name in ("a.csv", "link.csv", "b.csv"))
     source.write_text("a")
     other.write_text("b")

@@ -63,7 +63,7 @@ def read(path: Path, *records: object, benchmark: str = "iibench", setting: str 
 
 
 @given(st.lists(OUTCOMES, min_size=1))
-def test_outcomes_come_back_as_they_were(
+def test_outcomes_are_read_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, outcomes: list[Outcome]
 ) -> None:
     path = tmp_path_factory.mktemp("answers") / "answers.jsonl"
@@ -71,7 +71,7 @@ def test_outcomes_come_back_as_they_were(
     assert read_outcomes(path) == outcomes
 
 
-def test_a_line_has_the_contracts_fields_in_its_order(tmp_path: Path) -> None:
+def test_a_line_has_the_fields_of_the_contract_in_order(tmp_path: Path) -> None:
     write_answers([outcome()], tmp_path / "a.jsonl")
     line = json.loads((tmp_path / "a.jsonl").read_text())
     assert list(line) == CONTRACT
@@ -79,7 +79,7 @@ def test_a_line_has_the_contracts_fields_in_its_order(tmp_path: Path) -> None:
     assert line["usage"] == {"prompt_tokens": 812, "completion_tokens": 3}
 
 
-def test_a_line_is_written_byte_by_byte_as_before(tmp_path: Path) -> None:
+def test_the_bytes_of_a_line_are_fixed(tmp_path: Path) -> None:
     quoted = outcome(sample='a,"key":', usage=Usage())
     write_answers([quoted], tmp_path / "a.jsonl")
     assert (tmp_path / "a.jsonl").read_text() == (
@@ -97,7 +97,7 @@ def test_a_line_without_its_group_is_read(tmp_path: Path) -> None:
     assert read_outcomes(tmp_path / "a.jsonl") == [outcome()]
 
 
-def test_what_the_contract_does_not_name_stands_behind_it_and_only_where_it_says_something(
+def test_other_fields_follow_only_if_they_are_set(
     tmp_path: Path,
 ) -> None:
     write_answers([outcome(options=("a", "b"), error="429", status="error")], tmp_path / "a.jsonl")
@@ -126,7 +126,7 @@ def test_answers_are_predictions_too(tmp_path: Path) -> None:
     assert (second.error, third.error) == ("the file records a failed call", "429")
 
 
-def test_versions_that_answer_the_same_probes_are_models(tmp_path: Path) -> None:
+def test_several_versions_of_one_answer_are_models(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     one, two = outcome(sample="a", version="0613"), outcome(sample="b", version="1106")
     write_answers([one, two], path)
@@ -142,7 +142,7 @@ def test_versions_that_answer_the_same_probes_are_models(tmp_path: Path) -> None
         read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
 
 
-def test_the_whole_of_ii_bench_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_all_of_ii_bench_is_read_back(tmp_path: Path) -> None:
     options = tuple(f"The comic implies that {word} is what people fear most. " * 4 for word in "uvwxyz")
     outcomes = [outcome(sample=f"test-{n}", options=options, question="Why?") for n in range(1399)]
     write_answers(outcomes, tmp_path / "a.jsonl")
@@ -168,7 +168,7 @@ def test_a_broken_answer_is_named_by_line_and_field(tmp_path: Path, line: str, s
 
 @pytest.mark.parametrize("named", ["response", "output", "prediction", "text"])
 @pytest.mark.parametrize("identified", ["sample", "id"])
-def test_plain_lines_go_by_several_names(tmp_path: Path, identified: str, named: str) -> None:
+def test_the_fields_of_plain_lines_have_several_names(tmp_path: Path, identified: str, named: str) -> None:
     [prediction] = read(tmp_path / "f.jsonl", {identified: "test-1", named: "(C)"})
     assert prediction == Prediction("test-1", "none", "(C)")
 
@@ -182,7 +182,7 @@ def test_a_plain_table_is_read_like_plain_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_a_variant_may_be_left_out_only_where_a_sample_has_one_probe(tmp_path: Path) -> None:
+def test_a_variant_may_be_missing_only_if_a_sample_has_one_probe(tmp_path: Path) -> None:
     line = {"id": "000", "response": "Yes."}
     assert read(tmp_path / "f.jsonl", line, benchmark="contextual", setting="0-shot")[0].variant == "0-shot"
     with pytest.raises(UserError, match=r"record 000, field variant.*context_1"):
@@ -204,7 +204,7 @@ def test_a_variant_may_be_left_out_only_where_a_sample_has_one_probe(tmp_path: P
         {"response": "", "status": "error"},
     ],
 )
-def test_a_recorded_failure_is_no_answer(tmp_path: Path, failed: dict[str, object]) -> None:
+def test_a_recorded_failure_is_not_an_answer(tmp_path: Path, failed: dict[str, object]) -> None:
     [prediction] = read(tmp_path / "f.jsonl", {"id": "test-1", **failed})
     assert prediction.response == ""
     assert prediction.error

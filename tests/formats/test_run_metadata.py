@@ -1,4 +1,4 @@
-"""What a results folder says was run: its own metrics.json, another tool's, none, a broken one."""
+"""The metadata of a results folder: from metrics.json; none from another tool's file; an error for a broken one."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ OURS = {"schema": 1, "benchmark": "codis", "setting": "default", "model": "m", "
         (None, None),
     ],
 )
-def test_what_was_run_is_told_by_our_own_file_alone(
-    tmp_path: Path, content: str | None, found: RunMetadata | None
-) -> None:
+def test_only_our_own_file_is_read(tmp_path: Path, content: str | None, found: RunMetadata | None) -> None:
     if content is not None:
         (tmp_path / "metrics.json").write_text(content)
     assert read_run_metadata(tmp_path) == found
 
 
-def test_a_broken_file_is_not_taken_for_none(tmp_path: Path) -> None:
+def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text('{"benchmark": "codis", "set')
     with pytest.raises(UserError, match=r"metrics\.json: is not JSON"):
         read_run_metadata(tmp_path)

@@ -10,7 +10,7 @@ from sightline.builders.synthetic import generate_mmr3
 from sightline.formats.synthetic_marker import is_synthetic
 
 
-def test_a_drawn_folder_is_known_and_so_is_a_task_in_it(tmp_path: Path) -> None:
+def test_a_synthetic_folder_and_a_task_in_it_are_recognised(tmp_path: Path) -> None:
     drawn = generate_mmr3(tmp_path / "data" / "mmr3", groups=1)
     assert is_synthetic(drawn)
     assert is_synthetic(drawn / "context")
@@ -18,7 +18,7 @@ def test_a_drawn_folder_is_known_and_so_is_a_task_in_it(tmp_path: Path) -> None:
     assert not is_synthetic(None)
 
 
-def test_the_mark_is_found_from_within_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_marker_is_found_from_inside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = generate_mmr3(tmp_path / "mmr3", groups=1)
     monkeypatch.chdir(drawn / "context")
     assert is_synthetic(Path())

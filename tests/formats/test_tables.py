@@ -1,4 +1,4 @@
-"""Tables: no cell is a formula to a spreadsheet, and what was kept from being one comes back as it was."""
+"""Cells are escaped so that no spreadsheet runs them as formulas, and are read back unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CELLS = st.text(st.one_of(st.sampled_from("'=+-@\t\r\n\", a"), st.characters(cod
 
 @given(st.lists(CELLS, min_size=2, max_size=2))
 @example(["'=1", "'"])
-def test_cells_come_back_from_a_table_that_no_spreadsheet_computes(cells: list[str]) -> None:
+def test_escaped_cells_are_read_back_unchanged(cells: list[str]) -> None:
     path = Path("form.csv")
     written = csv_bytes([["one", "other"], [*map(escape_formula, cells)]])
     ((_, row),) = table_rows(read_table(written, path), path)

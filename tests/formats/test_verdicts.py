@@ -1,4 +1,4 @@
-"""verdicts.jsonl comes back as it was written, and a people's file needs four fields only."""
+"""verdicts.jsonl is read as it was written; a file of human verdicts needs only four fields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERDICTS = st.builds(
 
 
 @given(st.lists(VERDICTS, min_size=1))
-def test_verdicts_come_back_as_they_were(
+def test_verdicts_are_read_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, verdicts: list[Verdict]
 ) -> None:
     path = tmp_path_factory.mktemp("verdicts") / "verdicts.jsonl"
@@ -36,7 +36,7 @@ def test_verdicts_come_back_as_they_were(
     assert read_verdicts(path) == verdicts
 
 
-def test_a_line_has_the_contracts_fields_in_its_order(tmp_path: Path) -> None:
+def test_a_line_has_the_fields_of_the_contract_in_order(tmp_path: Path) -> None:
     verdict = Verdict(
         targets=("k",), question="correct", scorer="codis", judge="rules", kind="rules", verdict="right"
     )

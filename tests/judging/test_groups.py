@@ -1,4 +1,4 @@
-"""From rows and answers to groups: what makes one group, and whose verdicts are its own."""
+"""Stored probes and answers form groups, and only verdicts on a group belong to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_draw_of_all_variants_is_a_group() -> None:
     assert made(rows) == [[("m0", 0), ("m1", 0)], [("m0", 1), ("m1", 1)]]
 
 
-def test_all_draws_of_a_variant_that_is_asked_unchanged_are_a_group() -> None:
+def test_all_draws_of_a_pooled_probe_are_a_group() -> None:
     rows = [row(variant, draw, pooled=True) for variant in ("m0", "m1") for draw in range(2)]
     assert made(rows) == [[("m0", 0), ("m0", 1)], [("m1", 0), ("m1", 1)]]
 
@@ -51,7 +51,7 @@ def test_probes_are_planned_in_the_order_in_which_they_are_grouped() -> None:
     assert [draw for _, draw in partner_draws(probes[:1], 2)] == [2]
 
 
-def test_what_was_measured_of_a_partner_is_no_verdict_on_the_group() -> None:
+def test_a_measure_of_a_partner_is_not_a_verdict_on_the_group() -> None:
     (group,) = answered_groups([row(variant, 0, pooled=False) for variant in ("m0", "m1")], Answers())
     own, other = (
         Verdict(targets=keys, question="similar", scorer="s", judge="e", kind="model", verdict="right")

@@ -1,4 +1,4 @@
-"""Judges against people: whose verdicts count, what undecided ones do, and what cannot be said."""
+"""Judges are compared with humans: verdicts that count, undecided verdicts, and comparisons without a result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAID: dict[str, VerdictName] = {"r": "right", "w": "wrong", "u": "undecided", "e
 
 
 def verdicts(judge: str, kind: str, letters: str, prefix: str = "a", **more: str) -> list[Verdict]:
-    """One verdict a letter, on a0, a1, ...; '-' is none."""
+    """One verdict per letter, on a0, a1, ...; '-' gives no verdict."""
     assert kind in ("rules", "model", "human")
     return [
         Verdict(
@@ -93,7 +93,7 @@ def row(found: JudgeReport, judge: str, subset: str = "all") -> JudgeResult:
     return one
 
 
-def test_the_majority_of_humans_is_the_truth_and_a_tie_is_left_out(tmp_path: Path) -> None:
+def test_the_majority_of_humans_is_the_reference_and_a_tie_is_left_out(tmp_path: Path) -> None:
     given = [
         *verdicts("ann", "human", "rrww"),
         *verdicts("bob", "human", "rwwr"),
@@ -107,7 +107,7 @@ def test_the_majority_of_humans_is_the_truth_and_a_tie_is_left_out(tmp_path: Pat
     assert (gpt.roc_auc.value, gpt.agreement.value, gpt.kappa.value, gpt.alpha.value) == (100, 100, 1, 1)
 
 
-def test_an_undecided_verdict_ranks_between_and_agrees_with_nobody(tmp_path: Path) -> None:
+def test_an_undecided_verdict_ranks_between_right_and_wrong_and_does_not_agree(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="needs the extra 'dev'")
     stats = pytest.importorskip("scipy.stats", reason="needs the extra 'dev'")
     given = [*verdicts("ann", "human", "rrrrwwww"), *verdicts("rules", "rules", "ruurwuwe")]
@@ -136,7 +136,7 @@ def test_a_miss_is_not_right_and_of_several_verdicts_the_first_that_decides_coun
     assert (found.decided, found.agreement.value) == (3, 100)
 
 
-def test_numbers_of_answers_are_ranked_and_decide_nothing(tmp_path: Path) -> None:
+def test_scores_of_answers_are_ranked_and_give_no_verdict(tmp_path: Path) -> None:
     humans = verdicts("ann", "human", "rrww")
     found = report(folder(tmp_path / "a", humans, answers(4, scores=[50, 30, 40, 10]), "llava"))
     rouge = row(found, "rouge_l")
@@ -147,7 +147,7 @@ def test_numbers_of_answers_are_ranked_and_decide_nothing(tmp_path: Path) -> Non
     assert (rouge.roc_auc.clusters, rouge.roc_auc.n) == (2, 4)
 
 
-def test_humans_may_come_in_a_file_of_their_own_and_count_once(tmp_path: Path) -> None:
+def test_human_verdicts_may_have_their_own_file_and_count_once(tmp_path: Path) -> None:
     humans = verdicts("ann", "human", "rrww")
     results = folder(tmp_path / "a", [*humans, *verdicts("gpt", "model", "rwww")], answers(4), "llava")
     write_verdicts(verdicts("ann", "human", "rrww"), tmp_path / "human.jsonl")
@@ -157,7 +157,7 @@ def test_humans_may_come_in_a_file_of_their_own_and_count_once(tmp_path: Path) -
     assert again.humans.raters == 1
 
 
-def test_a_judge_in_a_file_beside_is_no_human(tmp_path: Path) -> None:
+def test_a_judge_in_the_human_file_is_not_a_human(tmp_path: Path) -> None:
     results = folder(tmp_path / "a", verdicts("ann", "human", "rrww"), answers(4), "llava")
     write_verdicts(verdicts("gpt-4", "model", "rwww"), tmp_path / "judge.jsonl")
     found = report(results, human=[str(tmp_path / "judge.jsonl")])
@@ -167,7 +167,7 @@ def test_a_judge_in_a_file_beside_is_no_human(tmp_path: Path) -> None:
         report(alone, human=[str(tmp_path / "judge.jsonl")])
 
 
-def test_judges_go_by_short_names_and_a_note_says_the_whole(tmp_path: Path) -> None:
+def test_judges_have_short_names_and_a_note_gives_the_full_ones(tmp_path: Path) -> None:
     address = "http://127.0.0.1:8000/v1#qwen"
     given = [*verdicts("ann", "human", "rrww"), *verdicts("rules", "rules", "rwww")]
     given += [*verdicts(address, "model", "rrww"), *verdicts(address, "model", "rrrw", scorer="other/seen")]
@@ -200,7 +200,7 @@ def test_responders_and_labels_have_rows_of_their_own(tmp_path: Path) -> None:
     assert found.benchmarks == ("contextual",)
 
 
-def test_imported_answers_say_themselves_whose_they_are(tmp_path: Path) -> None:
+def test_imported_answers_name_their_model(tmp_path: Path) -> None:
     said = [*answers(2, version="llava"), *answers(2, "b", version="qwen")]
     given = [
         *verdicts("ann", "human", "rw"),
@@ -212,7 +212,7 @@ def test_imported_answers_say_themselves_whose_they_are(tmp_path: Path) -> None:
     assert row(found, "g", "responder=qwen").answers == 0
 
 
-def test_one_judge_with_two_prompts_is_two(tmp_path: Path) -> None:
+def test_one_judge_with_two_prompts_is_two_judges(tmp_path: Path) -> None:
     given = [
         *verdicts("ann", "human", "rw"),
         *verdicts("gpt", "model", "rw", scorer="text"),
@@ -229,7 +229,7 @@ def judged(name: str, sampling: Mapping[str, Any], **options: Any) -> dict[str, 
     return {"shots": len(name), **options, "judge_sampling": {"gpt": sampling}}
 
 
-def test_one_judge_under_other_options_is_two_and_named_by_them(tmp_path: Path) -> None:
+def test_one_judge_under_two_options_is_two_judges_named_after_them(tmp_path: Path) -> None:
     """ConTextual, Figure 20: by the text alone, and with the image."""
     humans = verdicts("ann", "human", "rrww")
     text, image, again = (
@@ -251,7 +251,7 @@ def test_one_judge_under_other_options_is_two_and_named_by_them(tmp_path: Path) 
     assert [one.judge for one in report(image, again).rows] == ["gpt", "rules"]
 
 
-def test_one_judge_under_other_options_is_two_on_other_answers_too(tmp_path: Path) -> None:
+def test_one_judge_under_two_options_is_two_judges_on_different_answers_too(tmp_path: Path) -> None:
     one, other = (
         folder(
             tmp_path / name,
@@ -268,7 +268,7 @@ def test_one_judge_under_other_options_is_two_on_other_answers_too(tmp_path: Pat
     }
 
 
-def test_numbers_of_two_models_under_one_name_are_refused(tmp_path: Path) -> None:
+def test_scores_of_two_models_under_one_name_are_refused(tmp_path: Path) -> None:
     humans = verdicts("ann", "human", "rrww")
     one, other = (
         folder(
@@ -326,7 +326,7 @@ def test_a_judge_without_spread_is_neither_distinguishable_nor_not(tmp_path: Pat
     assert against_best.notes[0].endswith(told)
 
 
-def test_a_verdict_is_on_the_variant_that_it_names(tmp_path: Path) -> None:
+def test_a_verdict_applies_to_the_variant_that_it_names(tmp_path: Path) -> None:
     given = [
         *verdicts("ann", "human", "rw", variant="v"),
         *verdicts("gpt", "model", "rw", variant="other"),
@@ -337,7 +337,7 @@ def test_a_verdict_is_on_the_variant_that_it_names(tmp_path: Path) -> None:
     assert found.notes == ["2 of 2 verdicts by gpt are on none of these answers"]
 
 
-def test_a_verdict_without_a_variant_is_on_the_answer_that_others_name_with_one(tmp_path: Path) -> None:
+def test_a_verdict_without_a_variant_applies_to_the_variant_of_other_verdicts(tmp_path: Path) -> None:
     given = [*verdicts("ann", "human", "rw"), *verdicts("gpt", "model", "rw", variant="v")]
     found = report(folder(tmp_path / "a", given))
     assert (found.humans.answers, row(found, "gpt").answers, found.notes) == (2, 2, [])
@@ -376,7 +376,7 @@ def test_one_image_under_two_names_is_one_cluster(tmp_path: Path) -> None:
     assert report(one, other).humans.answers == 9
 
 
-def test_the_best_judge_is_named_and_the_others_held_against_it(tmp_path: Path) -> None:
+def test_the_other_judges_are_compared_with_the_best_one(tmp_path: Path) -> None:
     given = [
         *verdicts("ann", "human", "rw" * 20),
         *verdicts("good", "model", "rw" * 19 + "wr"),
@@ -391,8 +391,8 @@ def test_the_best_judge_is_named_and_the_others_held_against_it(tmp_path: Path) 
     assert contrast.needed < 40
 
 
-def test_the_best_judge_is_chosen_by_what_all_who_come_into_question_have_read(tmp_path: Path) -> None:
-    """An area of 100 over four easy answers says little beside one of 97.5 over all forty."""
+def test_only_judges_of_all_answers_can_be_the_best(tmp_path: Path) -> None:
+    """An area of 100 over four easy answers does not beat one of 97.5 over all forty."""
     given = [
         *verdicts("ann", "human", "rw" * 20),
         *verdicts("good", "model", "rw" * 19 + "ww"),
@@ -407,7 +407,7 @@ def test_the_best_judge_is_chosen_by_what_all_who_come_into_question_have_read(t
     assert note.startswith("the highest ROC-AUC of those that read 40 answers, which brief (4) did not: good")
 
 
-def test_humans_among_themselves(tmp_path: Path) -> None:
+def test_the_agreement_of_humans_with_each_other(tmp_path: Path) -> None:
     krippendorff = pytest.importorskip("krippendorff", reason="needs the extra 'dev'")
     votes = ["rrwwrw", "rrwrr-", "-rwwrw"]
     given = [
@@ -429,7 +429,7 @@ def test_verdicts_on_other_answers_are_refused(tmp_path: Path) -> None:
         report(results, human=[str(tmp_path / "others.jsonl")])
 
 
-def test_verdicts_that_match_no_answer_are_left_out_and_told(tmp_path: Path) -> None:
+def test_verdicts_that_match_no_answer_are_left_out_and_noted(tmp_path: Path) -> None:
     own = [*verdicts("ann", "human", "rrww"), *verdicts("gpt", "model", "rwww")]
     results = folder(tmp_path / "a", own, answers(4), "llava")
     write_verdicts([*verdicts("bob", "human", "rw"), *verdicts("bob", "human", "rwr", "z")], tmp_path / "v")
@@ -442,7 +442,7 @@ def test_verdicts_that_match_no_answer_are_left_out_and_told(tmp_path: Path) -> 
     assert (found.humans.raters, found.humans.answers, row(found, "gpt").answers) == (2, 4, 3)
 
 
-def test_humans_alone_are_no_judge_report(tmp_path: Path) -> None:
+def test_a_judge_report_needs_a_judge_besides_humans(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no judge and no metric"):
         report(folder(tmp_path / "a", verdicts("ann", "human", "rw")))
 
@@ -453,6 +453,6 @@ def test_a_file_that_holds_no_verdicts_needs_a_task(tmp_path: Path) -> None:
         report(str(tmp_path / "answers.jsonl"))
 
 
-def test_a_folder_without_verdicts_is_no_results_folder(tmp_path: Path) -> None:
+def test_a_folder_without_verdicts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no verdicts\.jsonl"):
         report(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Which verdict counts, and who may judge what."""
+"""Judges, their requests, and the verdict that counts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_first_judge_who_decides_counts() -> None:
     assert select_verdict(CASE, opinions, "first").judge == "gpt"
 
 
-def test_where_nobody_decides_the_verdict_is_undecided() -> None:
+def test_the_verdict_is_undecided_if_no_judge_decides() -> None:
     assert select_verdict(CASE, [[verdict("undecided")], []], "first").verdict == "undecided"
     assert select_verdict(CASE, [], "first").verdict == "undecided"
 
@@ -55,7 +55,7 @@ def test_a_majority_counts_every_verdict_and_a_tie_is_undecided() -> None:
     )
 
 
-def test_undecided_verdicts_have_no_vote() -> None:
+def test_undecided_verdicts_do_not_vote() -> None:
     votes = [[verdict("right", "a")], [verdict("undecided", "b")], [verdict("undecided", "c")]]
     assert select_verdict(CASE, votes, "majority").verdict == "right"
 
@@ -92,7 +92,7 @@ def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
     assert HumanJudge.from_file(str(tmp_path / "v.jsonl")).decide(CASE, {})[0].kind == "human"
 
 
-def test_a_benchmark_read_by_rules_takes_no_model_judge() -> None:
+def test_a_benchmark_with_rules_only_refuses_a_model_judge() -> None:
     with pytest.raises(UserError, match="iibench does not accept the judge 'openai/gpt-4o'"):
         check_judge_kinds(IIBench(), ["openai/gpt-4o"])
     assert [judge_kind(j) for j in ("rules", "human:x", "openai/x")] == ["rules", "human", "model"]
@@ -104,7 +104,7 @@ INSTANCE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",), out
 
 
 def contextual_judge(limits: ImageLimits | None = None, **chosen: Any) -> ModelJudge:
-    """A model as the judge of ConTextual, which gives a second chance."""
+    """A model as the judge of ConTextual, which is asked up to twice."""
     benchmark = Contextual()
     options = effective(benchmark, benchmark.settings["default"], Spec(task="contextual", set=chosen))
     return ModelJudge("gpt", "identity", benchmark, options.benchmark, {"temperature": 0}, limits)
@@ -117,7 +117,7 @@ def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> KeyedReque
 
 
 def replies(judge: ModelJudge, *texts: str | None) -> dict[str, Answer | Failure]:
-    """What the judge replied in draw 0, 1 ...; None for a call that failed."""
+    """The replies of the judge in draw 0, 1 ...; None for a failed call."""
     return {
         asked(judge, draw=draw).request.key: Failure("permanent", "no") if text is None else Answer(text)
         for draw, text in enumerate(texts)
@@ -136,7 +136,7 @@ def replies(judge: ModelJudge, *texts: str | None) -> dict[str, Answer | Failure
         ((), "error", 0),
     ],
 )
-def test_a_reply_without_a_verdict_has_a_second_chance_and_no_third(
+def test_a_judge_is_asked_a_second_time_after_a_reply_without_a_verdict_and_no_third_time(
     texts: tuple[str | None, ...], expected: str, draw: int
 ) -> None:
     judge = contextual_judge()
@@ -145,7 +145,7 @@ def test_a_reply_without_a_verdict_has_a_second_chance_and_no_third(
     assert judge.request(INSTANCE, 2) is None
 
 
-def test_the_second_chance_is_the_same_request_as_another_draw() -> None:
+def test_the_second_request_is_the_first_one_with_another_draw() -> None:
     first, second = (asked(contextual_judge(), draw=draw).request for draw in (0, 1))
     assert (first.messages, first.sampling) == (second.messages, second.sampling)
     assert (first.draw, second.draw) == (0, 1)
@@ -180,7 +180,7 @@ def group(references: tuple[str, ...] = ("16",)) -> Group:
     return Group("s", 0, "c", (outcome,), evidence={"k": (SHOWN,)})
 
 
-def test_only_what_got_no_verdict_is_asked_once_more() -> None:
+def test_only_cases_without_a_verdict_are_asked_again() -> None:
     judge = contextual_judge()
     panel = JudgePanel(benchmark=Contextual(), judges=[judge])
     assert [keyed.request.draw for keyed in panel.requests([group()])] == [0]
@@ -190,7 +190,7 @@ def test_only_what_got_no_verdict_is_asked_once_more() -> None:
         assert [keyed.request.draw for keyed in again] == draws, texts
 
 
-def test_the_verdict_of_the_second_chance_counts() -> None:
+def test_the_verdict_of_the_second_reply_counts() -> None:
     judge = contextual_judge()
     known = Known(replies(judge, "Hm.", "Judgement: Yes"))
     (one,) = JudgePanel(benchmark=Contextual(), judges=[judge]).judge([group()], known)
@@ -198,7 +198,7 @@ def test_the_verdict_of_the_second_chance_counts() -> None:
     assert [(verdict.draw, verdict.verdict) for verdict in one.verdicts] == [(1, "right")]
 
 
-def test_an_answer_without_a_reference_is_asked_of_nobody_and_unscored_unless_humans_decide() -> None:
+def test_an_answer_without_a_reference_is_unscored_unless_humans_decide() -> None:
     judge = contextual_judge()
     bare = group(references=())
     assert not list(JudgePanel(benchmark=Contextual(), judges=[judge]).requests([bare]))
@@ -213,7 +213,7 @@ def test_an_answer_without_a_reference_is_asked_of_nobody_and_unscored_unless_hu
         assert one.group.outcomes[0].verdict == expected
 
 
-def test_a_judge_who_sees_is_asked_about_the_image_as_it_takes_it() -> None:
+def test_a_judge_receives_the_image_in_a_form_that_it_accepts() -> None:
     request = asked(contextual_judge(ImageLimits(max_side=1000), judge_image=True)).request
     assert request.images == {SHOWN.path: replace(SHOWN, transform="jpeg-q95-side1000")}
     other = replace(INSTANCE, images=(replace(SHOWN, digest="d2"),))
@@ -221,7 +221,7 @@ def test_a_judge_who_sees_is_asked_about_the_image_as_it_takes_it() -> None:
     assert asked(contextual_judge()).request.images == {}
 
 
-def test_a_judge_who_is_to_see_a_image_that_cannot_be_read_is_an_error() -> None:
+def test_an_unreadable_image_for_a_judge_is_an_error() -> None:
     judge = contextual_judge(judge_image=True)
     blind = replace(INSTANCE, images=())
     assert judge.request(blind) is None

@@ -1,4 +1,4 @@
-"""Ratings: whose answers people accept, and when an answer has an error that people name."""
+"""The share of accepted answers, and the errors that humans name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shares(found: list[MetricValue]) -> dict[tuple[str, str], tuple[float | None
     return {(one.subset, one.metric): (one.value, one.n) for one in found}
 
 
-def test_the_share_that_is_accepted_is_each_responder_s_own() -> None:
+def test_each_responder_has_its_own_accepted_share() -> None:
     items = [item("1", "a"), item("2", "a", "b"), item("3", "b")]
     found = accepted_shares(items, np.array([1.0, 0.0, 0.0]))
     assert shares(found) == {
@@ -41,7 +41,7 @@ def test_the_share_that_is_accepted_is_each_responder_s_own() -> None:
     assert all(one.interval == "wilson" and one.high is not None for one in found)
 
 
-def test_an_answer_has_an_error_that_more_than_half_of_those_name_who_name_any() -> None:
+def test_an_answer_has_an_error_if_most_humans_who_name_errors_name_it() -> None:
     items = [item(key, "a") for key in "1234"]
     verdicts = [
         *(said("1", "ann", "x"), said("1", "ben", "x", "y"), said("1", "cleo", "z"), said("1", "dan")),
@@ -60,7 +60,7 @@ def test_an_answer_has_an_error_that_more_than_half_of_those_name_who_name_any()
     assert {one.n for one in found} == {3}
 
 
-def test_who_leaves_the_variant_out_counts_beside_who_names_it() -> None:
+def test_a_verdict_without_a_variant_counts_with_those_that_name_it() -> None:
     verdicts = [
         said("1", "ann", "x"),
         said("1", "ben", "y", variant=""),
@@ -70,5 +70,5 @@ def test_who_leaves_the_variant_out_counts_beside_who_names_it() -> None:
     assert [one.metric for one in error_shares([item("1", "a")], verdicts)] == ["y"]
 
 
-def test_where_nobody_names_an_error_there_is_no_row() -> None:
+def test_without_named_errors_there_is_no_row() -> None:
     assert error_shares([item("1", "a")], [said("1", "ann")]) == []

@@ -17,7 +17,7 @@ from sightline.types import Group, Outcome, Usage
 
 
 class Counting:
-    """An embedder that gives each text a vector of its own and remembers what it was asked."""
+    """An embedder with a distinct vector for each text, which records the texts."""
 
     name = "counting"
     identity = "counting"
@@ -103,7 +103,7 @@ def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
     assert store.vectors([b"k"]) == {}
 
 
-def test_a_group_is_measured_with_the_settings_that_it_is_held_against(store: Store) -> None:
+def test_the_partners_of_a_group_are_measured_too(store: Store) -> None:
     draws = tuple(outcome("0", "original", said, draw) for draw, said in enumerate(("x", "x", "y", "z")))
     first, *_ = groups()
     held = Group(first.id, 0, first.cluster, first.outcomes, partners={"unchanged": draws})
@@ -116,7 +116,7 @@ def test_a_group_is_measured_with_the_settings_that_it_is_held_against(store: St
     assert same.value == pytest.approx(1)
 
 
-def test_an_embedder_that_fails_leaves_nothing_behind(store: Store) -> None:
+def test_nothing_is_stored_if_the_embedder_fails(store: Store) -> None:
     with pytest.raises(EnvironmentFailedError, match="no finite vector"):
         made(store, Failing()).embed(groups())
     embedder = Counting()

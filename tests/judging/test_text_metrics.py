@@ -17,7 +17,7 @@ from sightline.types import Group, Outcome, Usage
 
 
 class Lengths:
-    """A metric that knows what it was asked: how long the response is, less the reference's length."""
+    """The length of the response minus that of the reference; records the pairs."""
 
     name = "lengths"
     identity = "lengths 1"
@@ -69,14 +69,14 @@ def scores(measures: TextMeasures, *outcomes: Outcome) -> list[dict[str, float]]
     return [dict(group.outcomes[0].scores) for group in measures.measured(groups(*outcomes))]
 
 
-def test_of_several_references_the_nearest_counts(store: Store) -> None:
+def test_the_most_similar_reference_counts(store: Store) -> None:
     measures = made(store, Lengths())
     assert scores(measures, outcome("1", "four", "long reference", "two", " ")) == [
         {"refused": 1.0, "lengths": pytest.approx(1.1)}
     ]
 
 
-def test_an_answer_that_failed_or_has_no_reference_has_no_number(store: Store) -> None:
+def test_a_failed_answer_and_one_without_references_have_no_number(store: Store) -> None:
     metric = Lengths()
     measures = made(store, metric)
     failed, alone, empty = (
@@ -92,7 +92,7 @@ def test_an_answer_that_failed_or_has_no_reference_has_no_number(store: Store) -
     assert metric.asked == [("", "ref")]
 
 
-def test_each_distinct_pair_is_measured_once_and_remembered(store: Store) -> None:
+def test_each_distinct_pair_is_measured_once_and_cached(store: Store) -> None:
     metric = Lengths()
     answers = [outcome(str(number), "same", "reference") for number in range(3)]
     made(store, metric).prepare(groups(*answers))
@@ -123,7 +123,7 @@ def test_numbers_of_one_model_are_not_those_of_another(store: Store) -> None:
     assert other.asked == [("a", "b")]
 
 
-def test_where_one_text_ends_and_the_other_begins_matters(store: Store) -> None:
+def test_the_boundary_between_response_and_reference_is_part_of_the_key(store: Store) -> None:
     metric = Lengths()
     made(store, metric).prepare(groups(outcome("1", "ab", "c"), outcome("2", "a", "bc")))
     assert len(metric.asked) == 2
@@ -134,7 +134,7 @@ def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
         made(store, Lengths(), "lengths 0").prepare(groups(outcome("1", "a", "b")))
 
 
-def test_what_is_no_number_fails_with_the_text_and_leaves_nothing_behind(store: Store) -> None:
+def test_a_value_that_is_not_finite_fails_and_is_not_stored(store: Store) -> None:
     with pytest.raises(EnvironmentFailedError, match=r"'lengths' gives no finite number for 'a'"):
         made(store, Lengths(math.nan)).prepare(groups(outcome("1", "a", "b")))
     metric = Lengths()

@@ -1,4 +1,4 @@
-"""The words of --fail-if on the numbers of a result, and what is found of each."""
+"""Conditions of --fail-if on the numbers of a result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METRICS = [
         ("s_gt<0.333334", "s_gt<0.333334: it is 0.333333"),
     ],
 )
-def test_a_condition_holds_or_does_not(text: str, found: str | None) -> None:
+def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> None:
     assert failures(parse_conditions([text]), METRICS) == (() if found is None else (found,))
 
 
@@ -59,7 +59,7 @@ def test_a_condition_holds_or_does_not(text: str, found: str | None) -> None:
         ("con<1", "there is no such number"),
     ],
 )
-def test_what_has_no_number_does_not_pass(text: str, why: str) -> None:
+def test_a_condition_without_a_number_holds(text: str, why: str) -> None:
     assert failures(parse_conditions([text]), METRICS) == (f"{text}: {why}",)
 
 
@@ -79,22 +79,20 @@ def test_what_has_no_number_does_not_pass(text: str, why: str) -> None:
         ("acc_p.mean<3", "no metric has .mean; expected .low, .high, or neither"),
     ],
 )
-def test_other_words_are_refused(text: str, message: str) -> None:
+def test_an_invalid_condition_is_refused(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         parse_conditions([text])
     assert message in str(refused.value)
     assert repr(text) in str(refused.value)
 
 
-def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
+def test_an_unknown_metric_is_refused_with_the_most_similar_one() -> None:
     with pytest.raises(UserError, match="unknown metric in --fail-if 'ac_p', did you mean 'acc_p'"):
         check_condition_metrics(parse_conditions(["acc_p<3", "ac_p<3"]), {"acc_p", "con"})
 
 
 @given(st.floats(0, 100), st.sampled_from(["<", "<=", ">", ">="]), st.floats(0, 100))
-def test_a_condition_holds_as_in_python_and_its_words_show_why(
-    value: float, sign: str, number: float
-) -> None:
+def test_a_condition_holds_as_in_python(value: float, sign: str, number: float) -> None:
     holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](value, number)
     (wanted,) = parse_conditions([f"m{sign}{number!r}"])
     assert bool(wanted.failure([MetricValue("m", "all", value, 1, 1)])) == holds

@@ -1,4 +1,4 @@
-"""The words of --fail-if on a comparison, and what is found of each."""
+"""Conditions of --fail-if on a comparison of runs."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_only_a_significant_difference_in_that_direction_fails(text: str, found:
     assert _found(text) == found
 
 
-def test_worse_is_any_metric_of_the_table() -> None:
+def test_worse_covers_every_metric_of_the_table() -> None:
     leading = [row for row in ROWS if row.metric in LEADING]
     assert _found("worse", leading) == ["worse: acc_p differs by -30 (p 0.004, Holm)"]
 
 
-def test_a_row_without_a_difference_does_not_pass() -> None:
+def test_a_condition_holds_for_a_row_without_a_difference() -> None:
     rows = [_row("acc_p", "all", None)]
     (condition,) = parse_difference_conditions(["worse"], rows, DEFINITIONS)
     assert condition.failures(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
@@ -87,7 +87,7 @@ def test_a_row_without_a_difference_does_not_pass() -> None:
         ("", "not a condition on two runs"),
     ],
 )
-def test_other_words_are_refused(text: str, message: str) -> None:
+def test_an_invalid_condition_is_refused(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         parse_difference_conditions([text], ROWS, DEFINITIONS)
     assert message in str(refused.value)
