@@ -12,16 +12,12 @@ from PIL import Image
 from sightline.builders.built_folder import (
     GROUPS,
     IMAGES,
-    BuildIdentity,
-    begin,
-    copy_images,
-    finish,
-    held,
+    Contents,
+    open_folder,
     refuse_other_contents,
-    refuse_out_among,
-    sweep,
+    refuse_out_inside_inputs,
 )
-from sightline.builders.manifest import MANIFEST, BuildManifest
+from sightline.builders.manifest import MANIFEST, BuildIdentity, BuildManifest, write_manifest
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.journal import JOURNAL, Journal
 from sightline.images import inspect_image
@@ -35,15 +31,14 @@ def of(seed: int, print_: str = "") -> BuildIdentity:
 
 def make(out: Path, build: BuildIdentity, *, force: bool = False) -> None:
     """Build a folder with one image and a groups file that say by what they were built."""
-    with held(out, build, force=force) as journal:
-        begin(out, build, journal)
+    with open_folder(out, build, force=force) as folder:
+        folder.begin()
         name = f"{IMAGES}/{build.fingerprint}.png"
         (out / IMAGES).mkdir(exist_ok=True)
         (out / name).write_text(build.fingerprint)
-        sweep(out, [name])
+        folder.remove_images_except([name])
         (out / GROUPS).write_text(build.fingerprint)
-        manifest = BuildManifest(**build.header, groups=1, probes=1, images=1, fingerprint=build.fingerprint)
-        finish(out, manifest, journal)
+        folder.finish(Contents(groups=1, probes=1, sources={}, dropped={}), {name: ""}, BuildManifest)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -177,11 +172,12 @@ def test_a_disk_that_refuses_is_the_surroundings_fault(
 
 def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with held(out, of(1), force=False) as journal:
-        begin(out, of(1), journal)
+    with open_folder(out, of(1), force=False) as folder:
+        folder.begin()
         (out / "table.csv").write_text("a,b\n")
         made = {"table.csv": "0" * 64, "../outside.txt": "0" * 64}
-        finish(out, BuildManifest(**of(1).header, groups=0, probes=0, images=0, made=made), journal)
+        write_manifest(BuildManifest(**of(1).header, groups=0, probes=0, images=0, made=made), out)
+        folder.journal.discard()
     (tmp_path / "outside.txt").write_text("somebody's")
     make(out, of(2), force=True)
     assert sorted(content(out)) == [GROUPS, f"{IMAGES}/print 2.png", MANIFEST]
@@ -192,8 +188,8 @@ def test_images_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
     """ConTextual's lie two deep: images/stvqa-images/1.jpg."""
     Image.new("RGB", (9, 7), "red").save(tmp_path / "red.png")
     file = inspect_image(ImageRef(str(tmp_path / "red.png"), str(tmp_path)), {})
-    (tmp_path / "out").mkdir()
-    made = copy_images({"images/signs/red.png": file}, tmp_path / "out")
+    with open_folder(tmp_path / "out", of(1), force=False) as folder:
+        made = folder.copy_images({"images/signs/red.png": file})
     assert made == {"images/signs/red.png": file.digest}
     assert (tmp_path / "out/images/signs/red.png").read_bytes() == (tmp_path / "red.png").read_bytes()
 
@@ -204,9 +200,9 @@ def test_images_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
         ("photos", "photos", "lies in the folder of the images"),
         ("photos/out", "photos", "lies in the folder of the images"),
         ("link/out", "photos", "lies in the folder of the images"),
-        ("photos", "photos/a", "holds .*photos/a, which is read"),
-        ("photos", "photos/table.csv", "holds .*table.csv, which is read"),
-        ("photos", "link/table.csv", "holds .*table.csv, which is read"),
+        ("photos", "photos/a", "holds the input .*photos/a"),
+        ("photos", "photos/table.csv", "holds the input .*table.csv"),
+        ("photos", "link/table.csv", "holds the input .*table.csv"),
         ("photos/a", "photos/table.csv", None),
         ("out", "photos", None),
         ("photos-2", "photos", None),
@@ -220,4 +216,4 @@ def test_what_is_read_and_what_is_built_never_meet(
     (tmp_path / "link").symlink_to(tmp_path / "photos")
     expected = pytest.raises(UserError, match=told) if told else contextlib.nullcontext()
     with expected:
-        refuse_out_among(tmp_path / out, [tmp_path / "photos-3", tmp_path / source])
+        refuse_out_inside_inputs(tmp_path / out, [tmp_path / "photos-3", tmp_path / source])

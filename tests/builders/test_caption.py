@@ -15,7 +15,8 @@ from PIL import Image
 
 from sightline.benchmarks.captions import read_captions
 from sightline.builders.caption import refuse_other_captions, write
-from sightline.builders.image_index import CheckedImages, check_images, images_in
+from sightline.builders.checked_images import CheckedImages, check_images
+from sightline.builders.image_index import images_in
 from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.store import Store

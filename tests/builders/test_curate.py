@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sightline.builders.curate import CurationOptions, count_words, curate, text_share, writing
-from sightline.builders.curation_funnel import Funnel, ImageStatus, alike_lines, funnel_of
-from sightline.builders.image_index import CheckedImages, check_images, images_in
+from sightline.builders.checked_images import CheckedImages, check_images
+from sightline.builders.curate import CurationOptions, count_words, curate, text_share, without_false_words
+from sightline.builders.curation_funnel import Funnel, ImageStatus, near_duplicate_lines, start_funnel
+from sightline.builders.image_index import images_in
 from sightline.builders.manifest import read_manifest
 from sightline.builders.near_duplicates import DISTANCE
 from sightline.builders.review_lists import Mark
@@ -155,7 +156,7 @@ def test_what_humans_drop_and_what_they_have_not_decided_falls_with_their_remark
     }
     funnel = run(raw, CurationOptions(), marks=marks)
     assert list(funnel.kept) == ["menu.png", "odd.png"]
-    assert funnel.statuses["photo.png"].why == "people drop it: no meaning"
+    assert funnel.statuses["photo.png"].why == "humans drop it: no meaning"
     assert funnel.statuses["sign.png"].why == "as many keep it as drop it"
     assert funnel.statuses["sign-2.png"].why == "nobody has marked it"
 
@@ -186,7 +187,7 @@ def test_text_covers_as_many_pixels_as_lie_in_any_box(
 def test_a_image_that_was_taken_for_a_letter_is_no_writing(
     text: str, box: tuple[float, float, float, float], kept: bool
 ) -> None:
-    assert bool(writing([Word(text, box, 0.6)], 100, 100)) is kept
+    assert bool(without_false_words([Word(text, box, 0.6)], 100, 100)) is kept
 
 
 def test_a_shape_taken_for_a_letter_counts_neither_as_text_nor_as_a_word(
@@ -275,7 +276,7 @@ def test_images_that_look_alike_are_drawn_side_by_side(raw: Path, capsys: Captur
     for path in (raw / "more").iterdir():
         path.unlink()
     assert command(raw, "--preview", "none.png") == 0
-    assert "no two images look alike" in capsys.readouterr().err
+    assert "there are no near-duplicates" in capsys.readouterr().err
     assert not Path("none.png").exists()
 
 
@@ -286,17 +287,17 @@ def test_doubtful_images_come_first_from_above_and_from_the_left(tmp_path: Path)
         name: ImageFile(str(tmp_path / name), digest, "PNG", 9, 9, (1, 1))
         for name in [*names, "kept", "other"]
     }
-    funnel = funnel_of(CheckedImages(files, {}), {})
+    funnel = start_funnel(CheckedImages(files, {}), {})
     like = {name: "other" if name == "alone" else "kept" for name in names}
-    funnel = funnel.after(
+    funnel = funnel.drop(
         "alike", [(name, ImageStatus(like=like[name], distance=apart)) for name, apart in names.items()]
     )
-    lines = [(line.group, line.variant) for line in alike_lines(funnel, 8)]
+    lines = [(line.group, line.variant) for line in near_duplicate_lines(funnel, 8)]
     assert lines == [
         ("kept", "original"), ("kept", "far"), ("kept", "middle"), ("kept", "near"),
         ("other", "original"), ("other", "alone"),
     ]  # fmt: skip
-    assert {line.group for line in alike_lines(funnel, 1)} == {"kept"}
+    assert {line.group for line in near_duplicate_lines(funnel, 1)} == {"kept"}
 
 
 def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None:
@@ -311,7 +312,7 @@ def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["raw", "--distance", "128"], "--distance 128 is none"),
+        (["raw", "--distance", "128"], "--distance 128 is out of range"),
         (["raw", "--max-text", "30"], "--max-text 30.0 is no share"),
         (["raw", "--top", "0"], "--top leaves nothing"),
         (["raw", "--limit", "0"], "--limit leaves nothing"),
@@ -341,7 +342,7 @@ def test_where_no_image_is_left_nothing_is_built(tmp_path: Path, capsys: Capture
 def test_help_says_the_distance_that_is_the_default(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["build", "curate", "--help"])
-    assert f"(default {DISTANCE})" in " ".join(capsys.readouterr().out.split())
+    assert f"(default: {DISTANCE})" in " ".join(capsys.readouterr().out.split())
 
 
 def test_marks_are_not_replaced_by_a_list(raw: Path, capsys: Capture) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from sightline.builders.manifest import (
     BuildManifest,
-    difference,
+    describe_difference,
     fingerprint,
-    held_against,
+    read_excluded,
     read_manifest,
     write_manifest,
 )
@@ -48,7 +48,7 @@ def test_a_image_that_several_sources_show_is_held_against_once(tmp_path: Path) 
     folder = tmp_path / "train"
     folder.mkdir()
     write_manifest(MANIFEST, folder)
-    (apart,), held = held_against([folder])
+    (apart,), held = read_excluded([folder])
     assert (apart.folder, apart.images) == ("train", 2)
     assert apart.manifest == file_digest(folder / "manifest.json")
     assert held == {"d1": "train", "d2": "train"}
@@ -71,4 +71,4 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
     ],
 )  # fmt: skip
 def test_how_two_builds_differ_is_told_in_words(old: object, words: str) -> None:
-    assert difference(old, {"kind": "mask", "settings": {"seed": 1}, "versions": {}}) == words
+    assert describe_difference(old, {"kind": "mask", "settings": {"seed": 1}, "versions": {}}) == words

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sightline.builders.coco import LEAST, MOST, read_instances
+from sightline.builders.coco import MAX_AREA, MIN_AREA, read_instances
 from sightline.builders.manifest import read_manifest
 from sightline.builders.mask import COLOURS, MASKINGS, pattern, whole_pixels
 from sightline.cli.main import main
@@ -57,7 +57,7 @@ def masked(coco: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_real_objects_between_a_tenth_and_a_quarter_of_their_image_are_eligible(coco: Path) -> None:
     raw = json.loads((coco / "instances_val2017_mini.json").read_bytes())
     sizes = {image["id"]: image["width"] * image["height"] for image in raw["images"]}
-    fitting = [a for a in raw["annotations"] if LEAST <= a["area"] / sizes[a["image_id"]] <= MOST]
+    fitting = [a for a in raw["annotations"] if MIN_AREA <= a["area"] / sizes[a["image_id"]] <= MAX_AREA]
     assert len(fitting) == 57
     instances = read_instances(coco / "instances_val2017_mini.json")
     eligible = [one for photo in instances.photos.values() for one in instances.eligible(photo)]
@@ -234,8 +234,8 @@ def test_polygons_and_run_lengths_are_read(tmp_path: Path, outline: Any) -> None
         ({"area": "big"}, "area"),
         ({"category_id": 4}, "category_id"),
         ({"image_id": 2}, "image_id"),
-        ({"iscrowd": 1}, "no image has an object that may be masked"),
-        ({"area": 1000}, "no image has an object that may be masked"),
+        ({"iscrowd": 1}, "no image has an object that can be masked"),
+        ({"area": 1000}, "no image has an object that can be masked"),
         ({"bbox": [300, 20, 80, 50]}, "holds no pixel of the image"),
         ({"bbox": [20, 20, 80, 5]}, "too few for"),
         ({"segmentation": {"size": [9, 9], "counts": [81]}}, "is of size"),
@@ -264,7 +264,7 @@ def test_a_image_that_is_missing_or_of_another_size_is_told(
     file = instances(tmp_path)
     Image.new("RGB", (100, 200)).save(tmp_path / "a.png")
     assert built(tmp_path, file) == 2
-    assert "100 x 200 pixels, the instances file says 200 x 100" in capsys.readouterr().err
+    assert "100 x 200 pixels, the instances file has 200 x 100" in capsys.readouterr().err
     (tmp_path / "a.png").unlink()
     assert built(tmp_path, file) == 2
     assert "no such image" in capsys.readouterr().err

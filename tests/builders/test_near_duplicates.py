@@ -12,9 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from sightline.builders.image_index import check_images
+from sightline.builders.checked_images import check_images
 from sightline.builders.image_io import open_upright
-from sightline.builders.near_duplicates import BITS, DISTANCE, NearDuplicate, copies, hash_of, hashes
+from sightline.builders.near_duplicates import (
+    BITS,
+    DISTANCE,
+    NearDuplicate,
+    find_duplicates,
+    hash_image,
+    image_hashes,
+)
+from sightline.builders.process_pool import Execution
 from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.images import BadImage
@@ -48,7 +56,7 @@ def test_images_without_borders_are_as_far_apart_as_imagehash_says() -> None:
     images += [image.rotate(2).crop((9, 9, 190, 140)) for image in images]
     for n, one in enumerate(images):
         for other in images[:n]:
-            found = copies({"one": hash_of(one), "other": hash_of(other)}, BITS)
+            found = find_duplicates({"one": hash_image(one), "other": hash_image(other)}, BITS)
             theirs = imagehash.phash(one, hash_size=16) - imagehash.phash(other, hash_size=16)
             assert found == {"other": NearDuplicate("one", theirs)}
 
@@ -57,7 +65,7 @@ def test_images_without_borders_are_as_far_apart_as_imagehash_says() -> None:
 def test_strips_and_dots_are_hashed_without_ado(size: tuple[int, int]) -> None:
     image = Image.new("RGB", size, "white")
     image.putpixel((0, 0), (0, 0, 0))
-    assert len(hash_of(image)) in (0, 64)
+    assert len(hash_image(image)) in (0, 64)
 
 
 def test_without_imagehash_it_is_told_what_installs_it(
@@ -79,13 +87,13 @@ def test_of_iibench_what_is_there_twice_is_found_and_no_other_image_is_lost(shar
     names = [*TWICE, *TWICE.values(), *LIKE_OTHERS, *TOO_FAR, *TOO_FAR.values()]
     some = [path.stem.removeprefix("test-") for path in sorted(folder.glob("*.jpg"))[::60]]
     hashed = {
-        name: hash_of(open_upright(folder / f"test-{name}.jpg")) for name in dict.fromkeys(names + some)
+        name: hash_image(open_upright(folder / f"test-{name}.jpg")) for name in dict.fromkeys(names + some)
     }
     first = {name: hashed[name] for name in [*TWICE.values(), *hashed]}
-    found = copies(first)
+    found = find_duplicates(first)
     assert {name: copy.of for name, copy in found.items()} == TWICE
     assert max(copy.distance for copy in found.values()) <= 46
-    wider = copies(first, 52)
+    wider = find_duplicates(first, 52)
     assert wider.keys() - found.keys() == {"1244", "993"}
 
 
@@ -97,27 +105,27 @@ def test_a_image_saved_anew_in_another_size_is_the_same(quality: int, scale: flo
     image.resize((round(image.width * scale), round(image.height * scale))).save(
         again, "JPEG", quality=quality
     )
-    assert apart(hash_of(image), hash_of(Image.open(again).convert("RGB"))) <= DISTANCE
+    assert apart(hash_image(image), hash_image(Image.open(again).convert("RGB"))) <= DISTANCE
 
 
 def test_margins_of_one_colour_do_not_count() -> None:
     image = photograph(2)
     framed = ImageOps.expand(image, (30, 5, 12, 60), "white")
-    assert apart(hash_of(image), hash_of(framed)) <= 20
-    cut = np.frombuffer(hash_of(image)[:32], np.uint8) ^ np.frombuffer(hash_of(framed)[:32], np.uint8)
+    assert apart(hash_image(image), hash_image(framed)) <= 20
+    cut = np.frombuffer(hash_image(image)[:32], np.uint8) ^ np.frombuffer(hash_image(framed)[:32], np.uint8)
     assert np.unpackbits(cut).sum() > DISTANCE
 
 
 def test_different_images_and_mirrored_ones_are_far_apart() -> None:
-    hashed = [hash_of(photograph(seed)) for seed in range(12)]
-    hashed.append(hash_of(ImageOps.mirror(photograph(0))))
+    hashed = [hash_image(photograph(seed)) for seed in range(12)]
+    hashed.append(hash_image(ImageOps.mirror(photograph(0))))
     assert min(apart(one, two) for n, one in enumerate(hashed) for two in hashed[:n]) > DISTANCE
 
 
 def test_a_image_that_shows_nothing_is_like_no_other() -> None:
-    blank = [hash_of(Image.new("RGB", (40, 30), colour)) for colour in ("white", "black", "red")]
+    blank = [hash_image(Image.new("RGB", (40, 30), colour)) for colour in ("white", "black", "red")]
     assert blank == [b"", b"", b""]
-    assert copies({"white": b"", "black": b"", "some": hash_of(photograph(3))}, BITS // 2) == {}
+    assert find_duplicates({"white": b"", "black": b"", "some": hash_image(photograph(3))}, BITS // 2) == {}
 
 
 def bits_of(number: int) -> bytes:
@@ -130,8 +138,8 @@ def bits_of(number: int) -> bytes:
 def test_a_chain_of_images_loses_none_that_is_unlike_what_is_kept() -> None:
     # b is within 48 of a and of c, which are 80 apart: b goes, c stays.
     chain = {"a": bits_of(0), "b": bits_of(40), "c": bits_of(80)}
-    assert copies(chain) == {"b": NearDuplicate("a", 40)}
-    assert copies({"b": chain["b"], "a": chain["a"], "c": chain["c"]}) == {
+    assert find_duplicates(chain) == {"b": NearDuplicate("a", 40)}
+    assert find_duplicates({"b": chain["b"], "a": chain["a"], "c": chain["c"]}) == {
         "a": NearDuplicate("b", 40),
         "c": NearDuplicate("b", 40),
     }
@@ -142,7 +150,7 @@ def test_every_copy_is_near_one_that_is_kept_and_no_two_kept_ones_are_near(
     numbers: list[int], distance: int
 ) -> None:
     hashed = {str(place): bits_of(number) for place, number in enumerate(numbers)}
-    found = copies(hashed, distance)
+    found = find_duplicates(hashed, distance)
     kept = [name for name in hashed if name not in found]
     for name, copy in found.items():
         nearest = min(apart(hashed[name], hashed[other]) for other in kept if int(other) < int(name))
@@ -160,9 +168,9 @@ def test_hashes_are_computed_once_and_what_cannot_be_decoded_is_told(
     (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:3000])
     gallery = check_images({path.name: ImageRef(str(path)) for path in sorted(tmp_path.glob("*.png"))})
     store = Store.open(str(tmp_path / "s.db"))
-    found = gallery.named(hashes(gallery.files.values(), store))
+    found = gallery.named(image_hashes(gallery.files.values(), store, Execution()))
     assert isinstance(found["cut.png"], BadImage)
-    assert found["a.png"] == found["twin.png"] == hash_of(photograph(1))
-    monkeypatch.setattr("sightline.builders.near_duplicates.hash_of", lambda _: b"computed anew")
-    assert gallery.named(hashes(gallery.files.values(), store))["a.png"] == found["a.png"]
+    assert found["a.png"] == found["twin.png"] == hash_image(photograph(1))
+    monkeypatch.setattr("sightline.builders.near_duplicates.hash_image", lambda _: b"computed anew")
+    assert gallery.named(image_hashes(gallery.files.values(), store, Execution()))["a.png"] == found["a.png"]
     store.close()

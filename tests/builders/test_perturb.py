@@ -15,8 +15,8 @@ from PIL import Image, ImageOps
 
 from sightline import registry
 from sightline.builders import perturb as module
-from sightline.builders.perturb import Blur, Crop, Jpeg, Perturb, Perturbation, Rotate, named
-from sightline.builders.run import build
+from sightline.builders.perturb import Blur, Crop, Jpeg, Perturb, Perturbation, Rotate, load_perturbation
+from sightline.builders.run import BuildSpec, build
 from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine
@@ -31,9 +31,9 @@ Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test plugs in goes when it ends."""
     monkeypatch.setattr(registry, "_plugged", {kind: {} for kind in registry._plugged})
-    named.cache_clear()
+    load_perturbation.cache_clear()
     yield
-    named.cache_clear()
+    load_perturbation.cache_clear()
 
 
 def noise(width: int = 60, height: int = 40) -> Image.Image:
@@ -180,7 +180,9 @@ def test_a_image_that_cannot_be_used_is_dropped_alone(tmp_path: Path) -> None:
     noise().save(tmp_path / "good.png")
     (tmp_path / "bad.png").write_text("404")
     sources = [SourceItem(name, str(tmp_path / f"{name}.png")) for name in ("bad", "good")]
-    manifest = build(sources, Perturb("jpeg", "What?"), tmp_path / "out", kind="perturb", settings={})
+    manifest = build(
+        sources, Perturb("jpeg", "What?"), tmp_path / "out", BuildSpec(kind="perturb", settings={})
+    )
     assert manifest.dropped["bad"].startswith("not an image")
     assert (manifest.groups, manifest.probes) == (1, 4)
 
@@ -241,7 +243,7 @@ def test_it_may_drop_a_image_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("apply", "message"),
     [
-        ("return None", "gave no image for its variant 'v1' (found 'NoneType')"),
+        ("return None", "returned no image for its variant 'v1' (found 'NoneType')"),
         ("return 1 / 0", "fails on this image, variant 'v1': ZeroDivisionError"),
     ],
 )
@@ -255,42 +257,42 @@ def test_one_that_fails_is_told_of_with_the_image(tmp_path: Path, apply: str, me
 @pytest.mark.parametrize(
     ("variants", "message"),
     [
-        ("{}", "variants that cannot be used"),
-        ('{"original": {}}', "variants that cannot be used"),
+        ("{}", "has invalid variants"),
+        ('{"original": {}}', "has invalid variants"),
         ('{"../v1": {}}', "(found ['../v1'])"),
         ('{"v_1": {}}', "(found ['v_1'])"),
         ('{"": {}}', "(found [''])"),
-        ('{"v1": {"degrees": 5}}', "Expected `str | array`, got `int`"),
-        ('["v1", "v2"]', "Expected `object`, got `array`"),
-        ('{"v1": "yes"}', "Expected `object`, got `str`"),
+        ('{"v1": {"degrees": 5}}', "has an attribute of another type"),
+        ('["v1", "v2"]', "has an attribute of another type"),
+        ('{"v1": "yes"}', "has an attribute of another type"),
     ],
 )
 def test_variants_that_could_not_be_kept_are_refused_before_any_work(
     tmp_path: Path, variants: str, message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
-        named("own", (str(plugin(tmp_path, "return image", variants)),))
+        load_perturbation("own", (str(plugin(tmp_path, "return image", variants)),))
     assert message in str(caught.value)
 
 
 def test_a_plugin_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="calls itself 'other'"):
-        named("own", (str(plugin(tmp_path, "return image", name="other")),))
+    with pytest.raises(UserError, match=r"has another name \(found 'other'\)"):
+        load_perturbation("own", (str(plugin(tmp_path, "return image", name="other")),))
     (tmp_path / "empty.py").write_text("")
     with pytest.raises(UserError, match="defines none of benchmarks, models, perturbations"):
-        named("own", (str(tmp_path / "empty.py"),))
+        load_perturbation("own", (str(tmp_path / "empty.py"),))
     (tmp_path / "lacking.py").write_text("class Own:\n    name = 'own'\n\nperturbations = {'own': Own}\n")
-    with pytest.raises(UserError, match="lacks variants, apply"):
-        named("own", (str(tmp_path / "lacking.py"),))
+    with pytest.raises(UserError, match="lacks an attribute"):
+        load_perturbation("own", (str(tmp_path / "lacking.py"),))
     with pytest.raises(UserError, match="cannot be loaded"):
-        named("own", (str(tmp_path / "none.py"),))
+        load_perturbation("own", (str(tmp_path / "none.py"),))
 
 
 def test_an_unknown_one_is_told_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown perturbation 'jpg', did you mean 'jpeg'"):
-        named("jpg")
+        load_perturbation("jpg")
     assert perturbation_names() == ["blur", "crop", "jpeg", "rotate"]
-    named("own", (str(plugin(tmp_path, "return image")),))
+    load_perturbation("own", (str(plugin(tmp_path, "return image")),))
     assert perturbation_names() == ["blur", "crop", "jpeg", "own", "rotate"]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from sightline.builders.preview import CELL, LONGEST, draw_lines, sheet
+from sightline.builders.preview import CELL, LONGEST, draw_folder, draw_lines
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine, write_groups
 
@@ -44,7 +44,7 @@ def columns(image: Pixels, colour: tuple[int, int, int]) -> tuple[int, int]:
 
 def test_a_row_shows_the_original_first_and_all_variants_beside_each_other(tmp_path: Path) -> None:
     fill(tmp_path, 2, {"m0": COLOURS["m0"], "original": COLOURS["original"], "m1": COLOURS["m1"]})
-    sheet(tmp_path, tmp_path / "s.png")
+    draw_folder(tmp_path, tmp_path / "s.png")
     image = drawn(tmp_path / "s.png")
     places = [columns(image, COLOURS[variant]) for variant in ("original", "m0", "m1")]
     assert [last - first + 1 for first, last in places] == [CELL] * 3
@@ -55,7 +55,7 @@ def test_a_row_shows_the_original_first_and_all_variants_beside_each_other(tmp_p
 def test_a_row_a_group_as_many_as_are_asked_for(tmp_path: Path) -> None:
     fill(tmp_path, 5)
     for rows, seen in ((1, 1), (3, 3), (9, 5)):
-        sheet(tmp_path, tmp_path / "s.png", rows=rows)
+        draw_folder(tmp_path, tmp_path / "s.png", rows=rows)
         red = (drawn(tmp_path / "s.png") == COLOURS["original"]).all(axis=2).any(axis=1).astype(int)
         assert (np.diff(red) == 1).sum() == seen
 
@@ -64,7 +64,7 @@ def test_the_seed_chooses_the_groups(tmp_path: Path) -> None:
     fill(tmp_path, 40)
     sheets = []
     for seed in (1, 1, 2):
-        sheet(tmp_path, tmp_path / "s.png", rows=3, seed=seed)
+        draw_folder(tmp_path, tmp_path / "s.png", rows=3, seed=seed)
         sheets.append((tmp_path / "s.png").read_bytes())
     assert sheets[0] == sheets[1]
     assert sheets[0] != sheets[2]
@@ -85,7 +85,7 @@ def test_without_a_seed_the_first_groups_are_drawn_in_their_order(
 @pytest.mark.parametrize(("groups", "variants"), [(40, 3), (2, 60)])
 def test_a_sheet_never_exceeds_4000_pixels_a_side(tmp_path: Path, groups: int, variants: int) -> None:
     fill(tmp_path, groups, {f"v{number}": (number, 100, 100) for number in range(variants)})
-    sheet(tmp_path, tmp_path / "s.png", rows=100)
+    draw_folder(tmp_path, tmp_path / "s.png", rows=100)
     height, width, _ = drawn(tmp_path / "s.png").shape
     assert max(width, height) <= LONGEST
     assert max(width, height) > LONGEST * 0.9
@@ -101,7 +101,7 @@ def test_what_is_written_says_more_where_there_is_more_to_say(
         GroupLine("room", "m0", (), "Where?", labels={"class": "bar", "colour": "red", "tags": ("a", "b")}),
     ]
     write_groups(lines, tmp_path / "groups.jsonl")
-    sheet(tmp_path, tmp_path / "s.png")
+    draw_folder(tmp_path, tmp_path / "s.png")
     assert written[:2] == ["room, reference: bar | pub", "Where?"]
     assert "original" in written
     assert " ".join(written).count("no image") == 2
@@ -115,7 +115,7 @@ def test_of_rephrasings_each_wording_is_shown(tmp_path: Path, monkeypatch: pytes
         [GroupLine("q", "r1", (), "What is it?"), GroupLine("q", "r2", (), "Name it, " + "please " * 99)],
         tmp_path / "groups.jsonl",
     )
-    sheet(tmp_path, tmp_path / "s.png")
+    draw_folder(tmp_path, tmp_path / "s.png")
     assert "r1 | What is it?" in " ".join(written)
     assert written[-1].endswith("...")
 
@@ -124,7 +124,7 @@ def test_a_image_that_cannot_be_shown_is_said_to_be_so(tmp_path: Path) -> None:
     fill(tmp_path, 1)
     (tmp_path / "images" / "g0_m1.png").write_text("404")
     (tmp_path / "images" / "g0_m0.png").unlink()
-    sheet(tmp_path, tmp_path / "s.png")
+    draw_folder(tmp_path, tmp_path / "s.png")
     image = drawn(tmp_path / "s.png")
     assert (image == COLOURS["original"]).all(axis=2).any()
     assert (image == (178, 34, 34)).all(axis=2).sum() > 20
@@ -135,12 +135,12 @@ def test_words_of_any_script_are_drawn(tmp_path: Path) -> None:
         [GroupLine("g", "v", (), "\U0001f9ff 什么 ما هذا", references=("Vlčí důl",))],
         tmp_path / "groups.jsonl",
     )
-    sheet(tmp_path, tmp_path / "s.png")
+    draw_folder(tmp_path, tmp_path / "s.png")
 
 
 def test_without_groups_or_room_on_disk_there_is_no_sheet(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
-        sheet(tmp_path, tmp_path / "s.png")
+        draw_folder(tmp_path, tmp_path / "s.png")
     fill(tmp_path, 1)
     with pytest.raises(EnvironmentFailedError):
-        sheet(tmp_path, tmp_path / "no" / "s.png")
+        draw_folder(tmp_path, tmp_path / "no" / "s.png")

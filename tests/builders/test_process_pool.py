@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.builders.process_pool import spread
+from sightline.builders.process_pool import map_in_processes
 from sightline.formats.journal import JOURNAL
 
 
@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_is_told_of_and_the_same_command_goes_on(
         _, error = process.communicate(timeout=60)
     assert process.returncode == 3
     assert "has died" in error
-    assert "the same command goes on" in error
+    assert "run the same command again" in error
     assert "Traceback" not in error
     kept = finished(out)
     assert kept >= least
@@ -117,9 +117,9 @@ def test_workers_end_with_a_parent_that_is_killed(many: Path, tmp_path: Path) ->
 def test_what_a_task_raises_comes_to_the_caller_whatever_the_number_of_processes() -> None:
     for processes in (1, 2):
         with pytest.raises(ZeroDivisionError):
-            list(spread(partial(operator.truediv, 1), [4.0, 2.0, 0.0, 1.0], processes))
+            list(map_in_processes(partial(operator.truediv, 1), [4.0, 2.0, 0.0, 1.0], processes))
 
 
 def test_every_task_is_done_once() -> None:
     for processes in (1, 2):
-        assert sorted(spread(abs, list(range(-9, 0)), processes)) == list(range(1, 10))
+        assert sorted(map_in_processes(abs, list(range(-9, 0)), processes)) == list(range(1, 10))

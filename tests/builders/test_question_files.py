@@ -68,7 +68,7 @@ def test_only_questions_of_more_than_ten_words_are_taken_and_the_others_are_coun
     path = okvqa(tmp_path, [asked(10, ten), asked(20, f"Now: {ten}"), asked(30)], {10: ["a"], 20: ["b"]})
     found = read_questions([path])
     assert [source.id for source in found.sources] == ["okvqa-20"]
-    assert found.passed_over == {"the question is too short": 1, "no known answer": 1}
+    assert found.passed_over == {"the question is too short": 1, "no reference answer": 1}
     assert len(read_questions([path], min_words=10).sources) == 2
 
 

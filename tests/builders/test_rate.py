@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.rate import Unit, draw, listed, shared, verdicts, wrong
+from sightline.builders.rate import (
+    Unit,
+    draw_units,
+    review_columns,
+    shared_instances,
+    verdicts_of,
+    wrong_answers,
+)
 from sightline.builders.review_lists import Mark
 from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
@@ -52,24 +59,24 @@ def test_an_instance_is_shared_where_every_run_answered_all_of_it_and_it_has_a_r
     first = [*run("a", range(4)), answer("a", "4", references=()), answer("a", "5", variant="w")]
     first.append(answer("a", "5", status="error"))
     second = [*run("b", [2, 0, 4, 5]), answer("b", "3", "", status="empty"), answer("b", "9")]
-    units = shared([first, second])
+    units = shared_instances([first, second])
     assert [[one.key for one in unit] for unit in units] == [["a 0", "b 0"], ["a 2", "b 2"], ["a 3", "b 3"]]
     with pytest.raises(UserError, match="no instance has an answer of each of the 2 runs"):
-        shared([first, run("b", [77])])
+        shared_instances([first, run("b", [77])])
 
 
 def test_an_instance_of_which_runs_answered_other_probes_is_not_shared() -> None:
     first = [*run("a", range(3)), *run("a", [0, 1], variant="w")]
     second = [*run("b", [0, 2]), *run("b", [0, 1], variant="w"), answer("b", "1", variant="x")]
-    assert {unit[0].sample for unit in shared([first, second])} == {"0", "2"}
+    assert {unit[0].sample for unit in shared_instances([first, second])} == {"0", "2"}
 
 
 def test_wrong_answers_are_those_that_are_not_right_and_were_given() -> None:
     said: list[VerdictName] = ["right", "wrong", "miss", "refused", "error", "undecided", "unscored"]
     given = [answer("a", str(number), verdict=verdict) for number, verdict in enumerate(said)]
-    assert [unit[0].verdict for unit in wrong(given)] == ["wrong", "miss", "refused"]
+    assert [unit[0].verdict for unit in wrong_answers(given)] == ["wrong", "miss", "refused"]
     with pytest.raises(UserError, match="no answer is wrong"):
-        wrong(given[:1])
+        wrong_answers(given[:1])
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
@@ -78,8 +85,8 @@ def test_a_draw_is_of_distinct_units_in_their_order_and_in_proportion_to_a_label
 ) -> None:
     units: list[Unit] = [(one,) for one in run("a", range(size))]
     for label in (None, "category"):
-        drawn = draw(units, count, seed, label)
-        assert drawn == draw(units, count, seed, label)
+        drawn = draw_units(units, count, seed, label)
+        assert drawn == draw_units(units, count, seed, label)
         places = [units.index(unit) for unit in drawn]
         assert places == sorted(set(places))
         assert len(drawn) == min(count, size)
@@ -89,8 +96,8 @@ def test_a_draw_is_of_distinct_units_in_their_order_and_in_proportion_to_a_label
 
 def test_another_seed_draws_others_and_mixes_them_otherwise() -> None:
     units = [(one,) for one in run("a", range(50))]
-    assert draw(units, 10, 0) != draw(units, 10, 1)
-    one, other = (list(listed(units, {}, seed)) for seed in (0, 1))
+    assert draw_units(units, 10, 0) != draw_units(units, 10, 1)
+    one, other = (list(review_columns(units, {}, seed)) for seed in (0, 1))
     assert one != other
     assert sorted(one) == sorted(other)
 
@@ -100,16 +107,16 @@ def test_another_seed_draws_others_and_mixes_them_otherwise() -> None:
 )
 def test_a_draw_that_cannot_be_made_is_refused(count: int, label: str | None, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        draw([(answer("a", "1"),)], count, 0, label)
+        draw_units([(answer("a", "1"),)], count, 0, label)
 
 
 def test_a_mark_on_an_answer_that_has_changed_is_refused() -> None:
     before, after = answer("a", "1", "It is red."), answer("a", "1", "It is blue.")
-    (key,) = listed([(before,)], {}, 0)
+    (key,) = review_columns([(before,)], {}, 0)
     marks = {key: [Mark(True, "ann")]}
-    assert [one.targets for one in verdicts([[before]], marks)] == [("a 1",)]
-    with pytest.raises(UserError, match="1 of 1 marked answers are not among these runs'"):
-        verdicts([[after]], marks)
+    assert [one.targets for one in verdicts_of([[before]], marks)] == [("a 1",)]
+    with pytest.raises(UserError, match="1 of 1 marked answers are not among the answers of these runs"):
+        verdicts_of([[after]], marks)
 
 
 @pytest.fixture
@@ -223,7 +230,7 @@ def test_wrong_answers_are_drawn_of_each_run(runs: Path, capsys: Capture) -> Non
     words = ["build", "rate", "results/llava", "--wrong", "--count", "7", "--write", "list.csv"]
     assert main(words) == 0
     said = capsys.readouterr().err
-    assert "7 answers that are not right" in said
+    assert "7 answers that are wrong" in said
     assert "incorrect reasoning" in said
     assert main([*words[:2], "results/gpt-4v", *words[3:-1], "none.csv"]) == 2
     assert "no answer is wrong" in capsys.readouterr().err
@@ -234,9 +241,9 @@ def test_wrong_answers_are_drawn_of_each_run(runs: Path, capsys: Capture) -> Non
     ("changed", "said"),
     [
         ({"errors": "halucination"}, "did you mean 'hallucination'"),
-        ({"mark": "", "errors": "hallucination"}, "names an error of what is not marked"),
+        ({"mark": "", "errors": "hallucination"}, "names an error of an unmarked item"),
         ({"mark": "good"}, "is no mark"),
-        ({"mark": "", "errors": ""}, "nobody has marked anything"),
+        ({"mark": "", "errors": ""}, "no answer is marked"),
     ],
 )
 def test_a_list_that_says_nothing_clear_is_refused_with_nothing_written(
@@ -252,9 +259,9 @@ def test_a_list_that_says_nothing_clear_is_refused_with_nothing_written(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "one thing is to be done"),
-        (("--write", "a.csv", "--out", "b.jsonl"), "people's verdicts need a place"),
-        (("--human", "a.csv"), "people's verdicts need a place"),
+        ((), "either --write or --human is needed"),
+        (("--write", "a.csv", "--out", "b.jsonl"), "--human and --out need each other"),
+        (("--human", "a.csv"), "--human and --out need each other"),
     ],
 )
 def test_a_call_that_says_half_is_refused(
@@ -292,10 +299,10 @@ def test_images_are_found_for_the_answers_of_every_run(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda file, told: file.unlink(), "none of the runs says of which data it is"),
+        (lambda file, told: file.unlink(), "no run names its data"),
         (
             lambda file, told: file.write_text(json.dumps({**told, "options": {}})),
-            "metrics.json, field options.split: does not say of which split its answers are",
+            "metrics.json, field options.split: does not name the split of its answers",
         ),
     ],
 )
@@ -315,7 +322,7 @@ def test_only_data_that_are_named_must_be_those_of_the_runs(
     assert not Path("list.csv").exists()
     monkeypatch.setenv("SIGHTLINE_DATA", str(runs))
     assert rate("--write", "list.csv") == 0
-    assert "no paths of images, by SIGHTLINE_DATA: " in (told := capsys.readouterr().err)
+    assert "no paths of images by SIGHTLINE_DATA: " in (told := capsys.readouterr().err)
     assert said in told
     assert {line["image"] for line in rows("list.csv")} == {f"images/val-{n:03}.png" for n in range(1, 25)}
 
@@ -349,4 +356,4 @@ def test_who_marks_an_answer_twice_alike_counts_once(runs: Path, capsys: Capture
     against = marked("ANN", mark="wrong")
     capsys.readouterr()
     assert rate("--human", ann, "--human", against, "--out", "other.jsonl") == 2
-    assert "'ann' has said both of one thing" in capsys.readouterr().err
+    assert "'ann' has marked one item with both words" in capsys.readouterr().err

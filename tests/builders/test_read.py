@@ -12,8 +12,8 @@ from typing import ClassVar
 import pytest
 from PIL import Image
 
-from sightline.builders.image_index import check_images
-from sightline.builders.process_pool import spread
+from sightline.builders.checked_images import check_images
+from sightline.builders.process_pool import map_in_processes
 from sightline.builders.read import images_at, read_all
 from sightline.cli.main import main
 from sightline.engine.ocr_cache import read_images
@@ -131,7 +131,7 @@ def test_a_image_that_the_reader_stumbles_over_costs_no_other_one(photos: Path, 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["photos"], "nothing is to be done with what is read"),
+        (["photos"], "neither --out nor --text is given"),
         (["photos", "--out", "gone/read.jsonl"], "no such folder"),
         (["photos", "--out", "read.jsonl", "--threads", "0"], "--threads is too small"),
         (["photos", "--out", "read.jsonl", "--limit", "0"], "--limit leaves nothing"),
@@ -171,7 +171,7 @@ def test_what_is_read_in_other_processes_is_remembered_here(photos: Path, tmp_pa
     # What goes to and from processes must survive pickling, the reasons too.
     again = pickle.loads(pickle.dumps(BadImage("a.png: broken")))
     assert (type(again), str(again)) == (BadImage, "a.png: broken")
-    over = partial(spread, processes=1)
+    over = partial(map_in_processes, processes=1)
     one = dict(read_images(gallery.files.values(), Signs(), store, over))
     assert len(one) == len(Signs.reading) == 2
     assert list(read_all(gallery, Signs(), store)) == ["a/sign.png", "b/twin.png", "empty.png"]

@@ -17,13 +17,12 @@ from sightline.builders.manifest import read_manifest
 from sightline.builders.rephrase import (
     SAMPLING,
     RephraseJob,
-    ReplyResult,
     prepare,
     rephrase,
     request,
     write,
 )
-from sightline.builders.reply_retries import ASKS
+from sightline.builders.reply_retries import ASKS, ReplyResult
 from sightline.builders.sources import SourceItem
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import EnvironmentFailedError, UserError
@@ -51,7 +50,7 @@ def sources(tmp_path: Path) -> list[SourceItem]:
     ]
 
 
-def all_rephrased(job: RephraseJob) -> dict[str, ReplyResult]:
+def all_rephrased(job: RephraseJob) -> dict[str, ReplyResult[tuple[str, ...]]]:
     return {source.id: ReplyResult(THREE, draw=1, key="k") for source in job.sources}
 
 
@@ -115,7 +114,7 @@ def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
     (tmp_path / "empty.png").touch()
     more = [SourceItem("gone", str(tmp_path / "gone.png")), SourceItem("empty", str(tmp_path / "empty.png"))]
     job = prepare([*sources, *more], client)
-    found = {
+    found: dict[str, ReplyResult[tuple[str, ...]]] = {
         "q-a.png": ReplyResult(THREE),
         "q-twin.png": ReplyResult(dropped="a rephrasing equals the question"),
         "q-b.jpg": ReplyResult(unanswered="HTTP 500"),
@@ -218,7 +217,7 @@ def test_images_of_another_builders_folder_are_kept_apart(
     test = prepare(sources, client, apart_from=[tmp_path / "train"])
     assert [source.id for source in test.sources] == ["q-b.jpg"]
     assert test.dropped == dict.fromkeys(["q-a.png", "q-twin.png"], "its image is in train")
-    assert test.apart_from[0].images == 1
+    assert test.excluded[0].images == 1
 
 
 def test_a_folder_with_anything_else_is_refused_unless_forced(
@@ -227,16 +226,16 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
     out = tmp_path / "out"
     job = prepare(sources, client)
     write(job, all_rephrased(job), out)
-    refuse_other_contents(out, job.build, force=False)
+    refuse_other_contents(out, job.identity, force=False)
     other = prepare(sources, client, seed=1)
     with pytest.raises(UserError, match="seed 0 instead of 1"):
-        refuse_other_contents(out, other.build, force=False)
-    refuse_other_contents(out, other.build, force=True)
+        refuse_other_contents(out, other.identity, force=False)
+    refuse_other_contents(out, other.identity, force=True)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").touch()
     with pytest.raises(UserError, match="holds something else"):
-        refuse_other_contents(foreign, job.build, force=True)
+        refuse_other_contents(foreign, job.identity, force=True)
 
 
 def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
@@ -250,7 +249,7 @@ def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
     assert not (out / "manifest.json").exists()
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
     again = prepare(sources, client)
-    refuse_other_contents(out, again.build, force=False)
+    refuse_other_contents(out, again.identity, force=False)
     write(again, all_rephrased(again), out)
     assert json.loads((out / "manifest.json").read_bytes())["groups"] == 3
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
@@ -267,7 +266,7 @@ def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_o
     out = tmp_path / "out"
     first, second = prepare(sources, client), prepare(sources, client, seed=1)
     for job in (first, second):
-        refuse_other_contents(out, job.build, force=False)
+        refuse_other_contents(out, job.identity, force=False)
     write(first, all_rephrased(first), out)
     before = bytes_of(out)
     with pytest.raises(UserError, match="seed 0 instead of 1"):
@@ -290,7 +289,7 @@ def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_f
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
     for other in (apart, prepare(sources[2:], client)):
         with pytest.raises(UserError, match="other sources, images or --apart-from"):
-            refuse_other_contents(out, other.build, force=False)
+            refuse_other_contents(out, other.identity, force=False)
         with pytest.raises(UserError, match="other sources, images or --apart-from"):
             write(other, all_rephrased(other), out)
     assert bytes_of(out) == before
@@ -312,7 +311,7 @@ def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
     out.mkdir()
     (out / JOURNAL).touch()
     job = prepare(sources, client)
-    refuse_other_contents(out, job.build, force=False)
+    refuse_other_contents(out, job.identity, force=False)
     write(job, all_rephrased(job), out)
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
 

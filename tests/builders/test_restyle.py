@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from sightline.builders import style_network
-from sightline.builders.restyle import STYLES, Restyle, find_styles, refuse_clashes, resized
+from sightline.builders.process_pool import Execution
+from sightline.builders.restyle import STYLES, Restyle, find_styles, refuse_equal_names, resized
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.builders.style_network import paint, read_weights, shapes
 from sightline.cli.main import main
@@ -206,7 +207,7 @@ def test_a_image_too_large_for_the_memory_ends_with_advice_and_keeps_what_is_don
         patch.setattr(style_network, "_forward", greedy)
         assert main(words) == 3
     said = capsys.readouterr().err
-    assert "living_room/a.png: there is too little memory" in said
+    assert "living_room/a.png: not enough memory" in said
     assert "fewer --processes need less" in said
     assert (tmp_path / "out" / JOURNAL).read_bytes().count(b"\n") == 2
     assert main(words) == 0
@@ -225,13 +226,13 @@ def test_on_a_gpu_one_process_works_unless_more_are_asked_for(
 ) -> None:
     found: list[int] = []
 
-    def build(*_: object, processes: int, **__: object) -> None:
-        found.append(processes)
+    def build(*_: object, execution: Execution, **__: object) -> None:
+        found.append(execution.processes)
         raise UserError("no further")
 
     monkeypatch.setattr("sightline.builders.run.build", build)
     if "grayscale" not in words:
-        monkeypatch.setattr("sightline.builders.restyle.runs_on", lambda *_: {"device": "cuda"})
+        monkeypatch.setattr("sightline.builders.restyle.device_versions", lambda *_: {"device": "cuda"})
     base = ["build", "restyle", str(places), "--weights", str(weights), "--out", str(tmp_path / "out")]
     assert main([*base, *words]) == 2
     assert found == [os.cpu_count() if processes is None else processes]
@@ -275,6 +276,6 @@ def test_a_wrong_call_is_told_in_one_line_and_nothing_is_written(
 def test_ids_that_would_give_two_images_one_name_are_refused(places: Path) -> None:
     (one, *_) = folder_sources(places)
     twins = [SourceItem("a", one.image), SourceItem("a@16", one.image)]
-    refuse_clashes(twins, (), find_styles(["grayscale"], places))
+    refuse_equal_names(twins, (), find_styles(["grayscale"], places))
     with pytest.raises(UserError, match="2 images would be called 'a@16_original'"):
-        refuse_clashes(twins, (0, 16), find_styles(["grayscale"], places))
+        refuse_equal_names(twins, (0, 16), find_styles(["grayscale"], places))

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords, read_marks, rule_of, write_list
+from sightline.builders.review_lists import (
+    AcceptanceRule,
+    Mark,
+    MarkWords,
+    parse_rule,
+    read_marks,
+    write_list,
+)
 from sightline.errors import UserError
 
 RIGHT = MarkWords("right", "wrong")
@@ -64,7 +71,7 @@ def test_what_is_no_mark_and_what_contradicts_itself_is_told_with_its_line(
         read_marks([odd], RIGHT)
     one = fill(listed, {"k1": "right"}, tmp_path / "one.csv", by="Ben")
     two = fill(listed, {"k1": "wrong"}, tmp_path / "two.csv", by="Ben")
-    with pytest.raises(UserError, match="'Ben' has said both of one thing"):
+    with pytest.raises(UserError, match="'Ben' has marked one item with both words"):
         read_marks([one, two], RIGHT)
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="lacks a column"):
@@ -106,14 +113,14 @@ def test_a_rule_decides_as_soon_as_no_further_mark_can_change_it(
 
 
 def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
-    assert (rule_of(None), rule_of("4/5"), rule_of("1/1")) == (
+    assert (parse_rule(None), parse_rule("4/5"), parse_rule("1/1")) == (
         AcceptanceRule(),
         AcceptanceRule(4, 5),
         AcceptanceRule(1, 1),
     )
     for text in ("4", "5/4", "2/4", "0/0", "4/", "-4/5", "half"):
         with pytest.raises(UserError, match="is no rule"):
-            rule_of(text)
+            parse_rule(text)
 
 
 def test_case_and_blanks_of_a_name_make_nobody_else(listed: Path, tmp_path: Path) -> None:
@@ -126,9 +133,9 @@ def test_case_and_blanks_of_a_name_make_nobody_else(listed: Path, tmp_path: Path
         "k3": [Mark(False, "Anna B")],
     }
     against = fill(listed, {"k2": "right"}, tmp_path / "y.csv", by="ANNA B")
-    with pytest.raises(UserError, match="'Anna B' has said both of one thing"):
+    with pytest.raises(UserError, match="'Anna B' has marked one item with both words"):
         read_marks([first, against], RIGHT)
     (tmp_path / "other").mkdir()
     namesake = fill(listed, {"k1": "wrong"}, tmp_path / "other" / "anna b.csv")
-    with pytest.raises(UserError, match="has the same name of file"):
+    with pytest.raises(UserError, match="has the same file name"):
         read_marks([first, namesake], RIGHT)

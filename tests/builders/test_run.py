@@ -15,7 +15,8 @@ from PIL import Image
 from sightline.builders.image_io import open_upright, save
 from sightline.builders.manifest import BuildManifest, read_manifest
 from sightline.builders.perturb import Perturb
-from sightline.builders.run import SourceResult, build, image_name
+from sightline.builders.process_pool import Execution
+from sightline.builders.run import BuildSpec, SourceResult, build, image_name
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine, read_groups
@@ -65,7 +66,9 @@ class Copies(Struct, frozen=True):
 def copies(photos: Path, out: Path, trouble: Callable[[SourceItem], None] = lambda source: None) -> Called:
     """Build copies; returns the sources that were worked on."""
     called: Called = []
-    build(folder_sources(photos), Copies(called, trouble), out, kind="copies", settings={"seed": 0})
+    build(
+        folder_sources(photos), Copies(called, trouble), out, BuildSpec(kind="copies", settings={"seed": 0})
+    )
     return called
 
 
@@ -81,7 +84,11 @@ def perturb(photos: Path, out: Path, processes: int) -> BuildManifest:
     sources = folder_sources(photos)
     settings = {"seed": 0}
     return build(
-        sources, Perturb("crop", "What?"), out, kind="perturb", settings=settings, processes=processes
+        sources,
+        Perturb("crop", "What?"),
+        out,
+        BuildSpec(kind="perturb", settings=settings),
+        execution=Execution(processes=processes),
     )
 
 
@@ -199,7 +206,7 @@ def test_a_kill_between_the_manifest_and_the_end_leaves_a_finished_folder(
 def test_too_little_memory_is_the_surroundings_fault_and_keeps_what_is_done(
     photos: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(EnvironmentFailedError, match=r"p2.png: there is too little memory"):
+    with pytest.raises(EnvironmentFailedError, match=r"p2.png: not enough memory"):
         copies(photos, tmp_path / "out", stop_at("p2", MemoryError()))
     assert copies(photos, tmp_path / "out") == ["p2", "p3", "p4", "p5"]
 
@@ -217,14 +224,19 @@ def test_a_second_run_makes_nothing(photos: Path, tmp_path: Path) -> None:
 
 def test_a_finished_folder_of_other_settings_is_refused_unless_forced(photos: Path, tmp_path: Path) -> None:
     out, sources = tmp_path / "out", folder_sources(photos)
-    build(sources, Perturb("crop", "a"), out, kind="perturb", settings={"perturbation": "crop", "seed": 1})
+    build(
+        sources,
+        Perturb("crop", "a"),
+        out,
+        BuildSpec(kind="perturb", settings={"perturbation": "crop", "seed": 1}),
+    )
     before = content(out)
     work, settings = Perturb("jpeg", "a"), {"perturbation": "jpeg", "seed": 1}
     with pytest.raises(UserError, match="perturbation 'crop' instead of 'jpeg'"):
-        build(sources, work, out, kind="perturb", settings=settings)
+        build(sources, work, out, BuildSpec(kind="perturb", settings=settings))
     assert content(out) == before
-    build(sources, work, out, kind="perturb", settings=settings, force=True)
-    build(sources, work, tmp_path / "new", kind="perturb", settings=settings)
+    build(sources, work, out, BuildSpec(kind="perturb", settings=settings), force=True)
+    build(sources, work, tmp_path / "new", BuildSpec(kind="perturb", settings=settings))
     assert content(out) == content(tmp_path / "new")
 
 
@@ -235,9 +247,9 @@ def test_an_interrupted_build_of_other_settings_is_refused_unless_forced(
     with pytest.raises(KeyboardInterrupt):
         copies(photos, out, stop_at("p4", KeyboardInterrupt()))
     with pytest.raises(UserError, match="seed 0 instead of 1"):
-        build(sources, Copies([]), out, kind="copies", settings={"seed": 1})
-    build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
-    build(sources, Copies([]), tmp_path / "new", kind="copies", settings={"seed": 1})
+        build(sources, Copies([]), out, BuildSpec(kind="copies", settings={"seed": 1}))
+    build(sources, Copies([]), out, BuildSpec(kind="copies", settings={"seed": 1}), force=True)
+    build(sources, Copies([]), tmp_path / "new", BuildSpec(kind="copies", settings={"seed": 1}))
     assert content(out) == content(tmp_path / "new")
 
 
@@ -249,11 +261,10 @@ def test_a_forced_build_that_is_interrupted_goes_on(photos: Path, tmp_path: Path
             sources,
             Copies([], stop_at("p4", KeyboardInterrupt())),
             out,
-            kind="copies",
-            settings={"seed": 1},
+            BuildSpec(kind="copies", settings={"seed": 1}),
             force=True,
         )
-    build(sources, Copies(called), out, kind="copies", settings={"seed": 1}, force=True)
+    build(sources, Copies(called), out, BuildSpec(kind="copies", settings={"seed": 1}), force=True)
     assert called == ["p4", "p5"]
 
 
@@ -267,11 +278,11 @@ def test_a_forced_build_that_is_killed_before_it_made_anything_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sightline.builders.built_folder.sweep", kill)
+        patch.setattr("sightline.builders.built_folder.BuiltFolder.remove_images_except", kill)
         with pytest.raises(KeyboardInterrupt):
-            build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
-    build(sources, Copies([]), out, kind="copies", settings={"seed": 1}, force=True)
-    build(sources, Copies([]), tmp_path / "new", kind="copies", settings={"seed": 1})
+            build(sources, Copies([]), out, BuildSpec(kind="copies", settings={"seed": 1}), force=True)
+    build(sources, Copies([]), out, BuildSpec(kind="copies", settings={"seed": 1}), force=True)
+    build(sources, Copies([]), tmp_path / "new", BuildSpec(kind="copies", settings={"seed": 1}))
     assert content(out) == content(tmp_path / "new")
 
 
@@ -282,7 +293,13 @@ def test_a_folder_that_holds_anything_else_is_never_touched(
     (tmp_path / "out" / "images").mkdir(parents=True)
     (tmp_path / "out" / "images" / "mine.png").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
-        build(folder_sources(photos), Copies([]), tmp_path / "out", kind="copies", settings={}, force=force)
+        build(
+            folder_sources(photos),
+            Copies([]),
+            tmp_path / "out",
+            BuildSpec(kind="copies", settings={}),
+            force=force,
+        )
     assert list(content(tmp_path / "out")) == ["images/mine.png"]
 
 
@@ -317,26 +334,31 @@ def test_a_bad_image_is_dropped_with_its_reason(photos: Path, tmp_path: Path) ->
 
 def test_a_image_that_is_not_there_is_dropped(photos: Path, tmp_path: Path) -> None:
     sources = [*folder_sources(photos), SourceItem("gone", str(photos / "gone.png"))]
-    manifest = build(sources, Copies([]), tmp_path / "out", kind="copies", settings={})
+    manifest = build(sources, Copies([]), tmp_path / "out", BuildSpec(kind="copies", settings={}))
     assert manifest.dropped == {"gone": "no such image"}
 
 
 def test_where_all_are_dropped_the_reasons_are_told_and_nothing_is_left(photos: Path, tmp_path: Path) -> None:
     trouble = stop_at("p0", BadImage("too dark"))
     with pytest.raises(UserError, match=r"all 1 sources are dropped \(p0: too dark\)"):
-        build(folder_sources(photos)[:1], Copies([], trouble), tmp_path / "out", kind="copies", settings={})
+        build(
+            folder_sources(photos)[:1],
+            Copies([], trouble),
+            tmp_path / "out",
+            BuildSpec(kind="copies", settings={}),
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there are no sources to work on"):
-        build([], Copies([]), tmp_path / "out", kind="copies", settings={})
+        build([], Copies([]), tmp_path / "out", BuildSpec(kind="copies", settings={}))
 
 
 def test_two_sources_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None:
     sources = folder_sources(photos)
     with pytest.raises(UserError, match="record p0: two sources have this id"):
-        build([*sources, sources[0]], Copies([]), tmp_path / "out", kind="copies", settings={})
+        build([*sources, sources[0]], Copies([]), tmp_path / "out", BuildSpec(kind="copies", settings={}))
     assert not (tmp_path / "out").exists()
 
 
@@ -368,9 +390,7 @@ def test_sources_whose_image_another_folder_used_are_dropped_whatever_they_are_c
         folder_sources(photos),
         Copies([]),
         tmp_path / "test-built",
-        kind="copies",
-        settings={},
-        apart_from=[tmp_path / "train-built"],
+        BuildSpec(kind="copies", settings={}, apart_from=(tmp_path / "train-built",)),
     )
     reason = "its image is in train-built"
     assert manifest.dropped == {"p1": reason, "p4": reason}
@@ -389,8 +409,6 @@ def test_a_folder_to_keep_apart_from_must_be_finished(photos: Path, tmp_path: Pa
                 folder_sources(photos),
                 Copies([]),
                 tmp_path / "out",
-                kind="copies",
-                settings={},
-                apart_from=[tmp_path / folder],
+                BuildSpec(kind="copies", settings={}, apart_from=(tmp_path / folder,)),
             )
     assert not (tmp_path / "out").exists()

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.builders.source_files import image_sources
 from sightline.builders.source_ids import ids_of
-from sightline.builders.sources import SourceItem, decoded, folder_sources, image_sources
+from sightline.builders.sources import SourceItem, decode_place_name, folder_sources
 from sightline.errors import UserError
 
 
@@ -69,7 +70,7 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["images", "labels"])
 def test_options_of_tables_are_refused_for_a_folder(tmp_path: Path, word: str) -> None:
-    with pytest.raises(UserError, match="goes with a table"):
+    with pytest.raises(UserError, match="needs a table"):
         image_sources(touch(tmp_path, "a.jpg"), **{word: tmp_path})
 
 
@@ -182,13 +183,13 @@ WRONG = {
     "a null byte": ('{"image": "a\\u0000.jpg"}\n', "field image: names no image"),
     "answers as records": ('{"image": "a.jpg", "answers": [{"answer": "x"}]}\n', "field answers: is no text"),
     "a truth value": ('{"image": "a.jpg", "answer": true}\n', "field answer: is no text"),
-    "id twice": ('{"image": "a", "id": 1}\n{"image": "b", "id": "1"}\n', "2, field id: stands in line 1"),
+    "id twice": ('{"image": "a", "id": 1}\n{"image": "b", "id": "1"}\n', "2, field id: occurs in line 1"),
     "an id missing": ('{"image": "a", "id": 1}\n{"image": "b"}\n', "record line 2, field id: is missing"),
     "cut off": ('{"image": "a.jpg"}\n{"image": "b', "record line 2: is not valid JSON"),
     "no record": ('[{"image": "a.jpg"}, 3]', "record entry 2: is not a record"),
     "empty": ("", "the file is empty"),
     "a short line": ("image,answer\na.jpg\n", "record line 2: has more or fewer cells"),
-    "a column twice": ("image,answer,answer\na.jpg,x,y\n", "field answer: stands in the header twice"),
+    "a column twice": ("image,answer,answer\na.jpg,x,y\n", "field answer: occurs twice in the header"),
     "a csv of something else": ("file,answer\na.jpg,x\n", "field image: is missing"),
     "not text": ("\xff\xfeimage\n", "is neither a workbook nor UTF-8 text"),
     "places of nowhere": ('{"a": "bar"}', "no image of it is there"),
@@ -262,7 +263,7 @@ def test_a_csv_that_names_landmarks_itself_needs_no_labels(landmarks: Path) -> N
 
 def test_a_wrong_landmark_is_named(landmarks: Path) -> None:
     train, index, names = landmarks / "train.csv", landmarks / "index", landmarks / "names.csv"
-    with pytest.raises(UserError, match=r"field landmark_id: gives landmarks by number.*--labels"):
+    with pytest.raises(UserError, match=r"field landmark_id: names landmarks by number.*--labels"):
         image_sources(train, index)
     with pytest.raises(UserError, match=r"train.csv: no image of it is there"):
         image_sources(train, touch(landmarks / "empty", "x.txt"), names)
@@ -275,7 +276,7 @@ def test_a_wrong_landmark_is_named(landmarks: Path) -> None:
     all_names = landmarks / "all.csv"
     all_names.write_text("landmark_id,category\n7,x\n8,y\n")
     train.write_text("id,url,landmark_id\n001aa,http://x,7\n002bb,htt\n")
-    with pytest.raises(UserError, match="line 3: is no whole record"):
+    with pytest.raises(UserError, match="line 3: has a wrong number of cells"):
         image_sources(train, index, all_names)
     train.write_text("id,landmark\n001aa,x\n../../secret,y\n")
     with pytest.raises(UserError, match="record line 3: is no file name"):
@@ -291,7 +292,7 @@ def test_two_images_of_one_name_are_told_of(landmarks: Path) -> None:
 def test_labels_go_with_landmarks_alone(tmp_path: Path) -> None:
     for name, text in (("t.csv", "image\na.jpg\n"), ("t.jsonl", '{"image": "a.jpg"}\n')):
         (tmp_path / name).write_text(text)
-        with pytest.raises(UserError, match="--labels goes with a Google Landmarks csv"):
+        with pytest.raises(UserError, match="--labels needs a Google Landmarks CSV"):
             image_sources(tmp_path / name, None, tmp_path / "names.csv")
 
 
@@ -361,4 +362,4 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_is_decoded_once_and_only_where_it_is_encoded(name: str, plain: str) -> None:
-    assert decoded(name) == plain
+    assert decode_place_name(name) == plain

@@ -84,7 +84,7 @@ def test_accepted_lines_are_a_data_folder_and_the_others_go_back_with_votes_and_
     assert report["decided"][1]["accepted"] is None
     shown = " ".join(capsys.readouterr().out.split())
     assert "66.7" in shown
-    assert "not decided: 2" in shown
+    assert "undecided: 2" in shown
 
 
 def test_a_table_without_responses_is_refused(table: Path, capsys: Capture) -> None:
@@ -106,7 +106,7 @@ def test_later_marks_join_the_folder_and_other_lines_are_refused(table: Path, ca
     assert run(fewer, "--human", anna, "--out", "out") == 2
     assert "was built from something else" in capsys.readouterr().err
     assert run(fewer, "--human", anna, "--out", str(table.parent)) == 2
-    assert "fewer.csv, which is read" in capsys.readouterr().err
+    assert "fewer.csv" in capsys.readouterr().err
     assert len(rows(table)) == 5
 
 
@@ -253,7 +253,7 @@ def test_the_folder_of_a_table_that_is_read_is_not_replaced(table: Path, capsys:
     capsys.readouterr()
     for tables in ([table, "round1/rejected.csv"], ["round1/contextual_val.csv"]):
         assert run(*tables, "--human", anna, "--out", "round1", "--force") == 2
-        assert "round1: holds round1/" in capsys.readouterr().err
+        assert "round1: holds the input round1/" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in Path("round1").rglob("*") if path.is_file()} == before
 
 
@@ -277,9 +277,9 @@ def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "nothing is to be done"),
-        (["--out", "out"], "nothing is to be done"),
-        (["--write", "list.csv", "--out", "out"], "--out is for what people accept"),
+        ([], "neither --write nor --human is given"),
+        (["--out", "out"], "neither --write nor --human is given"),
+        (["--write", "list.csv", "--out", "out"], "--out needs filled-in lists"),
         (["--human", "gone.csv"], "cannot be read"),
         (["--write", "list.csv", "--accept", "1/5"], "--accept 1/5 is no rule"),
         (["--write", "gone/list.csv"], "no such folder"),

@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "images of a folder": (
         [*JPEG, "--images", "{photos}"],
-        "--images goes with a table",
+        "--images needs a table",
     ),
     "images of nowhere": (
         [*JPEG, "--images", "{out}"],
@@ -130,7 +130,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "out is the images' folder": ([*JPEG, "--out", "{photos}"], "lies in"),
     "out holds the images": (
         [*JPEG, "--out", "{photos}/.."],
-        "which is read",
+        "holds the input",
     ),
     "no plugin": (
         ["build", "perturb", "{photos}", "--kind", "own", "--out", "{out}", "--plugin", "{out}.py"],
@@ -223,7 +223,7 @@ def test_training_and_test_sets_are_kept_apart_by_image(
 ) -> None:
     assert perturb(photos, tmp_path / "test", "--limit", "3") == 0
     assert perturb(photos, tmp_path / "train", "--apart-from", str(tmp_path / "test")) == 0
-    assert "held against its 3 images" in capsys.readouterr().out
+    assert "compared with its 3 images" in capsys.readouterr().out
     test, train = (set(read_manifest(tmp_path / name).sources.values()) for name in ("test", "train"))
     assert (len(test), len(train), test & train) == (3, 1, set())
 

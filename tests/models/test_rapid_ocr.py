@@ -15,7 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sightline.builders.image_index import check_images
+from sightline.builders.checked_images import check_images
+from sightline.builders.process_pool import Execution
 from sightline.builders.read import images_at, read_all
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -133,7 +134,7 @@ def test_two_processes_read_the_same_and_a_second_pass_reads_nothing(
 ) -> None:
     gallery = check_images(images_at([images]))
     reader = RapidOcr(threads=1)
-    both = read_all(gallery, reader, store, processes=2)
+    both = read_all(gallery, reader, store, Execution(processes=2))
     alone = Store.open(f"{store.name}.other")
     assert read_all(gallery, reader, alone) == both
     alone.close()

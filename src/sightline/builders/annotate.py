@@ -1,8 +1,8 @@
-"""Annotation: how far several annotators agree on the labels of an image, and II-Bench's records of it.
+"""Annotation: agreement of annotators on the labels of images, and II-Bench's records from their forms.
 
-II-Bench (section 3.2, Appendix B.4): where annotators are not consistent, it is looked into and revised until
-they agree. Here an image that several annotated has the labels that more than half of them give it; where
-there are none it stays open. Its explanation and its questions are those of the first.
+II-Bench (section 3.2, Appendix B.4): inconsistent annotations are revised until the annotators agree. Here an
+image gets the labels that more than half of its annotators give it; an image without such labels stays open.
+Its explanation and questions are those of its first annotator.
 """
 
 from __future__ import annotations
@@ -13,28 +13,22 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Struct, structs
 
-import sightline
 from sightline.benchmarks.contextual.folder import IMAGE
 from sightline.benchmarks.iibench.records import LABELS, IIBenchQuestion, IIBenchRecord, ImageMetadata
 from sightline.builders.annotation_form import FILLED, Cells, FormLine
-from sightline.builders.built_folder import (
-    IMAGES,
+from sightline.builders.built_folder import IMAGES, Contents, everything_dropped, write_folder
+from sightline.builders.checked_images import CheckedImages
+from sightline.builders.manifest import (
     BuildIdentity,
-    begin,
-    copy_images,
-    finish,
-    held,
-    nothing_left,
+    BuildManifest,
+    build_identity,
+    fingerprint,
+    indented_json,
 )
-from sightline.builders.image_index import CheckedImages
-from sightline.builders.manifest import BuildManifest, fingerprint
 from sightline.builders.source_ids import ids_of
-from sightline.formats.digests import file_digest
-from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes, escape_formula
 from sightline.metric_types import MetricValue
 from sightline.metrics.association import NOMINAL_ALPHA
@@ -50,64 +44,94 @@ Values = tuple[str, ...]
 
 
 class AnnotatedImage(Struct, frozen=True):
-    """An image and the lines about it, by person in the order of the forms."""
+    """An image and the lines about it by annotator, in the order of the forms."""
 
     image: str
-    by_human: Mapping[str, tuple[FormLine, ...]]
+    by_annotator: Mapping[str, tuple[FormLine, ...]]
 
     @property
     def lines(self) -> tuple[FormLine, ...]:
-        """Those of the first person."""
-        return next(iter(self.by_human.values()))
+        """The lines of the first annotator."""
+        return next(iter(self.by_annotator.values()))
 
-    def said(self, label: str) -> dict[str, Values]:
-        """The values that each person gives a label."""
-        return {human: lines[0].values(label) for human, lines in self.by_human.items()}
+    def annotations(self, label: str) -> dict[str, Values]:
+        """Get all annotations of a label.
+
+        Args:
+            label: The label.
+
+        Returns:
+            Annotator -> values.
+        """
+        return {annotator: lines[0].values(label) for annotator, lines in self.by_annotator.items()}
 
     def decided(self, label: str) -> Values | None:
-        """The values that more than half give it, as the first of them wrote them; else None."""
-        said = list(self.said(label).values())
-        for values in said:
-            if 2 * sum(set(values) == set(other) for other in said) > len(said):
+        """Decide a label.
+
+        Args:
+            label: The label.
+
+        Returns:
+            The values that more than half of the annotators give, spelt as the first of them wrote them; None
+            if there are none.
+        """
+        annotations = list(self.annotations(label).values())
+        for values in annotations:
+            if 2 * sum(set(values) == set(other) for other in annotations) > len(annotations):
                 return values
         return None
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The people whose texts differ from those of the first, which are the image's."""
-        told = {human: [line.texts for line in lines] for human, lines in self.by_human.items()}
-        first = next(iter(told.values()))
-        return tuple(human for human, texts in told.items() if texts != first)
+        """The annotators whose texts differ from those of the first annotator, which are used."""
+        texts = {name: [line.texts for line in lines] for name, lines in self.by_annotator.items()}
+        first = next(iter(texts.values()))
+        return tuple(name for name, own in texts.items() if own != first)
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The labels of which nothing is decided."""
+        """The undecided labels."""
         return tuple(label for label in LABELS if self.decided(label) is None)
 
     @property
     def cells(self) -> list[Cells]:
-        """What is decided: the lines of the first person with the labels of most; an open one is empty."""
+        """The lines of the first annotator with the decided labels; undecided ones are empty."""
         labels = {label: ", ".join(self.decided(label) or ()) for label in LABELS}
         return [{**line.cells, **labels, "answer": line.answer} for line in self.lines]
 
 
-def annotated(lines: Iterable[FormLine]) -> list[AnnotatedImage]:
-    """Lines without a fault by the image that they are about, in their order."""
-    found: dict[str, dict[str, list[FormLine]]] = defaultdict(lambda: defaultdict(list))
+def group_by_image(lines: Iterable[FormLine]) -> list[AnnotatedImage]:
+    """Group lines by image.
+
+    Args:
+        lines: Lines without faults.
+
+    Returns:
+        The images in the order of the lines.
+    """
+    groups: dict[str, dict[str, list[FormLine]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
-        found[line.image][line.by].append(line)
+        groups[line.image][line.by].append(line)
     return [
-        AnnotatedImage(image, {human: tuple(own) for human, own in by_human.items()})
-        for image, by_human in found.items()
+        AnnotatedImage(image, {annotator: tuple(own) for annotator, own in by_annotator.items()})
+        for image, by_annotator in groups.items()
     ]
 
 
-def still_open(
-    form: Mapping[str, Sequence[Cells]], found: Iterable[AnnotatedImage]
+def open_form(
+    form: Mapping[str, Sequence[Cells]], images: Iterable[AnnotatedImage]
 ) -> dict[str, Sequence[Cells]]:
-    """The part of a folder's form that is left: images that nobody annotated, and those with an open label,
-    as the first person left them, that label empty."""
-    done = {one.image: one for one in found}
+    """Select the part of a form that still needs work.
+
+    Args:
+        form: The form of the whole folder.
+        images: The annotated images.
+
+    Returns:
+        The images without annotation, and those with an undecided label: as their first annotator left them,
+        with that label empty.
+    """
+    done = {one.image: one for one in images}
     return {
         image: done[image].cells if image in done else cells
         for image, cells in form.items()
@@ -115,96 +139,133 @@ def still_open(
     }
 
 
-def agreement(found: Sequence[AnnotatedImage], *, seed: int = 0) -> list[MetricValue]:
-    """How far annotators agree on each label, with intervals over images: `agreement`, the share of pairs
-    of them who say the same of an image, in percent; `alpha`, Krippendorff's, 1 where all agree and 0 where
-    they do as by chance. Who gives a label several values says the same as who gives it all of these, and no
-    other."""
-    several = [one for one in found if len(one.by_human) > 1]
-    values = []
+def agreement(images: Sequence[AnnotatedImage], *, seed: int = 0) -> list[MetricValue]:
+    """Compute how far annotators agree on each label.
+
+    A set of values agrees only with an equal set.
+
+    Args:
+        images: The annotated images.
+        seed: Seed of the confidence intervals, which resample images.
+
+    Returns:
+        Two values per label: `agreement`, the share of pairs of annotators who agree, in percent, and
+        `alpha`, Krippendorff's, where 1 is full agreement and 0 is chance.
+    """
+    several = [one for one in images if len(one.by_annotator) > 1]
+    metrics = []
     for label in LABELS:
-        said = [[frozenset(own) for own in one.said(label).values()] for one in several]
+        annotations = [[frozenset(own) for own in one.annotations(label).values()] for one in several]
         pairs = [
             (one.image, float(a == b))
-            for one, own in zip(several, said, strict=True)
+            for one, own in zip(several, annotations, strict=True)
             for a, b in combinations(own, 2)
         ]
-        kinds = list(dict.fromkeys(value for own in said for value in own))
-        counts = np.array([[own.count(kind) for kind in kinds] for own in said], dtype=np.float64)
-        counts = counts.reshape(len(said), len(kinds))
-        images = [one.image for one in several]
-        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), images, seed=seed)
+        categories = list(dict.fromkeys(value for own in annotations for value in own))
+        counts = np.array(
+            [[own.count(category) for category in categories] for own in annotations], dtype=np.float64
+        )
+        counts = counts.reshape(len(annotations), len(categories))
+        clusters = [one.image for one in several]
+        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters, seed=seed)
         share = clustered_mean("agreement", pairs, shares=True, reason=ALONE, seed=seed)
         absent = {} if several else {"reason": ALONE}
-        values += [
+        metrics += [
             structs.replace(share, subset=f"label={label}"),
             structs.replace(alpha, subset=f"label={label}", **absent),
         ]
-    return values
+    return metrics
 
 
-def places(images: Collection[str]) -> dict[str, str]:
-    """Where the images of a folder, all by their paths there, lie in what is built: below images/.
+def output_paths(images: Collection[str]) -> dict[str, str]:
+    """Choose the paths of images in the output folder, all below images/.
 
-    They keep their paths where these all begin so, as in the release.
+    Args:
+        images: Paths in the input folder.
 
-    >>> places(["images/a.png"]), places(["a.png", "images/a.png"])
-    ({'images/a.png': 'images/a.png'}, {'a.png': 'images/a.png', 'images/a.png': 'images/images/a.png'})
+    Returns:
+        Input path -> output path. If all input paths begin with images/, as in the release, they are kept.
+
+    >>> output_paths(["images/a.png"])
+    {'images/a.png': 'images/a.png'}
+    >>> output_paths(["a.png", "images/a.png"])
+    {'a.png': 'images/a.png', 'images/a.png': 'images/images/a.png'}
     """
     below = all(image.startswith(f"{IMAGES}/") for image in images)
     return {image: image if below else f"{IMAGES}/{image}" for image in images}
 
 
-def records(found: Sequence[AnnotatedImage], placed: Mapping[str, str], split: str) -> list[IIBenchRecord]:
-    """II-Bench's records of images without an open label, by where these are `placed`; questions are named
-    after their image."""
-    names = [Path(one.image).name for one in found for _ in one.lines]
+def iibench_records(
+    images: Sequence[AnnotatedImage], paths: Mapping[str, str], split: str
+) -> list[IIBenchRecord]:
+    """Make II-Bench's records.
+
+    Args:
+        images: Images without an undecided label.
+        paths: Path of each image in the output folder.
+        split: 'test' or 'dev'.
+
+    Returns:
+        The records; ids of questions are made from the names of their images.
+    """
+    names = [Path(one.image).name for one in images for _ in one.lines]
     ids = iter(ids_of(names))
     return [
         IIBenchRecord(
-            placed[one.image],
+            paths[one.image],
             tuple(_question(line, next(ids)) for line in one.lines),
             _meta(one, split),
         )
-        for one in found
+        for one in images
     ]
 
 
-def report(found: Sequence[AnnotatedImage], images: int, *, seed: int = 0) -> dict[str, Any]:
-    """The whole of annotation.json: the counts (`images`: of the folder), the agreement, what each said of
-    every image, and whose texts about it are not used."""
+def report(images: Sequence[AnnotatedImage], total: int, *, seed: int = 0) -> dict[str, Any]:
+    """The content of annotation.json.
+
+    Args:
+        images: The annotated images.
+        total: Number of images in the folder.
+        seed: Seed of the confidence intervals.
+
+    Returns:
+        Counts, agreement, and the annotations of every image, as plain data.
+    """
     return {
         "schema": 1,
-        "images": images,
-        "annotated": len(found),
-        "open": sum(bool(one.open) for one in found),
-        "human": list(dict.fromkeys(human for one in found for human in one.by_human)),
-        "metrics": agreement(found, seed=seed),
+        "images": total,
+        "annotated": len(images),
+        "open": sum(bool(one.open) for one in images),
+        "human": list(dict.fromkeys(name for one in images for name in one.by_annotator)),
+        "metrics": agreement(images, seed=seed),
         "labels": [
             {
                 "image": one.image,
                 "decided": {label: one.decided(label) for label in LABELS},
-                "said": {label: one.said(label) for label in LABELS},
+                "said": {label: one.annotations(label) for label in LABELS},
                 "unused_texts": one.unused,
             }
-            for one in found
+            for one in images
         ],
     }
 
 
-def build_of(gallery: CheckedImages, split: str) -> BuildIdentity:
-    """What a folder must have been built from to be built on; annotations that come later join it."""
+def identify_build(gallery: CheckedImages, split: str) -> BuildIdentity:
+    """The identity of the build. Annotations are no part of it: later ones complete the same folder.
+
+    Args:
+        gallery: The images of the folder.
+        split: 'test' or 'dev'.
+
+    Returns:
+        The identity.
+    """
     images = fingerprint({name: file.digest for name, file in gallery.files.items()})
-    header = {
-        "kind": KIND,
-        "settings": {"split": split, "images": images},
-        "versions": {"sightline": sightline.__version__},
-    }
-    return BuildIdentity(header, fingerprint(header))
+    return build_identity(KIND, {"split": split, "images": images})
 
 
 def write(
-    found: Sequence[AnnotatedImage],
+    images: Sequence[AnnotatedImage],
     gallery: CheckedImages,
     split: str,
     out: Path,
@@ -212,51 +273,51 @@ def write(
     seed: int = 0,
     force: bool = False,
 ) -> BuildManifest:
-    """Write SPLIT.json in II-Bench's layout, the same questions as questions.csv for `build verify`, the
-    images of both, annotation.json and, last, manifest.json. Open images are left out.
+    """Write the annotated images as a data folder: SPLIT.json, questions.csv, annotation.json, images/,
+    manifest.
 
-    Raises UserError, with nothing written, where no image is left, and where the folder holds something
-    else unless `force` replaces it; EnvironmentFailedError where the disk refuses.
+    questions.csv holds the same questions for `build verify`. Images with an undecided label are left out.
+
+    Args:
+        images: The annotated images.
+        gallery: The images of the folder.
+        split: 'test' or 'dev'.
+        out: The output folder.
+        seed: Seed of the confidence intervals.
+        force: Replace a folder that was built from something else.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UserError: No image is left, or the folder holds something else; nothing is written.
     """
-    settled = [one for one in found if not one.open]
+    settled = [one for one in images if not one.open]
     dropped = {
         **gallery.broken,
         **dict.fromkeys(gallery.files, "no annotation"),
-        **{one.image: f"annotators disagree on {', '.join(one.open)}" for one in found},
+        **{one.image: f"annotators disagree on {', '.join(one.open)}" for one in images},
     }
     for one in settled:
         del dropped[one.image]
     if not settled:
-        raise nothing_left(dropped, "images")
-    placed = places(gallery.files)
-    made = records(settled, placed, split)
-    files = {
-        f"{split}.json": _json(made),
-        TABLE: _table(settled, placed),
-        REPORT: _json(report(found, len(gallery.files), seed=seed)),
-    }
-    build = build_of(gallery, split)
-    with held(out, build, force=force) as journal:
-        begin(out, build, journal)
-        images = copy_images({placed[one.image]: gallery.files[one.image] for one in settled}, out)
-        for name, content in files.items():
-            write_atomically(out / name, [content])
-        manifest = BuildManifest(
-            **build.header,
-            groups=len(made),
-            probes=sum(len(record.questions) for record in made),
-            images=len(images),
-            fingerprint=build.fingerprint,
-            dropped=dropped,
-            sources=images,
-            made={**{name: file_digest(out / name) for name in files}, **images},
-        )
-        finish(out, manifest, journal)
-    return manifest
-
-
-def _json(content: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+        raise everything_dropped(dropped, "images")
+    paths = output_paths(gallery.files)
+    records = iibench_records(settled, paths, split)
+    copied = {paths[one.image]: gallery.files[one.image] for one in settled}
+    contents = Contents(
+        groups=len(records),
+        probes=sum(len(record.questions) for record in records),
+        files={
+            f"{split}.json": indented_json(records),
+            TABLE: _table(settled, paths),
+            REPORT: indented_json(report(images, len(gallery.files), seed=seed)),
+        },
+        sources={path: file.digest for path, file in copied.items()},
+        dropped=dropped,
+    )
+    identity = identify_build(gallery, split)
+    return write_folder(out, identity, contents, copied, manifest=BuildManifest, force=force)
 
 
 def _question(line: FormLine, name: str) -> IIBenchQuestion:
@@ -270,7 +331,7 @@ def _meta(one: AnnotatedImage, split: str) -> ImageMetadata:
     return ImageMetadata(
         domain=values["domain"][0],
         emotion=values["emotion"][0],
-        # The release writes one type of an image in dev as a text, in test as a list.
+        # The release writes a single image type as a text in dev, and as a list in test.
         image_type=types[0] if split == "dev" and len(types) == 1 else types,
         difficulty=values["difficulty"][0],
         rhetoric=values["rhetoric"],
@@ -278,10 +339,10 @@ def _meta(one: AnnotatedImage, split: str) -> ImageMetadata:
     )
 
 
-def _table(found: Iterable[AnnotatedImage], placed: Mapping[str, str]) -> bytes:
+def _table(images: Iterable[AnnotatedImage], paths: Mapping[str, str]) -> bytes:
     rows = (
-        [line.by, placed[one.image], *(cells[column] for column in FILLED)]
-        for one in found
+        [line.by, paths[one.image], *(cells[column] for column in FILLED)]
+        for one in images
         for line, cells in zip(one.lines, one.cells, strict=True)
     )
     return csv_bytes([["by", IMAGE, *FILLED], *([*map(escape_formula, row)] for row in rows)])

@@ -1,9 +1,9 @@
-"""The form in which people annotate images for II-Bench: drawn of a folder, read back, checked.
+"""The annotation form of II-Bench: written for a folder of images, read back, checked.
 
-II-Bench (section 3.2, Appendix B.3): an annotator gives an image its labels, explains what it implies, and
-writes one to three questions about that, each with one right option and five others. A form is a table with a
-line a question, `by` (who wrote it), where the image lies, and the columns of FILLED. Of an image with
-several questions the labels and the explanation stand in each of their lines.
+II-Bench (section 3.2, Appendix B.3): an annotator labels an image, explains its implied meaning, and writes
+one to three questions about it, each with one right option and five others. A form is a table with one line
+per question: `by` (the annotator), the image's path, and the columns of FILLED. If an image has several
+questions, each of their lines repeats the labels and the explanation.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ from sightline.formats.tables import csv_bytes, escape_formula, read_table, tabl
 from sightline.scoring.multiple_choice import LETTERS
 
 SEVERAL = ("image_type", "rhetoric")
-"""The labels of which an image may have more than one value."""
+"""Labels that may have more than one value per image."""
 OF_IMAGE = (*LABELS, "explanation")
 FILLED = (*OF_IMAGE, "question", *LETTERS, "answer")
-"""The columns that an annotator fills in."""
+"""Columns that an annotator fills in."""
 MOST_QUESTIONS = 3
 WRITTEN = "written"
-"""The column that tells what stood in a line when the form was written."""
+"""Column with a digest of the cells that a line had when the form was written."""
 
 Cells = Mapping[str, str]
-"""What stands in the columns of FILLED."""
+"""Column of FILLED -> cell."""
 
 
 class FormLine(Struct, frozen=True):
-    """A line that somebody filled in: the image that it is about (a path in the folder), who wrote it, its
-    cells, and where it stands: a file, and a line such as 'line 3'."""
+    """A filled-in line: its image (path in the folder), its annotator, its cells, and its file and line."""
 
     image: str
     by: str
@@ -49,20 +48,27 @@ class FormLine(Struct, frozen=True):
     where: str
 
     def values(self, label: str) -> tuple[str, ...]:
-        """The values of a label, spelt as in the release where they are some of its own; each once."""
-        known = {value.casefold(): value for value in VALUES[label]}
+        """Get the values of a label.
+
+        Args:
+            label: The label, such as 'rhetoric'.
+
+        Returns:
+            Its distinct values; known ones are spelt as in the release.
+        """
+        spelling = {value.casefold(): value for value in VALUES[label]}
         parts = (" ".join(part.split()) for part in self.cells[label].replace(";", ",").split(","))
-        return tuple(dict.fromkeys(known.get(part.casefold(), part) for part in parts if part))
+        return tuple(dict.fromkeys(spelling.get(part.casefold(), part) for part in parts if part))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Explanation, question, options and answer, blanks alike."""
-        told = (self.cells[column] for column in ("explanation", "question", *LETTERS))
-        return (*(" ".join(text.split()) for text in told), self.answer)
+        """Explanation, question, options and answer, with single blanks."""
+        cells = (self.cells[column] for column in ("explanation", "question", *LETTERS))
+        return (*(" ".join(text.split()) for text in cells), self.answer)
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The six options, as they were written."""
+        """The six options as written."""
         return tuple(self.cells[letter] for letter in LETTERS)
 
     @property
@@ -71,12 +77,18 @@ class FormLine(Struct, frozen=True):
         return self.cells["answer"].strip().upper()
 
 
-def cells_in(folder: Path, split: str) -> dict[str, list[Cells]]:
-    """What a form of a folder begins with: by the paths of its images, the cells of each line.
+def initial_cells(folder: Path, split: str) -> dict[str, list[Cells]]:
+    """Get the initial cells of a folder's form.
 
-    Where the folder holds II-Bench's SPLIT.json these are its images with their questions, to be corrected;
-    else all images in it and below, each with a line of empty cells. UserError where there is no image,
-    or the records are wrong.
+    If the folder holds II-Bench's SPLIT.json, these are the records in it, to be corrected. Otherwise each
+    image in the folder and below gets a line of empty cells.
+
+    Args:
+        folder: The folder.
+        split: 'test' or 'dev'.
+
+    Returns:
+        Path of an image in the folder -> the cells of each of its lines.
     """
     file = folder / f"{split}.json"
     if not file.is_file():
@@ -89,7 +101,13 @@ def cells_in(folder: Path, split: str) -> dict[str, list[Cells]]:
 
 
 def write_form(path: Path, folder: Path, form: Mapping[str, Sequence[Cells]]) -> None:
-    """Write a form about images of a folder. EnvironmentFailedError where the disk refuses."""
+    """Write a form.
+
+    Args:
+        path: The CSV file.
+        folder: The folder of images.
+        form: Path of an image in the folder -> the cells of each of its lines.
+    """
     rows = (
         ["", str(folder / image), image, *(cells[column] for column in FILLED), _digest(cells)]
         for image, lines in form.items()
@@ -100,14 +118,22 @@ def write_form(path: Path, folder: Path, form: Mapping[str, Sequence[Cells]]) ->
 
 
 def read_forms(paths: Sequence[Path]) -> list[FormLine]:
-    """The lines that people filled in, in the order of the forms; one that is empty is none, nor is one that
-    is as it was written and without a name in `by`. One that was given twice counts once.
+    """Read the lines that annotators filled in, in the order of the forms.
 
-    Whoever left `by` empty is named as the file; case and blanks make no other name. UserError where a form
-    lacks a column, or two such forms have one name.
+    Empty lines are skipped, and unchanged lines without a name in `by`. A repeated line counts once. An
+    annotator without a name in `by` is named after the file; case and blanks do not distinguish names.
+
+    Args:
+        paths: The forms.
+
+    Returns:
+        The lines.
+
+    Raises:
+        UserError: A form lacks a column, or two forms without names have the same file name.
     """
     lines: dict[tuple[object, ...], FormLine] = {}
-    humans = AnnotatorNames()
+    names = AnnotatorNames()
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in (IMAGE, *FILLED):
@@ -116,31 +142,39 @@ def read_forms(paths: Sequence[Path]) -> list[FormLine]:
                 raise UserError("lacks a column", file=path, field=column, expected=expected)
         for where, row in table_rows(table, path):
             cells = {column: unescape_formula(row[column]) for column in FILLED}
-            left_as_it_was = row.get(WRITTEN) == _digest(cells) and not row.get("by", "").strip()
-            if left_as_it_was or not any(cell.strip() for cell in cells.values()):
+            unchanged = row.get(WRITTEN) == _digest(cells) and not row.get("by", "").strip()
+            if unchanged or not any(cell.strip() for cell in cells.values()):
                 continue
-            line = FormLine(unescape_formula(row[IMAGE]), humans.whose(row, path, where), cells, path, where)
+            line = FormLine(unescape_formula(row[IMAGE]), names.name_of(row, path, where), cells, path, where)
             lines.setdefault((line.image, line.by, *cells.values()), line)
     return list(lines.values())
 
 
-def faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
-    """What is wrong with lines about these images: an error each, with file, line, field and what to do."""
-    found = [fault for line in lines for fault in _faults(line, images)]
-    by_human: dict[tuple[str, str], list[FormLine]] = defaultdict(list)
+def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
+    """Check filled-in lines.
+
+    Args:
+        lines: The lines.
+        images: Paths of the readable images of the folder.
+
+    Returns:
+        An error for each fault, with file, line, field and remedy.
+    """
+    faults = [fault for line in lines for fault in _faults(line, images)]
+    by_annotator: dict[tuple[str, str], list[FormLine]] = defaultdict(list)
     for line in lines:
-        by_human[line.image, line.by].append(line)
-    for first, *others in by_human.values():
-        found += [fault for other in others for fault in _differences(first, other)]
-        found += [
-            _fault(line, "question", "is one too many about this image", expected="1 to 3 of a person")
+        by_annotator[line.image, line.by].append(line)
+    for first, *others in by_annotator.values():
+        faults += [fault for other in others for fault in _differences(first, other)]
+        faults += [
+            _fault(line, "question", "is one too many about this image", expected="1 to 3 per annotator")
             for line in others[MOST_QUESTIONS - 1 :]
         ]
-    return found
+    return faults
 
 
 def _digest(cells: Cells) -> str:
-    """What tells cells again; spreadsheets change line breaks, and take digits alone for a number."""
+    """Digest of cells without line breaks, which spreadsheets change; the x keeps it from being a number."""
     return f"x{fingerprint([' '.join(cells[column].split()) for column in FILLED])[:15]}"
 
 
@@ -168,15 +202,15 @@ def _joined(values: str | tuple[str, ...]) -> str:
 
 def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
     if line.image not in images:
-        yield _fault(line, IMAGE, "is no image of the folder that can be shown", line.image, "its path there")
+        yield _fault(line, IMAGE, "is no readable image of the folder", line.image, "its path there")
     for label in LABELS:
         yield from _label_faults(line, label)
     for column in ("explanation", "question", *LETTERS):
         if not line.cells[column].strip():
             yield _fault(line, column, "is empty", expected="a text")
-    seen: dict[str, str] = {}
+    letter_of: dict[str, str] = {}
     for letter, option in zip(LETTERS, line.options, strict=True):
-        same = seen.setdefault(" ".join(option.split()).casefold(), letter)
+        same = letter_of.setdefault(" ".join(option.split()).casefold(), letter)
         if same != letter and option.strip():
             yield _fault(line, letter, f"is the same as {same}", option, "six options that differ")
     if line.answer not in tuple(LETTERS):
@@ -187,19 +221,19 @@ def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
 
 
 def _label_faults(line: FormLine, label: str) -> Iterator[UserError]:
-    several, known, said = label in SEVERAL, VALUES[label], line.values(label)
-    expected = f"{'one or more' if several else 'one'} of: {', '.join(known)}"
-    if not said:
+    several, allowed, values = label in SEVERAL, VALUES[label], line.values(label)
+    expected = f"{'one or more' if several else 'one'} of: {', '.join(allowed)}"
+    if not values:
         yield _fault(line, label, "is empty", expected=expected)
-    for value in said:
-        if value not in known:
-            yield _fault(line, label, f"is no {label}{did_you_mean(value, known)}", value, expected)
-    if len(said) > 1 and not several:
+    for value in values:
+        if value not in allowed:
+            yield _fault(line, label, f"is no {label}{did_you_mean(value, allowed)}", value, expected)
+    if len(values) > 1 and not several:
         yield _fault(line, label, "has more than one value", line.cells[label], expected)
 
 
 def _differences(first: FormLine, other: FormLine) -> Iterator[UserError]:
-    """Where a person's lines about one image say different things of it."""
+    """Contradictions between lines of one annotator about one image."""
     for column in OF_IMAGE:
         one, two = (
             line.values(column) if column in VALUES else line.cells[column] for line in (first, other)
@@ -208,9 +242,9 @@ def _differences(first: FormLine, other: FormLine) -> Iterator[UserError]:
             yield _fault(
                 other,
                 column,
-                f"is not what {first.file}, {first.where} says of the same image",
+                f"differs from {first.file}, {first.where}, about the same image",
                 other.cells[column],
-                "the same in all lines that a person writes about an image",
+                "the same in all lines of an annotator about an image",
             )
 
 

@@ -1,19 +1,29 @@
-"""A builder's folder: what may be built there, and a beginning and an end that survive any kill."""
+"""Writes built folders: locks a folder, resumes after a kill, copies images, writes the manifest last."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
-from sightline.builders.manifest import MANIFEST, BuildManifest, difference, read_manifest, write_manifest
+from sightline.builders.image_io import ENDINGS
+from sightline.builders.manifest import (
+    MANIFEST,
+    BuildIdentity,
+    BuildManifest,
+    ExcludedFolder,
+    describe_difference,
+    read_manifest,
+    write_manifest,
+)
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import file_digest_or_error
+from sightline.formats.digests import file_digest, file_digest_or_error
 from sightline.formats.files import refuse_unwritable, write_atomically
+from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import JOURNAL, Journal, header_of
 from sightline.images import BadImage, read_bytes
 from sightline.types import ImageFile
@@ -21,167 +31,323 @@ from sightline.types import ImageFile
 GROUPS, IMAGES = "groups.jsonl", "images"
 
 REASONS = 3
-"""How many drops an error names."""
+"""Dropped sources that an error names."""
+
+ManifestT = TypeVar("ManifestT", bound=BuildManifest)
 
 
-class BuildIdentity(Struct, frozen=True):
-    """What is to be built: its kind, settings and versions in words, and a digest of all that counts."""
+class Contents(Struct, frozen=True, kw_only=True):
+    """What a builder writes beside the images, and what its manifest records.
 
-    header: Mapping[str, Any]
-    fingerprint: str
+    Attributes:
+        groups, probes: counts for the manifest.
+        lines: the lines of groups.jsonl; without lines there is no such file.
+        files: file name -> content.
+        sources: id of each source that was used -> SHA-256 of its image.
+        dropped: id of each source that was left out -> the reason.
+        passed_over: number of records that never became a source, by reason.
+        excluded: the folders of `--apart-from`.
+    """
+
+    groups: int
+    probes: int
+    lines: Sequence[GroupLine] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    sources: Mapping[str, str]
+    dropped: Mapping[str, str]
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    excluded: tuple[ExcludedFolder, ...] = ()
 
 
-def refuse_out_among(out: Path, inputs: Iterable[Path]) -> None:
-    """Raise UserError where what is read (files and folders) and what is built would meet.
+class BuiltFolder:
+    """A folder that is being built, locked against other processes. `open_folder` makes it."""
 
-    What is built in a folder of images would be taken for one of them the next time; what is read out of
-    the folder that is built would be replaced.
+    def __init__(self, path: Path, identity: BuildIdentity, journal: Journal) -> None:
+        self.path = path
+        self.identity = identity
+        self.journal = journal
+
+    @property
+    def finished(self) -> bool:
+        """Whether the folder has its manifest."""
+        return (self.path / MANIFEST).exists()
+
+    def begin(self) -> None:
+        """Start or resume this build; whatever it finished before a kill stays.
+
+        The journal names the new build before anything of an old build is removed, and the old manifest goes
+        first. After a kill at any moment the folder is either the old one, complete, or one that was begun.
+
+        Raises:
+            EnvironmentFailedError: The disk refuses.
+        """
+        if not self.finished and self.journal.header() == self.identity.header:
+            return
+        made = read_manifest(self.path).made if self.finished else {}
+        tables = [name for name in made if Path(name).name == name]
+        self.journal.begin(self.identity.header)
+        try:
+            for name in (MANIFEST, GROUPS, *tables):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        self.remove_images_except(())
+
+    def remove_images_except(self, paths: Collection[str]) -> None:
+        """Remove all other images, and files that killed processes left half-written.
+
+        Args:
+            paths: Images to keep, as paths relative to the folder.
+
+        Raises:
+            EnvironmentFailedError: The disk refuses.
+        """
+        images = self.path / IMAGES
+        try:
+            images.mkdir(exist_ok=True)
+            for path in images.rglob("*"):
+                if path.is_file() and path.relative_to(self.path).as_posix() not in paths:
+                    path.unlink()
+            for name in (GROUPS, MANIFEST):
+                for path in self.path.glob(f".{name}.*.tmp"):
+                    path.unlink()
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    @contextmanager
+    def remove_partial_images_on_error(self) -> Iterator[None]:
+        """If the block ends early, remove the files that interrupted worker processes left half-written."""
+        try:
+            yield
+        except BaseException:
+            for path in (self.path / IMAGES).rglob(".*.tmp"):
+                # The error that ended the block is the one to report.
+                with suppress(OSError):
+                    path.unlink()
+            raise
+
+    def copy_images(self, images: Mapping[str, ImageFile]) -> dict[str, str]:
+        """Copy images unchanged into the folder, and remove all other images.
+
+        Args:
+            images: Path relative to the folder -> the image to copy there.
+
+        Returns:
+            Path relative to the folder -> SHA-256.
+        """
+        self.remove_images_except(images.keys())
+        add_images(images, self.path)
+        return {name: file.digest for name, file in images.items()}
+
+    def finish(
+        self,
+        contents: Contents,
+        images: Mapping[str, str],
+        manifest: Callable[..., ManifestT],
+    ) -> ManifestT:
+        """Write the files and the manifest, and remove the journal.
+
+        Args:
+            contents: Files to write and counts to record.
+            images: The images in the folder: path relative to the folder -> SHA-256.
+            manifest: Makes the manifest from its fields: BuildManifest or a subclass.
+
+        Returns:
+            The manifest.
+        """
+        if contents.lines:
+            write_groups(contents.lines, self.path / GROUPS)
+        for name, content in contents.files.items():
+            write_atomically(self.path / name, [content])
+        names = [*([GROUPS] if contents.lines else []), *contents.files]
+        whole = manifest(
+            **self.identity.header,
+            groups=contents.groups,
+            probes=contents.probes,
+            images=len(images),
+            fingerprint=self.identity.fingerprint,
+            apart_from=contents.excluded,
+            dropped=contents.dropped,
+            passed_over=contents.passed_over,
+            sources=contents.sources,
+            made={**{name: file_digest(self.path / name) for name in names}, **images},
+        )
+        write_manifest(whole, self.path)
+        self.journal.discard()
+        return whole
+
+
+@contextmanager
+def open_folder(path: Path, identity: BuildIdentity, *, force: bool) -> Iterator[BuiltFolder]:
+    """Lock a folder for a build.
+
+    Args:
+        path: The folder; it is created if it does not exist.
+        identity: The build.
+        force: Replace the result of another build.
+
+    Yields:
+        The folder, to be written by this process alone.
+    """
+    refuse_other_contents(path, identity, force=force)
+    with Journal(path) as journal:
+        # Another process may have built there since.
+        refuse_other_contents(path, identity, force=force)
+        yield BuiltFolder(path, identity, journal)
+
+
+def write_folder(
+    path: Path,
+    identity: BuildIdentity,
+    contents: Contents,
+    images: Mapping[str, ImageFile],
+    *,
+    manifest: Callable[..., ManifestT],
+    force: bool = False,
+) -> ManifestT:
+    """Write a whole built folder: copied images, files and, last, the manifest.
+
+    Args:
+        path: The folder.
+        identity: The build.
+        contents: Files to write and counts to record.
+        images: Path relative to the folder -> the image to copy there.
+        manifest: Makes the manifest from its fields: BuildManifest or a subclass.
+        force: Replace the result of another build.
+
+    Returns:
+        The manifest. The same arguments always write the same bytes.
+    """
+    with open_folder(path, identity, force=force) as folder:
+        folder.begin()
+        return folder.finish(contents, folder.copy_images(images), manifest)
+
+
+def built_image_path(stem: str, image_format: str) -> str:
+    """The path of an image in a built folder.
+
+    Args:
+        stem: File name without its ending.
+        image_format: Pillow's name of the format, such as 'PNG'.
+
+    Returns:
+        The path relative to the folder, such as 'images/STEM.png'.
+    """
+    return f"{IMAGES}/{stem}{ENDINGS[image_format][0]}"
+
+
+def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output folder that overlaps with the inputs.
+
+    A folder built inside a folder of images would be read as images by the next command. An input inside the
+    output folder would be replaced.
+
+    Args:
+        out: The output folder.
+        inputs: Files and folders that the command reads.
+
+    Raises:
+        UserError: `out` lies in an input folder, or holds an input.
     """
     for one in inputs:
-        place, source = out.resolve(), one.resolve()
-        if source.is_dir() and place.is_relative_to(source):
+        target, source = out.resolve(), one.resolve()
+        if source.is_dir() and target.is_relative_to(source):
             raise UserError(
-                "lies in the folder of the images, where what is built would be taken for one of them",
+                "lies in the folder of the images, where the next command would read it as images",
                 file=out,
                 expected=f"an --out outside {one}",
             )
-        if source.is_relative_to(place):
-            raise UserError(f"holds {one}, which is read", file=out, expected="another --out")
+        if source.is_relative_to(target):
+            raise UserError(f"holds the input {one}", file=out, expected="another --out")
 
 
-def refuse_other_contents(out: Path, build: BuildIdentity, *, force: bool) -> None:
-    """Raise UserError where the folder takes nothing, or holds anything but this build, begun or finished.
+def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) -> None:
+    """Refuse a folder that cannot be written or holds anything but this build, begun or finished.
 
-    `force` allows what another build left there, never anything else.
+    Args:
+        out: The output folder.
+        identity: The build.
+        force: Accept the result of another build. Files that no builder made are never accepted.
+
+    Raises:
+        UserError: The folder cannot hold this build.
     """
     if out.exists() and not out.is_dir():
         raise UserError("is no folder", file=out, expected="a folder for --out")
     refuse_unwritable(out)
-    differs = _difference(out, build)
-    if differs and not force:
+    difference = _difference(out, identity)
+    if difference and not force:
         raise UserError(
-            f"was built from something else: {differs}",
+            f"was built from something else: {difference}",
             file=out,
-            expected="another --out, or --force to build it anew",
+            expected="another --out, or --force to rebuild it",
         )
 
 
-@contextmanager
-def held(out: Path, build: BuildIdentity, *, force: bool) -> Iterator[Journal]:
-    """The folder's journal, held against other processes; UserError where it holds something else by then."""
-    refuse_other_contents(out, build, force=force)
-    with Journal(out) as journal:
-        # Another process may have built there since.
-        refuse_other_contents(out, build, force=force)
-        yield journal
+def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
+    """Copy images unchanged into a folder and leave its other files alone.
 
+    Args:
+        images: Path relative to the folder -> the image; a path that holds it already is skipped.
+        folder: The folder.
 
-def begin(out: Path, build: BuildIdentity, journal: Journal) -> None:
-    """Make the folder one that this build has begun; what it finished before a kill stays.
-
-    What another build left is removed only after the journal says what is built from now on, its manifest
-    first: after a kill anywhere on the way the folder is still the old one, whole, or one that was begun.
+    Raises:
+        EnvironmentFailedError: The disk refuses, or an image changed since it was checked.
     """
-    if not (out / MANIFEST).exists() and journal.header() == build.header:
-        return
-    made = read_manifest(out).made if (out / MANIFEST).exists() else {}
-    beside = [name for name in made if Path(name).name == name]
-    journal.begin(build.header)
-    try:
-        for name in (MANIFEST, GROUPS, *beside):
-            (out / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise _unwritable(out, error) from None
-    sweep(out, ())
-
-
-def sweep(out: Path, kept: Collection[str]) -> None:
-    """Remove all images but those (paths in the folder), and what killed processes left half-written."""
-    try:
-        (out / IMAGES).mkdir(exist_ok=True)
-        for path in (out / IMAGES).rglob("*"):
-            if path.is_file() and path.relative_to(out).as_posix() not in kept:
-                path.unlink()
-        for name in (GROUPS, MANIFEST):
-            for path in out.glob(f".{name}.*.tmp"):
-                path.unlink()
-    except OSError as error:
-        raise _unwritable(out, error) from None
-
-
-def copy_images(images: Mapping[str, ImageFile], out: Path) -> dict[str, str]:
-    """Copy images as they are to their paths in the folder, and remove all others; paths with SHA-256.
-
-    EnvironmentFailedError where the disk refuses, or an image is no longer the one that was looked at.
-    """
-    sweep(out, images.keys())
-    add_images(images, out)
-    return {name: file.digest for name, file in images.items()}
-
-
-def add_images(images: Mapping[str, ImageFile], out: Path) -> None:
-    """The same beside what else is there; an image that is there already is left alone."""
     for name, file in images.items():
-        if file_digest_or_error(out / name) == file.digest:
+        if file_digest_or_error(folder / name) == file.digest:
             continue
         try:
             _, content = read_bytes(file)
         except BadImage as error:
-            raise EnvironmentFailedError(f"{error}; the same command goes on") from None
+            raise EnvironmentFailedError(f"{error}; run the same command again to continue") from None
         try:
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unwritable(out, error) from None
-        write_atomically(out / name, [content])
+            raise _unwritable(folder, error) from None
+        write_atomically(folder / name, [content])
 
 
-@contextmanager
-def nothing_half_written(out: Path) -> Iterator[None]:
-    """Where this ends early, remove what processes that were ended in the middle of their work leave."""
-    try:
-        yield
-    except BaseException:
-        for path in (out / IMAGES).rglob(".*.tmp"):
-            # What ended the work is what is to be told.
-            with suppress(OSError):
-                path.unlink()
-        raise
+def everything_dropped(dropped: Mapping[str, str], what: str) -> UserError:
+    """The error for a build without any usable source.
 
+    Args:
+        dropped: Id of each dropped source -> the reason.
+        what: The sources in the plural, such as 'images'.
 
-def finish(out: Path, manifest: BuildManifest, journal: Journal) -> None:
-    """Write the manifest, by which the folder counts as finished, and remove the journal."""
-    write_manifest(manifest, out)
-    journal.discard()
-
-
-def nothing_left(dropped: Mapping[str, str], what: str) -> UserError:
-    """The error where every source (`what` in the plural) was dropped, with the reasons."""
+    Returns:
+        The error, with the first reasons.
+    """
     if not dropped:
         return UserError(f"there are no {what} to work on", expected="at least one")
-    shown = "; ".join(f"{name}: {reason}" for name, reason in islice(dropped.items(), REASONS))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in islice(dropped.items(), REASONS))
     more = f"; and {len(dropped) - REASONS:,} more" if len(dropped) > REASONS else ""
     return UserError(
-        f"all {len(dropped):,} {what} are dropped ({shown}{more})", expected="one at least that can be used"
+        f"all {len(dropped):,} {what} are dropped ({reasons}{more})",
+        expected=f"{what} of which one is usable",
     )
 
 
-def _difference(out: Path, build: BuildIdentity) -> str:
-    """In words how what the folder holds differs from the build; UserError where no builder made it."""
+def _difference(out: Path, identity: BuildIdentity) -> str:
+    """How the folder's build differs from this one, '' if equal; UserError if no builder made the folder."""
     if (out / MANIFEST).exists():
         built = read_manifest(out)
-        if built.fingerprint == build.fingerprint:
+        if built.fingerprint == identity.fingerprint:
             return ""
-        return difference(structs.asdict(built), build.header) or "other sources, images or --apart-from"
+        return (
+            describe_difference(structs.asdict(built), identity.header)
+            or "other sources, images or --apart-from"
+        )
     begun = header_of(out)
     if begun is not None:
-        return difference(begun, build.header)
+        return describe_difference(begun, identity.header)
     if not any(path.is_file() and path.name != JOURNAL for path in out.rglob("*")):
         return ""
-    # A kill while the journal was begun anew tears its first line off.
+    # A kill during Journal.begin can cut off the journal's first line.
     if (out / JOURNAL).exists():
         return "its journal does not say what"
     raise UserError("holds something else", file=out, expected="an empty or a new folder for --out")
 
 
-def _unwritable(out: Path, error: OSError) -> EnvironmentFailedError:
-    return EnvironmentFailedError(f"{error.filename or out}: cannot be written: {error.strerror or error}")
+def _unwritable(folder: Path, error: OSError) -> EnvironmentFailedError:
+    return EnvironmentFailedError(f"{error.filename or folder}: cannot be written: {error.strerror or error}")

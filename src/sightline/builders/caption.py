@@ -1,4 +1,4 @@
-"""A file of captions: what is written for a captioner's images, and when it must not be."""
+"""Writes a file of captions, and refuses to replace captions that the same command would not write."""
 
 from __future__ import annotations
 
@@ -14,28 +14,37 @@ from sightline.formats.files import refuse_overwriting, write_atomically
 
 
 def refuse_other_captions(out: Path, captions: Mapping[str, Caption], *, force: bool = False) -> None:
-    """Raise UserError where `out` cannot be written, or holds a caption that is none of these, by name.
+    """Refuse a file with other captions, so that corrections by hand are not lost.
 
-    So the same command goes on with its file, and no other captions and nobody's corrections are lost.
+    Args:
+        out: The file.
+        captions: The captions that the store holds for this command, by image name.
+        force: Accept other captions too.
+
+    Raises:
+        UserError: `out` cannot be written, or holds a caption that is not among `captions`.
     """
     refuse_overwriting(out, force=True)
     if force or not out.exists():
         return
     remedy = "another --out, or --force"
     try:
-        there = read_captions(str(out), needed=True)
+        existing = read_captions(str(out), needed=True)
     except UserError:
         raise UserError("holds something else", file=out, expected=remedy) from None
-    for name, text in there.items():
+    for name, text in existing.items():
         if name not in captions or captions[name].text != text:
-            what = "holds a caption that this command and its store do not give"
-            raise UserError(what, file=out, record=name, found=text, expected=remedy)
+            problem = "holds a caption that this command and its store do not give"
+            raise UserError(problem, file=out, record=name, found=text, expected=remedy)
 
 
 def write(captions: Mapping[str, Caption], model: str, out: Path) -> None:
-    """Write the captions that there are as a JSON list of image_id, caption, model and reply, a line each.
+    """Write the captions as a JSON list of image_id, caption, model and reply, one on a line.
 
-    EnvironmentFailedError where the disk refuses.
+    Args:
+        captions: The captions by image name; empty ones are left out.
+        model: The name of the model.
+        out: The file.
     """
     lines = [
         msgspec.json.encode({"image_id": name, "caption": one.text, "model": model, "reply": one.key})

@@ -1,4 +1,4 @@
-"""COCO's instances file: images, objects and categories, checked, and the pixels of an object."""
+"""Reads COCO's instances file: images, objects, categories, and the pixels of an object."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEAST, MOST = 0.1, 0.25
-"""Bounds of an object's area over that of its image, both included (3.1, Context Reasoning)."""
+MIN_AREA, MAX_AREA = 0.1, 0.25
+"""Bounds of an object's area over its image's, both inclusive (MM-R3, section 3.1, Context Reasoning)."""
 
 EXPECTED = "a file in the format of COCO's instances_val2017.json"
 
@@ -29,7 +29,7 @@ Number = Annotated[int, Meta(ge=0)]
 
 
 class BadObject(Exception):  # noqa: N818 - it names the thing, as BadImage does
-    """An annotated object that cannot be worked on; its text says why."""
+    """An annotated object that cannot be masked; its text is the reason."""
 
 
 class CocoImage(Struct, frozen=True):
@@ -42,15 +42,15 @@ class CocoImage(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The id as COCO's own file names write it: twelve digits."""
+        """The id with twelve digits, as in COCO's file names."""
         return f"{self.id:012}"
 
 
 class CocoAnnotation(Struct, frozen=True):
     """An entry of `annotations`: one object, or a crowd of them.
 
-    `bbox` is left, top, width and height in pixels, fractions allowed; `area` is that of the segmentation
-    in square pixels. `segmentation` is kept as it stands in the file (most are never looked at).
+    `bbox` is left, top, width and height in pixels, fractions allowed; `area` is the segmentation's area in
+    square pixels. `segmentation` is decoded only when it is used.
     """
 
     id: int
@@ -63,11 +63,11 @@ class CocoAnnotation(Struct, frozen=True):
 
     @property
     def outline(self) -> Any:
-        """The segmentation as plain data: polygons, a run-length encoding, or None; BadObject for neither."""
+        """The segmentation as plain data: polygons, run lengths, or None; BadObject if it is no JSON."""
         try:
             return msgspec.json.decode(self.segmentation)
         except ValueError as error:
-            raise BadObject(f"its segmentation cannot be read: {error}") from None
+            raise BadObject(f"its segmentation is no JSON: {error}") from None
 
 
 class CocoCategory(Struct, frozen=True):
@@ -78,22 +78,26 @@ class CocoCategory(Struct, frozen=True):
 
 
 class CocoInstances(Struct, frozen=True):
-    """An instances file: its images by id, the annotations of each, the categories' names by id."""
+    """An instances file: images by id, annotations by image id, names of categories by id."""
 
     photos: Mapping[int, CocoImage]
     objects: Mapping[int, Sequence[CocoAnnotation]]
     categories: Mapping[int, str]
 
     def eligible(self, photo: CocoImage) -> list[CocoAnnotation]:
-        """The objects of an image that may be masked, in the order of their ids.
+        """Select the objects of an image that can be masked: no crowds, of a tenth to a quarter of its area.
 
-        Objects, not crowds, whose `area` is a tenth to a quarter of the image's.
+        Args:
+            photo: The image.
+
+        Returns:
+            The objects in the order of their ids.
         """
-        whole = photo.width * photo.height
+        pixels = photo.width * photo.height
         chosen = (
             one
             for one in self.objects.get(photo.id, ())
-            if not one.iscrowd and LEAST <= one.area / whole <= MOST
+            if not one.iscrowd and MIN_AREA <= one.area / pixels <= MAX_AREA
         )
         return sorted(chosen, key=lambda one: one.id)
 
@@ -105,11 +109,17 @@ class _InstancesFile(Struct, frozen=True):
 
 
 def read_instances(path: Path) -> CocoInstances:
-    """The instances of a file in COCO's format.
+    """Read and check an instances file.
 
-    UserError that names file, record and field: no JSON, a part or a field that is missing or of the wrong
-    type, an id that occurs twice in its part, an annotation of an unknown image or category, an image
-    outside the folder.
+    Args:
+        path: The JSON file.
+
+    Returns:
+        Its contents.
+
+    Raises:
+        UserError: A field is missing or has a wrong type, an id occurs twice, an annotation names an unknown
+            image or category, or an image lies outside the folder.
     """
     content = read_bytes(path)
     try:
@@ -118,13 +128,13 @@ def read_instances(path: Path) -> CocoInstances:
         raise _invalid(error, content, path) from None
     except ValueError:
         rows = json_records(content, path)
-        fault = "holds NaN or Infinity, which JSON does not know" if len(rows) == 1 else "is JSON Lines"
+        fault = "holds NaN or Infinity, which are no JSON" if len(rows) == 1 else "is JSON Lines"
         raise UserError(fault, file=path, expected=EXPECTED) from None
     photos = {one.id: one for one in whole.images}
     names = {one.id: one.name for one in whole.categories}
-    _refuse_doubles((one.id for one in whole.images), "images", path)
-    _refuse_doubles((one.id for one in whole.annotations), "annotations", path)
-    _refuse_doubles((one.id for one in whole.categories), "categories", path)
+    _refuse_duplicates((one.id for one in whole.images), "images", path)
+    _refuse_duplicates((one.id for one in whole.annotations), "annotations", path)
+    _refuse_duplicates((one.id for one in whole.categories), "categories", path)
     for photo in whole.images:
         confined(photo.file_name, path, f"image {photo.id}", "file_name")
     objects: dict[int, list[CocoAnnotation]] = {}
@@ -137,14 +147,22 @@ def read_instances(path: Path) -> CocoInstances:
     return CocoInstances(photos, objects, names)
 
 
-def pixels(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
-    """The pixels of a segmentation as pycocotools draws them: shape (height, width), True inside.
+def segmentation_pixels(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
+    """Compute the pixels of a segmentation with pycocotools.
 
-    `segmentation` is a list of polygons [x1, y1, x2, y2, ...] or {"size": [height, width], "counts": runs or
-    their text}. BadObject where it is neither, or does not fit the image: pycocotools itself would
-    read past the end of its memory then. UserError where pycocotools is not installed.
+    Args:
+        segmentation: A list of polygons [x1, y1, x2, y2, ...], or {"size": [height, width], "counts": runs or
+            their text}.
+        width, height: Size of the image in pixels.
+
+    Returns:
+        A mask of shape (height, width), True inside.
+
+    Raises:
+        BadObject: The segmentation is invalid or does not fit the image; pycocotools would read past the end
+            of its memory.
     """
-    mask = coco_mask()
+    mask = import_coco_mask()
     if isinstance(segmentation, dict):
         sound: Any = _sound_runs(segmentation, width, height)
         drawn = mask.frPyObjects(sound, height, width)
@@ -153,8 +171,15 @@ def pixels(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     return mask.decode(drawn).astype(bool)  # type: ignore[no-any-return]
 
 
-def coco_mask() -> Any:
-    """The module pycocotools.mask; UserError with the command that installs it where it is missing."""
+def import_coco_mask() -> Any:
+    """Import pycocotools.mask.
+
+    Returns:
+        The module.
+
+    Raises:
+        UserError: It is not installed; the error names the command that installs it.
+    """
     try:
         from pycocotools import mask
     except ImportError:
@@ -170,33 +195,33 @@ def _sound_polygons(segmentation: Any, width: int, height: int) -> list[list[flo
         raise BadObject("its segmentation is neither polygons nor a run-length encoding")
     for polygon in segmentation:
         if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
-            raise BadObject("a polygon of its segmentation is no list of three points or more")
+            raise BadObject("a polygon of its segmentation has fewer than three points")
         if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in polygon):
-            raise BadObject("a polygon of its segmentation holds something that is no number")
+            raise BadObject("a polygon of its segmentation holds something other than numbers")
         if any(_far(x, width) for x in polygon[::2]) or any(_far(y, height) for y in polygon[1::2]):
             raise BadObject("a polygon of its segmentation lies far outside the image")
     return segmentation
 
 
-def _far(place: float, side: int) -> bool:
-    return not math.isfinite(place) or not -side <= place <= 2 * side
+def _far(coordinate: float, side: int) -> bool:
+    return not math.isfinite(coordinate) or not -side <= coordinate <= 2 * side
 
 
 def _sound_runs(segmentation: Mapping[str, Any], width: int, height: int) -> dict[str, Any]:
-    """A run-length encoding with its runs as a list, which cover the image exactly."""
+    """The run-length encoding with its runs as a list; they cover the image exactly."""
     size, counts = segmentation.get("size"), segmentation.get("counts")
     if size != [height, width]:
         raise BadObject(f"its segmentation is of size {size}, the image's is {[height, width]}")
     runs = _unpacked(counts) if isinstance(counts, str) else counts
     if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
-        raise BadObject("the runs of its segmentation are no counts of pixels")
+        raise BadObject("the runs of its segmentation are not counts of pixels")
     if sum(runs) != width * height:
         raise BadObject("the runs of its segmentation do not add up to the image")
     return {"size": size, "counts": runs}
 
 
 def _unpacked(text: str) -> list[int]:
-    """The runs of a packed encoding (pycocotools, maskApi.c: rleFrString): six bits a character.
+    """Unpack the runs of a text encoding (pycocotools, maskApi.c: rleFrString): six bits per character.
 
     >>> _unpacked("5:e2")
     [5, 10, 85]
@@ -206,7 +231,7 @@ def _unpacked(text: str) -> list[int]:
     for letter in text:
         bits = ord(letter) - 48
         if not 0 <= bits < 64 or shift > 30:
-            raise BadObject("the runs of its segmentation are no packed text")
+            raise BadObject("the runs of its segmentation are not a packed text")
         value |= (bits & 31) << shift
         shift += 5
         if bits & 32:
@@ -216,7 +241,7 @@ def _unpacked(text: str) -> list[int]:
         runs.append(value + runs[-2] if len(runs) > 2 else value)
         value = shift = 0
     if shift:
-        raise BadObject("the runs of its segmentation are cut off")
+        raise BadObject("the runs of its segmentation are truncated")
     return runs
 
 
@@ -231,10 +256,10 @@ def _dangling(one: CocoAnnotation, field: str, value: int, part: str, path: Path
     )
 
 
-def _refuse_doubles(ids: Iterable[int], part: str, path: Path) -> None:
-    seen: set[int] = set()
+def _refuse_duplicates(ids: Iterable[int], part: str, path: Path) -> None:
+    earlier: set[int] = set()
     for number, one in enumerate(ids):
-        if one in seen:
+        if one in earlier:
             raise UserError(
                 "this id occurs twice",
                 file=path,
@@ -243,11 +268,11 @@ def _refuse_doubles(ids: Iterable[int], part: str, path: Path) -> None:
                 found=one,
                 expected="each id once",
             )
-        seen.add(one)
+        earlier.add(one)
 
 
 def _invalid(error: msgspec.ValidationError, content: bytes, path: Path) -> UserError:
-    """The error for a file that is not laid out as COCO's, with the id of the entry at fault."""
+    """The error for a file in another layout, with the id of the wrong entry."""
     message, _, place = str(error).partition(" - at `$")
     missing = re.search(r"missing required field `([^`]+)`", message)
     part, number, field = re.fullmatch(r"\.?(\w*)(?:\[(\d+)\])?\.?(.*?)`?", place).groups()  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""A funnel: images on their way through steps that drop some, and what became of each."""
+"""The curation funnel: a sequence of steps that drop images, with the status of every image."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from sightline.builders.image_index import CheckedImages
+from sightline.builders.checked_images import CheckedImages
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.types import ImageFile
 
 
 class ImageStatus(Struct, frozen=True):
-    """What became of an image: the step at which it was dropped ('' for none), and why.
+    """The status of an image.
 
-    `like` is the image of which it is a copy, `distance` in how many of 256 bits they differ. `words` and
-    `text` (share of the area, 0-1) are known of what was read.
+    Attributes:
+        step: the step that dropped it, '' if none did.
+        why: the reason for the drop.
+        like: the image of which it is a copy or near-duplicate.
+        distance: number of the 256 hash bits in which it differs from that image.
+        words: number of words that OCR read.
+        text: share of its area that text covers, 0-1.
     """
 
     step: str = ""
@@ -29,7 +34,7 @@ class ImageStatus(Struct, frozen=True):
 
 
 class FunnelStep(Struct, frozen=True):
-    """How many images came to a step, and how many it dropped."""
+    """A step: its name, how many images came to it, and how many it dropped."""
 
     step: str
     came: int
@@ -37,12 +42,12 @@ class FunnelStep(Struct, frozen=True):
 
     @property
     def left(self) -> int:
-        """How many went on."""
+        """How many images went on."""
         return self.came - self.dropped
 
 
 class Funnel(Struct, frozen=True):
-    """What became of all images, by name in their order, and how many fell at each step."""
+    """The status of all images, by name in their order, and the counts of each step."""
 
     gallery: CheckedImages
     settings: Mapping[str, Any]
@@ -51,62 +56,96 @@ class Funnel(Struct, frozen=True):
 
     @property
     def kept(self) -> dict[str, ImageFile]:
-        """The images that are left, by name."""
+        """The images that no step dropped, by name."""
         return {name: file for name, file in self.gallery.files.items() if not self.statuses[name].step}
 
     @property
     def dropped(self) -> dict[str, str]:
-        """The others, each with the step and the reason."""
-        return {name: f"{fate.step}: {fate.why}" for name, fate in self.statuses.items() if fate.step}
+        """The dropped images, each with 'step: reason'."""
+        return {name: f"{one.step}: {one.why}" for name, one in self.statuses.items() if one.step}
 
-    def after(self, step: str, dropped: Iterable[tuple[str, ImageStatus]]) -> Funnel:
-        """The same with one step more, by which these images were dropped; what is known of them stays."""
-        found, came = dict(dropped), sum(not fate.step for fate in self.statuses.values())
-        known = {name: self.statuses[name] for name in found}
+    def drop(self, step: str, dropped: Iterable[tuple[str, ImageStatus]]) -> Funnel:
+        """Add a step.
+
+        Args:
+            step: Its name.
+            dropped: The images that it drops, with the reason; their words and text stay recorded.
+
+        Returns:
+            The funnel with that step.
+        """
+        new, came = dict(dropped), sum(not one.step for one in self.statuses.values())
+        old = {name: self.statuses[name] for name in new}
         statuses = {
-            name: replace(fate, step=step, words=known[name].words, text=known[name].text)
-            for name, fate in found.items()
+            name: replace(one, step=step, words=old[name].words, text=old[name].text)
+            for name, one in new.items()
         }
-        steps = (*self.steps, FunnelStep(step, came, len(found)))
+        steps = (*self.steps, FunnelStep(step, came, len(new)))
         return replace(self, statuses={**self.statuses, **statuses}, steps=steps)
 
-    def having(self, known: Callable[[str, ImageStatus], ImageStatus]) -> Funnel:
-        """The same with more known of the images that are left."""
-        statuses = {name: fate if fate.step else known(name, fate) for name, fate in self.statuses.items()}
+    def update(self, change: Callable[[str, ImageStatus], ImageStatus]) -> Funnel:
+        """Change the status of all images that are left.
+
+        Args:
+            change: Makes the new status from name and status.
+
+        Returns:
+            The funnel with the new statuses.
+        """
+        statuses = {name: one if one.step else change(name, one) for name, one in self.statuses.items()}
         return replace(self, statuses=statuses)
 
 
-def funnel_of(gallery: CheckedImages, settings: Mapping[str, Any]) -> Funnel:
-    """The beginning: all images, of which those that cannot be shown fall at once."""
+def start_funnel(gallery: CheckedImages, settings: Mapping[str, Any]) -> Funnel:
+    """Start with all images, and drop the broken ones.
+
+    Args:
+        gallery: The images.
+        settings: The settings of the curation.
+
+    Returns:
+        The funnel after its first step.
+    """
     names = [*gallery.files, *gallery.broken]
-    whole = Funnel(gallery, settings, dict.fromkeys(names, ImageStatus()))
-    return whole.after("broken", ((name, ImageStatus(why=why)) for name, why in gallery.broken.items()))
+    funnel = Funnel(gallery, settings, dict.fromkeys(names, ImageStatus()))
+    return funnel.drop("broken", ((name, ImageStatus(why=why)) for name, why in gallery.broken.items()))
 
 
-def listed(funnel: Funnel) -> dict[str, dict[str, str]]:
-    """What people are shown of the images that are left, by digest."""
-    shown = {}
+def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
+    """The columns of a review list about the images that are left.
+
+    Args:
+        funnel: The funnel.
+
+    Returns:
+        Digest of an image -> column -> cell.
+    """
+    columns = {}
     for name, file in funnel.kept.items():
-        fate = funnel.statuses[name]
-        words = "" if fate.words is None else str(fate.words)
-        text = "" if fate.text is None else f"{fate.text:.3f}"
-        shown[file.digest] = {"image": file.path, "words": words, "text": text}
-    return shown
+        status = funnel.statuses[name]
+        words = "" if status.words is None else str(status.words)
+        text = "" if status.text is None else f"{status.text:.3f}"
+        columns[file.digest] = {"image": file.path, "words": words, "text": text}
+    return columns
 
 
-def alike_lines(funnel: Funnel, most: int) -> list[GroupLine]:
-    """Images with those that were dropped for looking like them, a group each, as lines for a sheet.
+def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
+    """Kept images with their dropped near-duplicates, a group each, for a preview sheet.
 
-    At most so many groups, those with the farthest copies first, and of each the farthest copies first: they
-    are the doubtful ones.
+    Args:
+        funnel: The funnel.
+        limit: Largest number of groups.
+
+    Returns:
+        The lines. Groups and the images in them are ordered by distance, the largest (most doubtful) first.
     """
     groups: dict[str, list[tuple[int, str]]] = {}
-    for name, fate in funnel.statuses.items():
-        if fate.distance is not None:
-            groups.setdefault(fate.like, []).append((fate.distance, name))
+    for name, status in funnel.statuses.items():
+        if status.distance is not None:
+            groups.setdefault(status.like, []).append((status.distance, name))
     files = funnel.gallery.files
     lines = []
-    for kept in sorted(groups, key=lambda kept: -max(groups[kept])[0])[:most]:
+    for kept in sorted(groups, key=lambda kept: -max(groups[kept])[0])[:limit]:
         lines.append(GroupLine(kept, ORIGINAL, (files[kept].path,), ""))
         lines += [
             GroupLine(kept, name, (files[name].path,), "", labels={"distance": str(distance)})
@@ -116,12 +155,19 @@ def alike_lines(funnel: Funnel, most: int) -> list[GroupLine]:
 
 
 def report(funnel: Funnel) -> dict[str, Any]:
-    """The whole of curation.json: settings, steps, and every image with what became of it."""
+    """The content of curation.json.
+
+    Args:
+        funnel: The funnel.
+
+    Returns:
+        Settings, steps, and the status of every image, as plain data.
+    """
     return {
         "schema": 1,
         "settings": funnel.settings,
         "images": len(funnel.statuses),
         "kept": len(funnel.kept),
         "steps": [{**asdict(step), "left": step.left} for step in funnel.steps],
-        "fates": [{"image": name, **asdict(fate)} for name, fate in funnel.statuses.items()],
+        "fates": [{"image": name, **asdict(status)} for name, status in funnel.statuses.items()],
     }

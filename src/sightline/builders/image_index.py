@@ -1,37 +1,17 @@
-"""The images of any data, under the names by which those data know them."""
+"""Finds the images of data folders, folders of images and groups files, with their names in the data."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
-
-from msgspec import Struct
 
 from sightline.builders.built_folder import GROUPS
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError
-from sightline.formats.digests import READERS
 from sightline.formats.groups import read_groups
-from sightline.images import BadImage, inspect_image
-from sightline.progress import progress
 from sightline.registry import benchmark, benchmark_names
-from sightline.types import ImageFile, ImageRef
-
-T = TypeVar("T")
-
-
-class CheckedImages(Struct, frozen=True):
-    """Images that were looked at, by name, and those that cannot be shown, with why."""
-
-    files: Mapping[str, ImageFile]
-    broken: Mapping[str, str]
-
-    def named(self, found: Mapping[str, T]) -> dict[str, T]:
-        """What was found by digest, by name."""
-        return {name: found[file.digest] for name, file in self.files.items()}
+from sightline.types import ImageRef
 
 
 def images_in(data: Path) -> dict[str, ImageRef]:
@@ -58,23 +38,6 @@ def images_in(data: Path) -> dict[str, ImageRef]:
     return _by_path(ImageRef(source.image, source.root) for source in folder_sources(data))
 
 
-def check_images(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> CheckedImages:
-    """Look at every image; `show_progress` displays progress."""
-    files: dict[str, ImageFile] = {}
-    broken: dict[str, str] = {}
-    with (
-        ThreadPoolExecutor(READERS) as pool,
-        progress("looking at images", len(images), "images", show_progress=show_progress) as advance,
-    ):
-        for name, found in zip(images, pool.map(_look, images.values()), strict=True):
-            if isinstance(found, BadImage):
-                broken[name] = str(found).removeprefix(f"{images[name].path}: ")
-            else:
-                files[name] = found
-            advance(1)
-    return CheckedImages(files, broken)
-
-
 def _of_groups(file: Path) -> dict[str, ImageRef]:
     root = str(file.parent)
     lines = read_groups(file)
@@ -86,10 +49,3 @@ def _of_groups(file: Path) -> dict[str, ImageRef]:
 
 def _by_path(images: Iterable[ImageRef]) -> dict[str, ImageRef]:
     return {Path(os.path.relpath(one.path, one.root)).as_posix(): one for one in images}
-
-
-def _look(image: ImageRef) -> ImageFile | BadImage:
-    try:
-        return inspect_image(image, {})
-    except BadImage as error:
-        return error

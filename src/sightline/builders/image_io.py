@@ -1,4 +1,4 @@
-"""Images in and out for the builders: any that is known becomes an upright RGB one, or is refused."""
+"""Reads any supported image as an upright RGB one, and writes PNG and JPEG reproducibly."""
 
 from __future__ import annotations
 
@@ -25,22 +25,31 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
     "BMP": (".bmp",),
     "TIFF": (".tiff", ".tif"),
 }
-"""How files of a format (Pillow's name) may end; what is written ends in the first."""
+"""Format (Pillow's name) -> possible endings of its files; written files get the first."""
 SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
 
 def open_upright(path: str | Path) -> Image:
-    """The image as "RGB", turned as its EXIF says, of an animation the first frame.
+    """Read an image as upright RGB.
 
-    What shows through is laid on white, 16 bits a channel become 8, CMYK and grey become RGB; colour profile
-    and other remarks are dropped. Raises BadImage, naming the file, where it is missing, empty, cut off, no
-    image in a known format, larger than `sightline.images` allows, or of a kind that has no RGB form.
+    EXIF rotation is applied. Of an animation the first frame is taken. Transparent pixels are laid on white,
+    16 bits a channel become 8, CMYK and grey become RGB; the colour profile and other metadata are dropped.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The image, in mode "RGB".
+
+    Raises:
+        BadImage: The file is missing, empty, truncated, in an unknown format, larger than `sightline.images`
+            allows, or has no RGB form.
     """
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
-            # Pillow warns of images that are large and still within our limits, and of odd EXIF.
+            # Pillow warns about large images that are within our limits, and about odd EXIF data.
             warnings.simplefilter("ignore")
             known = inspect_image(ImageRef(str(path)), {})
             with Image.open(path, formats=[known.format]) as image:
@@ -48,21 +57,23 @@ def open_upright(path: str | Path) -> Image:
                 flat = _flat(_upright(image))
     except BadImage:
         raise
-    except Exception as error:  # Pillow's readers raise whatever they stumble over in a damaged file
+    except Exception as error:  # Pillow raises many kinds of errors for a damaged file
         raise BadImage(f"{path}: cannot be decoded: {error}") from None
     flat.info = {}
     return flat
 
 
 def save(image: Image, path: Path, form: Form) -> None:
-    """Write the image whole or not at all; the same pixels always give the same bytes.
+    """Write an image atomically. The same pixels always give the same bytes.
 
-    PNG loses nothing; JPEG has quality 95 and full colour resolution. EnvironmentFailedError where the disk
-    refuses.
+    Args:
+        image: The image.
+        path: The file.
+        form: 'png', which is lossless, or 'jpeg', with quality 95 and full colour resolution.
     """
     out = io.BytesIO()
     if form == "png":
-        # A third of the time of Pillow's own level, for a tenth more bytes (photographs of 768 pixels).
+        # Photographs of 768 pixels: a third of the time of the default level, a tenth more bytes.
         image.save(out, "PNG", compress_level=2, icc_profile=None)
     else:
         image.save(out, "JPEG", quality=95, subsampling=0, icc_profile=None, comment=b"")
@@ -74,19 +85,19 @@ def _upright(image: Image) -> Image:
 
     try:
         return ImageOps.exif_transpose(image)
-    except Exception:  # noqa: S110 - EXIF that cannot be read says nothing, as in browsers
+    except Exception:  # noqa: S110 - unreadable EXIF is ignored, as in browsers
         pass
     return image
 
 
 def _flat(image: Image) -> Image:
-    """The image as RGB; ValueError from Pillow where its mode has no such form."""
+    """Convert to RGB; ValueError if the mode has no RGB form."""
     from PIL import Image
 
     if image.mode.startswith("I"):
         image = _eight_bits(image)
     if image.mode == "F":
-        raise ValueError("its pixels are floating-point numbers, of which none is known to be white")
+        raise ValueError("its pixels are floating-point numbers without a known white value")
     if not image.has_transparency_data:
         return image.convert("RGB")
     clear = image.convert("RGBA")
@@ -96,11 +107,11 @@ def _flat(image: Image) -> Image:
 
 
 def _eight_bits(image: Image) -> Image:
-    """A grey image of 16 bits as one of 8; Pillow's own conversion would clip it to white."""
+    """Convert 16-bit grey to 8 bits; Pillow's own conversion would clip it to white."""
     import numpy as np
     from PIL import Image
 
     values = np.asarray(image, dtype=np.int64)
     if values.min() < 0 or values.max() > 65535:
-        raise ValueError("its grey values are no 16-bit ones")
+        raise ValueError("its grey values are not 16-bit numbers")
     return Image.fromarray(((values + 128) // 257).astype(np.uint8))

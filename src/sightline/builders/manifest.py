@@ -1,4 +1,4 @@
-"""manifest.json: what a builder's folder holds, from what it was made, and how to know it again."""
+"""manifest.json: the content of a built folder, what it was built from, and the fingerprint of the build."""
 
 from __future__ import annotations
 
@@ -19,8 +19,19 @@ from sightline.formats.journal import header_of
 MANIFEST = "manifest.json"
 
 
+class BuildIdentity(Struct, frozen=True):
+    """What a folder is built from.
+
+    `header` holds kind, settings and versions, which a message can print. `fingerprint` is a digest of
+    everything that decides the content: equal fingerprints mean equal bytes.
+    """
+
+    header: Mapping[str, Any]
+    fingerprint: str
+
+
 class ExcludedFolder(Struct, frozen=True):
-    """Another builder's folder, whose images must not occur: its name, its manifest's SHA-256, how many."""
+    """A built folder whose images are excluded: its name, its manifest's SHA-256, its number of images."""
 
     folder: str
     manifest: str
@@ -28,13 +39,20 @@ class ExcludedFolder(Struct, frozen=True):
 
 
 class BuildManifest(Struct, frozen=True):
-    """What a builder's folder holds and how it came about: the whole of manifest.json.
+    """The content of manifest.json.
 
-    `sources` maps the id of each source that was used to the SHA-256 of its image, `made` each file's path
-    in the folder to its own, `dropped` the id of a source that was left out to the reason; `passed_over`
-    counts by reason what never was a source (a question that is too short, an image without an object that
-    fits). `versions` are
-    those that may change bytes. `fingerprint` covers all that decides what is made.
+    Attributes:
+        kind: the builder, such as 'mask'.
+        settings: all settings that decide the content, with the seed.
+        versions: versions of the software that may change bytes.
+        groups, probes, images: counts.
+        fingerprint: digest of everything that decides the content.
+        apart_from: the folders whose images were excluded.
+        dropped: id of each source that was left out -> the reason.
+        passed_over: number of records that never became a source, by reason.
+        sources: id of each source that was used -> SHA-256 of its image.
+        made: path of each file in the folder -> its SHA-256.
+        schema: version of this layout.
     """
 
     kind: str
@@ -52,12 +70,47 @@ class BuildManifest(Struct, frozen=True):
     schema: int = 1
 
 
+def build_identity(
+    kind: str,
+    settings: Mapping[str, Any],
+    *content: Any,
+    versions: Mapping[str, str] | None = None,
+) -> BuildIdentity:
+    """Identify a build.
+
+    Args:
+        kind: The builder.
+        settings: All settings that decide the content.
+        *content: Whatever else decides it, as plain data: digests of images, drops.
+        versions: Versions of other software that may change bytes; Sightline's own is always included.
+
+    Returns:
+        The identity that the folder's journal and manifest record.
+    """
+    header = {
+        "kind": kind,
+        "settings": settings,
+        "versions": {"sightline": sightline.__version__, **(versions or {})},
+    }
+    return BuildIdentity(header, fingerprint([header, *content] if content else header))
+
+
 def read_manifest(folder: Path) -> BuildManifest:
-    """What a builder's folder says of itself; UserError where it is none, or is not finished."""
+    """Read the manifest of a built folder.
+
+    Args:
+        folder: A folder that `sightline build` made.
+
+    Returns:
+        The manifest, without the fields that only one builder adds.
+
+    Raises:
+        UserError: The folder has no manifest (no built folder, or an unfinished one) or a broken one.
+    """
     path = folder / MANIFEST
     if not path.is_file():
-        what = "is not finished" if header_of(folder) else "is no folder of `sightline build`"
-        raise UserError(what, file=folder, expected=f"a folder with {MANIFEST}")
+        problem = "is not finished" if header_of(folder) else "is no folder of `sightline build`"
+        raise UserError(problem, file=folder, expected=f"a folder with {MANIFEST}")
     try:
         return msgspec.json.decode(read_bytes(path), type=BuildManifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -65,51 +118,93 @@ def read_manifest(folder: Path) -> BuildManifest:
 
 
 def write_manifest(manifest: BuildManifest, folder: Path) -> None:
-    """Write manifest.json; by it a folder counts as finished, so that it comes last."""
-    write_atomically(folder / MANIFEST, [msgspec.json.format(msgspec.json.encode(manifest), indent=1), b"\n"])
+    """Write manifest.json. Write it last: a folder with a manifest counts as finished.
 
-
-def held_against(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], dict[str, str]]:
-    """Other builders' folders as the manifest names them, and each image used there: SHA-256 -> folder.
-
-    UserError where one is no finished folder of a builder.
+    Args:
+        manifest: The manifest.
+        folder: The built folder.
     """
-    apart: list[ExcludedFolder] = []
-    held: dict[str, str] = {}
+    write_atomically(folder / MANIFEST, [indented_json(manifest)])
+
+
+def read_excluded(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], dict[str, str]]:
+    """Read which images the folders of `--apart-from` use.
+
+    Args:
+        folders: Finished built folders.
+
+    Returns:
+        The folders as the manifest names them, and each image used there: SHA-256 -> folder name.
+
+    Raises:
+        UserError: A folder is not a finished built folder.
+    """
+    excluded: list[ExcludedFolder] = []
+    folder_of: dict[str, str] = {}
     for folder in folders:
         images = set(read_manifest(folder).sources.values())
         name = folder.resolve().name
-        held.update(dict.fromkeys(images, name))
-        apart.append(ExcludedFolder(name, file_digest(folder / MANIFEST), len(images)))
-    return tuple(apart), held
+        folder_of.update(dict.fromkeys(images, name))
+        excluded.append(ExcludedFolder(name, file_digest(folder / MANIFEST), len(images)))
+    return tuple(excluded), folder_of
 
 
-def versions() -> dict[str, str]:
-    """The versions of what writes images; another one may give other bytes."""
+def image_versions() -> dict[str, str]:
+    """Versions of the software that writes images; another version may write other bytes.
+
+    Returns:
+        Name -> version.
+    """
     import PIL
     from PIL import features
 
     codecs = {name: features.version(name) or "" for name in ("jpg", "zlib")}
-    return {"sightline": sightline.__version__, "pillow": PIL.__version__, **codecs}
+    return {"pillow": PIL.__version__, **codecs}
 
 
 def fingerprint(content: Any) -> str:
-    """The SHA-256 of plain data as JSON, keys in order."""
+    """Hash plain data.
+
+    Args:
+        content: Anything that msgspec encodes as JSON.
+
+    Returns:
+        The SHA-256 of its JSON with sorted keys.
+    """
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
-def difference(old: Any, new: Mapping[str, Any]) -> str:
-    """In words how two builds (kind, settings, versions) differ; '' where they do not.
+def indented_json(content: Any) -> bytes:
+    """Encode data as the indented JSON of manifests and reports.
+
+    Args:
+        content: Structs or plain data.
+
+    Returns:
+        JSON, indented by one, that ends with a newline.
+    """
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def describe_difference(old: Any, new: Mapping[str, Any]) -> str:
+    """Describe how two builds differ.
+
+    Args:
+        old: Header of the build in the folder; a damaged one may be any JSON value.
+        new: Header of the requested build.
+
+    Returns:
+        The differences of kind, settings and versions; '' if there are none.
 
     >>> one = {"kind": "mask", "settings": {"seed": 1}, "versions": {}}
-    >>> difference(one, {**one, "settings": {"seed": 2}})
+    >>> describe_difference(one, {**one, "settings": {"seed": 2}})
     'seed 1 instead of 2'
     """
     if not isinstance(old, dict) or old.get("kind") != new["kind"]:
         return f"kind {old.get('kind') if isinstance(old, dict) else old!r} instead of {new['kind']!r}"
-    found = []
+    differences = []
     for part in ("settings", "versions"):
         before = old.get(part) or {}
         keys = [key for key in {**before, **new[part]} if before.get(key) != new[part].get(key)]
-        found += [f"{key} {before.get(key)!r} instead of {new[part].get(key)!r}" for key in keys]
-    return ", ".join(found)
+        differences += [f"{key} {before.get(key)!r} instead of {new[part].get(key)!r}" for key in keys]
+    return ", ".join(differences)

@@ -1,10 +1,11 @@
-"""Masks one object of each image in three ways: the probes of context reasoning (Chou et al. 2024, 3.1).
+"""Masks one object of each image in three ways: the probes of context reasoning (MM-R3, Chou et al. 2024,
+3.1).
 
-The paper names the parts of a masking (1, 3, 5 or 7 lines; rectangle or ellipse; six colours), not how they
-combine. Read here as: N horizontal bands of the colour alternate with N-1 gaps, all of equal height, clipped
-to the object's box or to the ellipse inscribed in it. One line then hides the whole box and more lines hide
-less of it (60, 56, 54 %), an ellipse less than a rectangle, which is how the paper explains Tables 12 and 13
-by the area covered; docs/images/masks.png shows them all.
+The paper names the parts of a masking (1, 3, 5 or 7 lines; rectangle or ellipse; six colours), but not how
+they combine. This implementation alternates N horizontal bands of the colour with N-1 gaps, all of equal
+height, clipped to the object's box or to the ellipse inscribed in it. One line then hides the whole box, more
+lines hide less (60, 56, 54 %), and an ellipse hides less than a rectangle, which agrees with the paper's
+explanation of Tables 12 and 13 by the covered area. docs/images/masks.png shows all maskings.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from sightline.builders.coco import LEAST, MOST, BadObject, CocoImage, CocoInstances, coco_mask, pixels
+from sightline.builders.coco import (
+    MAX_AREA,
+    MIN_AREA,
+    BadObject,
+    CocoImage,
+    CocoInstances,
+    import_coco_mask,
+    segmentation_pixels,
+)
 from sightline.builders.image_io import Form, open_upright, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
@@ -47,13 +56,13 @@ COLOURS: Mapping[Colour, tuple[int, int, int]] = {
     "white": (255, 255, 255),
     "black": (0, 0, 0),
 }
-"""The palette of 3.1 as red, green and blue (0-255); the paper prints names only, these are the pure ones."""
+"""The palette of section 3.1 as RGB (0-255). The paper prints only names; these are the pure colours."""
 
 VARIANTS = ("m0", "m1", "m2")
 
 
 class Masking(Struct, frozen=True, order=True):
-    """How an object is hidden: `lines` bands of a colour within a shape."""
+    """How an object is masked: `lines` bands of a colour within a shape."""
 
     colour: Colour
     lines: Lines
@@ -61,11 +70,11 @@ class Masking(Struct, frozen=True, order=True):
 
 
 MASKINGS = tuple(Masking(*parts) for parts in product(get_args(Colour), get_args(Lines), get_args(Shape)))
-"""All 48 of them."""
+"""All 48 maskings."""
 
 
 class PixelBox(Struct, frozen=True):
-    """A rectangle of whole pixels: `right` and `bottom` are the first ones outside."""
+    """A rectangle of whole pixels; `right` and `bottom` are exclusive."""
 
     left: int
     top: int
@@ -74,10 +83,16 @@ class PixelBox(Struct, frozen=True):
 
 
 class MaskTask(Struct, frozen=True):
-    """What is to be done to an image: the record of a SourceItem of this builder.
+    """The `record` of this builder's sources: what to mask.
 
-    `size` is (width, height) as the instances file has it, `share` the object's area over the image's,
-    `outline` the object's segmentation or None. `reason` says why nothing can be done ('' where it can).
+    Attributes:
+        size: width and height in the instances file, in pixels.
+        annotation: id of the object.
+        box: left, top, width and height of the object's box, in pixels.
+        share: the object's area over the image's, 0-1.
+        outline: the object's segmentation or None.
+        maskings: the three maskings.
+        reason: why nothing can be masked, '' if it can.
     """
 
     size: tuple[int, int]
@@ -90,18 +105,18 @@ class MaskTask(Struct, frozen=True):
 
 
 class Mask(Struct, frozen=True):
-    """The GroupMaker that paints: an unmasked image and three masked ones a source, in `form`.
+    """The GroupMaker that masks: an unmasked image and three masked ones per source, written in `form`.
 
-    Labels are category, colour, lines, shape and `covered`: the tenth into which the share of the object's
-    pixels that are hidden falls ('40-50 %'; by its segmentation, and absent where it has none). `facts` hold
-    the exact shares of the object, of its box and of the image, 0-1.
+    The labels are category, colour, lines, shape and `covered`: the hidden share of the object's pixels in
+    steps of ten percent, such as '40-50 %' (absent without a segmentation). `facts` holds the exact hidden
+    shares of the object, of its box and of the image, 0-1.
     """
 
     prompt: str
     form: Form = "png"
 
     def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        """Mask the object of a source; one whose record or image does not allow it is dropped."""
+        """Mask the object of a source; drop a source whose record or image does not allow it."""
         task = msgspec.convert(source.record, MaskTask)
         try:
             image, box, object_ = _ready(source, task)
@@ -114,7 +129,7 @@ class Mask(Struct, frozen=True):
             shares = _shares(hidden, box, object_)
             labels = {"colour": masking.colour, "lines": str(masking.lines), "shape": masking.shape}
             if shares["hidden_of_object"] is not None:
-                labels["covered"] = tenth(shares["hidden_of_object"])
+                labels["covered"] = share_label(shares["hidden_of_object"])
             painted = {"painted": list(msgspec.structs.astuple(box)), **shares}
             masked = paint(image, hidden, masking.colour)
             lines.append(self._line(source, variant, masked, labels, {**facts, **painted}, out))
@@ -143,22 +158,35 @@ class Mask(Struct, frozen=True):
 
 
 def prompt() -> str:
-    """The question that the paper asks of a masked image."""
-    words: str = load("sightline.benchmarks.mmr3")["context"]["prompt"]
-    return words
+    """The paper's prompt for a masked image.
+
+    Returns:
+        The prompt.
+    """
+    text: str = load("sightline.benchmarks.mmr3")["context"]["prompt"]
+    return text
 
 
 def mask_sources(
     instances: CocoInstances, folder: Path, seed: int, assignment: MaskAssignment | None = None
 ) -> list[SourceItem]:
-    """A SourceItem for every image with an object that may be masked, by image id; its record is a MaskTask.
+    """Make a source for every image with an object that can be masked; its record is a MaskTask.
 
-    Which object and which three distinct maskings is drawn by `seed` for each image alone. An `assignment`
-    says both instead, for the images that both know: where several objects of its category may be masked,
-    the draw decides (the authors' files do not say which it was), where none may the source has a reason.
-    Raises UserError where pycocotools is missing or the assignment does not fit the instances.
+    Args:
+        instances: The instances file.
+        folder: The folder of images.
+        seed: Draws the object and three distinct maskings, for each image independently.
+        assignment: The authors' categories and maskings, which replace the draw for the images in both files.
+            Of several objects of the category one is drawn (the authors' files do not name it); without such
+            an object the source is dropped later with a reason.
+
+    Returns:
+        The sources by image id.
+
+    Raises:
+        UserError: pycocotools is not installed, or the assignment does not fit the instances.
     """
-    coco_mask()
+    import_coco_mask()
     chosen = dict(sorted(instances.photos.items()))
     if assignment is not None:
         chosen = {number: photo for number, photo in chosen.items() if number in assignment.maskings}
@@ -167,10 +195,18 @@ def mask_sources(
     return [_source(photo, category, task, folder) for photo, (category, task) in tasks if task is not None]
 
 
-def passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -> dict[str, int]:
-    """How many images have no object that may be masked, and how many crowds would else be such objects."""
+def count_passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -> dict[str, int]:
+    """Count what is not masked, for the manifest.
+
+    Args:
+        instances: The instances file.
+        sources: The sources that were made from it.
+
+    Returns:
+        The images without a suitable object, and the crowds of a suitable size.
+    """
     crowds = sum(
-        bool(one.iscrowd) and LEAST <= one.area / (photo.width * photo.height) <= MOST
+        bool(one.iscrowd) and MIN_AREA <= one.area / (photo.width * photo.height) <= MAX_AREA
         for photo in instances.photos.values()
         for one in instances.objects.get(photo.id, ())
     )
@@ -178,23 +214,38 @@ def passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -> dict
 
 
 def whole_pixels(box: tuple[float, float, float, float], width: int, height: int) -> PixelBox | None:
-    """The pixels that lie wholly inside a box (left, top, width, height) and the image; None for none.
+    """The pixels that lie wholly inside a box and the image.
+
+    Args:
+        box: Left, top, width and height in pixels; fractions are allowed.
+        width, height: Size of the image in pixels.
+
+    Returns:
+        The rectangle of pixels; None if there is no such pixel.
+
 
     >>> whole_pixels((-3.5, 1.25, 8.0, 2.75), 10, 10)
     PixelBox(left=0, top=2, right=4, bottom=4)
     """
     left, top, wide, high = box
-    # Numbers as large as 1e308 add up to infinity, which has no floor.
+    # Numbers near 1e308 add up to infinity, which has no floor.
     right, bottom = (min(max(end, 0), side) for end, side in ((left + wide, width), (top + high, height)))
     inside = PixelBox(math.ceil(max(left, 0)), math.ceil(max(top, 0)), math.floor(right), math.floor(bottom))
     return inside if inside.left < inside.right and inside.top < inside.bottom else None
 
 
 def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.bool_]:
-    """What a masking paints of a box of that size: shape (height, width), True where it does.
+    """The pixels of a box that a masking paints: those whose centre lies in a band, and in the ellipse.
 
-    A pixel is painted where its centre lies in one of the `lines` bands, and in the ellipse. Whole numbers
-    throughout, so that it is the same on every machine.
+    Integer arithmetic makes the result the same on every machine.
+
+    Args:
+        width, height: Size of the box in pixels.
+        lines: Number of bands.
+        shape: 'rectangle' or 'ellipse'.
+
+    Returns:
+        A mask of shape (height, width), True for painted pixels.
     """
     import numpy as np
 
@@ -209,7 +260,16 @@ def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.boo
 
 
 def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> NDArray[np.bool_]:
-    """What a masking paints of an image, all of it in `box`: shape (height, width), True where it does."""
+    """The pixels of an image that a masking paints, all of them in a box.
+
+    Args:
+        box: The box.
+        width, height: Size of the image in pixels.
+        masking: The masking.
+
+    Returns:
+        A mask of shape (height, width), True for painted pixels.
+    """
     import numpy as np
 
     hidden = np.zeros((height, width), dtype=bool)
@@ -219,7 +279,16 @@ def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> N
 
 
 def paint(image: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
-    """A copy of an RGB image with the hidden pixels in that colour, all others as they were."""
+    """Paint pixels of an image.
+
+    Args:
+        image: An RGB image.
+        hidden: Mask of the pixels to paint, of shape (height, width).
+        colour: The colour.
+
+    Returns:
+        A copy with these pixels in that colour.
+    """
     import numpy as np
     from PIL import Image
 
@@ -228,10 +297,16 @@ def paint(image: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
     return Image.fromarray(values)
 
 
-def tenth(share: float) -> str:
-    """The tenth into which a share (0-1) falls, its lower bound included, as a label.
+def share_label(share: float) -> str:
+    """A label for a share, in steps of ten percent.
 
-    >>> tenth(0.4), tenth(1.0)
+    Args:
+        share: The share, 0-1.
+
+    Returns:
+        The step, which includes its lower bound.
+
+    >>> share_label(0.4), share_label(1.0)
     ('40-50 %', '90-100 %')
     """
     lower = min(int(share * 10), 9) * 10
@@ -239,7 +314,7 @@ def tenth(share: float) -> str:
 
 
 def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray[np.bool_] | None]:
-    """The image, what may be painted of it, the object's pixels; BadObject where nothing can be done."""
+    """The image, the pixels that may be painted, the object's pixels; BadObject if nothing can be masked."""
     if task.reason:
         raise BadObject(task.reason)
     width, height = task.size
@@ -252,13 +327,13 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
     image = open_upright(source.image)
     if image.size != task.size:
         found = f"{image.width} x {image.height}"
-        raise BadObject(f"the image is {found} pixels, the instances file says {width} x {height}")
-    if _turned_in_place(source.image):
-        raise BadObject("its EXIF data turn or mirror it: whether its boxes are drawn so is not known")
+        raise BadObject(f"the image is {found} pixels, the instances file has {width} x {height}")
+    if _rotated_in_place(source.image):
+        raise BadObject("its EXIF data rotate or mirror it, and whether its boxes are rotated too is unknown")
     if task.outline is None:
         return image, box, None
     try:
-        object_ = pixels(task.outline, width, height)
+        object_ = segmentation_pixels(task.outline, width, height)
     except BadObject as error:
         raise BadObject(f"object {task.annotation}: {error}") from None
     if not object_.any():
@@ -266,22 +341,22 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
     return image, box, object_
 
 
-def _turned_in_place(path: str) -> bool:
-    """Whether EXIF turns or mirrors an image whose sides stay the same, so that they cannot tell how."""
+def _rotated_in_place(path: str) -> bool:
+    """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it."""
     from PIL import ExifTags, Image
 
     with Image.open(path) as image:
         try:
-            turned = image.getexif().get(ExifTags.Base.Orientation)
-        except Exception:  # EXIF that cannot be read turns nothing, as in `open_upright`
+            orientation = image.getexif().get(ExifTags.Base.Orientation)
+        except Exception:  # unreadable EXIF is ignored, as in `open_upright`
             return False
-        return turned in {2, 3, 4} or (turned in {5, 6, 7, 8} and image.width == image.height)
+        return orientation in {2, 3, 4} or (orientation in {5, 6, 7, 8} and image.width == image.height)
 
 
 def _shares(
     hidden: NDArray[np.bool_], box: PixelBox, object_: NDArray[np.bool_] | None
 ) -> dict[str, float | None]:
-    """Shares (0-1) that are hidden of the object, of its box's whole pixels and of the image."""
+    """Hidden shares (0-1) of the object, of its box's whole pixels and of the image."""
     painted = int(hidden.sum())
     of_object = None if object_ is None else int((hidden & object_).sum()) / int(object_.sum())
     return {
@@ -294,15 +369,15 @@ def _shares(
 def _task(
     instances: CocoInstances, photo: CocoImage, seed: int, assignment: MaskAssignment | None
 ) -> tuple[str, MaskTask | None]:
-    """The category and the MaskTask of an image; None where no object of it may be masked."""
+    """The category and the MaskTask of an image; None without an object that can be masked."""
     random = Random(f"{KIND} {seed} {photo.name}")
     size = (photo.width, photo.height)
     objects = instances.eligible(photo)
     if assignment is not None:
-        wanted = assignment.categories[photo.id]
-        objects = [one for one in objects if one.category_id == wanted]
+        category = assignment.categories[photo.id]
+        objects = [one for one in objects if one.category_id == category]
         if not objects:
-            name = instances.categories[wanted]
+            name = instances.categories[category]
             return name, MaskTask(
                 size, reason=f"no single '{name}' of a tenth to a quarter of the image in it"
             )

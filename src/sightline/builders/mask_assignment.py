@@ -1,4 +1,4 @@
-"""Which image is masked how, as the authors' label files say it: types.json and labels.json."""
+"""Reads the authors' label files types.json and labels.json: the maskings and the category of each image."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
 
 LEFT_OUT = ("000000581719",)
-"""The image that the authors' files hold and the paper's 4,500 maskings lack: they hold 1,501 images, and
-only without this one do their sub-groups have the sizes of Tables 11-13."""
+"""The image that is in the authors' files (1,501 images) but not among the paper's 4,500 maskings: only
+without it do the sub-groups have the sizes of Tables 11-13."""
 
 T = TypeVar("T")
 
 
 class MaskAssignment(Struct, frozen=True):
-    """The maskings of each image, in the order m0, m1, m2, and the category of its object, by COCO id.
+    """The maskings of each image (m0, m1, m2) and the category of its object, by COCO id.
 
-    Two maskings of an image may be equal: in 105 of the authors' 1,501 they are. `left_out` are the ids
-    that were taken out, `labels` the file that named the categories.
+    Two maskings of an image may be equal, as in 105 of the authors' 1,501 images. `left_out` holds the ids
+    that were left out, `labels` the file of the categories.
     """
 
     maskings: Mapping[int, tuple[Masking, ...]]
@@ -36,7 +36,15 @@ class MaskAssignment(Struct, frozen=True):
     labels: str
 
     def check_against(self, instances: CocoInstances, known: Collection[int]) -> None:
-        """Raise UserError where no image is `known`, or the category of one is not in the instances."""
+        """Check that the assignment fits an instances file.
+
+        Args:
+            instances: The instances file.
+            known: COCO ids of the images in both files.
+
+        Raises:
+            UserError: There is no such image, or a category is unknown.
+        """
         if not known:
             raise UserError(
                 f"none of the {len(self.maskings):,} images of the assignment is in the instances file",
@@ -53,7 +61,11 @@ class MaskAssignment(Struct, frozen=True):
                 )
 
     def sizes(self) -> dict[str, dict[str, int]]:
-        """How many maskings have each colour, number of lines and shape (the n of Tables 11-13)."""
+        """Count the maskings by colour, number of lines and shape (n in Tables 11-13).
+
+        Returns:
+            Label -> value -> count.
+        """
         all_of_them = [one for maskings in self.maskings.values() for one in maskings]
         return {
             "colour": _counted((one.colour for one in all_of_them), Colour),
@@ -62,7 +74,11 @@ class MaskAssignment(Struct, frozen=True):
         }
 
     def with_equal(self) -> int:
-        """How many images have two equal maskings."""
+        """Count the images with two equal maskings.
+
+        Returns:
+            The count.
+        """
         return sum(len(set(maskings)) < len(maskings) for maskings in self.maskings.values())
 
 
@@ -73,11 +89,19 @@ class _MaskingEntry(Struct, frozen=True):
 
 
 def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> MaskAssignment:
-    """The assignment in types.json and labels.json: '<coco id>_<0|1|2>' -> how it is masked, its category.
+    """Read an assignment; both files have keys '<COCO id>_<0|1|2>'.
 
-    Images in `leave_out` (COCO ids) are taken out. UserError that names file, record and field: a key of
-    another form, an entry that is no masking, an image without its three, a key that only one file has, an
-    image with two categories, an id to leave out that is not there.
+    Args:
+        types: The maskings.
+        labels: The category ids.
+        leave_out: COCO ids of images to leave out.
+
+    Returns:
+        The assignment.
+
+    Raises:
+        UserError: A key or an entry is invalid, an image lacks a masking or has two categories, the files
+            have different images, or an id to leave out is unknown.
     """
     drawn = _by_image(_entries(types, _MaskingEntry), types)
     named = _by_image(_entries(labels, int), labels)
@@ -88,7 +112,7 @@ def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_O
         if len(set(categories)) > 1:
             found = ", ".join(str(one) for one in categories)
             raise UserError(
-                "is one object and has several categories", file=labels, record=f"{number:012}", found=found
+                "has several categories for one object", file=labels, record=f"{number:012}", found=found
             )
     gone = {_number(name, drawn, types) for name in leave_out if name not in LEFT_OUT or int(name) in drawn}
     return MaskAssignment(
@@ -104,7 +128,7 @@ def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_O
 
 
 def _entries(path: Path, kind: type[T]) -> dict[str, T]:
-    """The entries of a JSON object by key; UserError for the first that is not of its kind."""
+    """The entries of a JSON object by key; UserError for the first invalid one."""
     objects = [one for _, one in json_records(read_bytes(path), path)]
     if len(objects) != 1 or not objects[0]:
         expected = "one with keys such as 000000111548_0: a COCO id and 0, 1 or 2"
@@ -119,7 +143,7 @@ def _entries(path: Path, kind: type[T]) -> dict[str, T]:
 
 
 def _by_image(entries: Mapping[str, T], path: Path) -> dict[int, list[T]]:
-    """The entries of each image in the order of their numbers."""
+    """The entries of each image, ordered by their numbers."""
     found: dict[int, dict[int, T]] = {}
     for key, entry in entries.items():
         form = re.fullmatch(r"([0-9]{1,18})_([0-9]+)", key)

@@ -1,8 +1,8 @@
-"""Images that look alike: two perceptual hashes of each, and which images are copies of which.
+"""Near-duplicate images: two perceptual hashes of each image, and which images are copies of which.
 
-A hash is the 256-bit pHash of the library ImageHash, of the image in grey. One is of the whole image, one
-of it without a border of one colour: the margins that comics are published with move all that stands inside
-them. Two images are as far apart as the nearer of the two says.
+A hash is the 256-bit pHash of the library ImageHash, of the grey image. One hash is of the whole image, the
+other of the image without a border of one colour: margins, as comics are published with, move everything
+inside them. The distance of two images is the smaller of the two distances.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from sightline.builders.image_io import open_upright
-from sightline.builders.process_pool import spread
+from sightline.builders.process_pool import Execution, map_in_processes
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
@@ -28,30 +28,20 @@ if TYPE_CHECKING:
 
 BITS = 256
 DISTANCE = 48
-"""Bits of BITS up to which two images are taken for one. Measured on II-Bench's 1,222 distinct images
-(docs/building.md): up to 46 stand five pairs, each twice the same image, at 52 two that differ."""
+"""Largest number of different bits of near-duplicates. Measured on II-Bench's 1,222 distinct images
+(docs/building.md): five pairs are within 46 bits, each twice the same image; the first different pair is at
+52."""
 
 _SIDE = 16
-"""The lowest coefficients a side of which a hash holds the signs: BITS in all."""
+"""A hash holds the signs of the _SIDE x _SIDE lowest coefficients: BITS in all."""
 _SMALL = 256
-"""Pixels a side to which larger images are averaged first: what is left is quick to work on, and even."""
+"""Larger images are averaged down to this number of pixels a side first, which is fast and removes noise."""
 _BORDER = 24
-"""Steps of 255 in a channel up to which a pixel has the border's colour: JPEG leaves no colour even."""
+"""Largest difference of a channel (0-255) from the border's colour; JPEG keeps no colour exactly."""
 _FLAT = 8
-"""Steps of 255 between the darkest and the lightest pixel up to which an image shows nothing."""
+"""An image without content: largest difference between its darkest and lightest pixel (0-255)."""
 _BLOCK = 512
-
-
-def image_hash() -> Any:
-    """The module imagehash; UserError with the command that installs it where it is missing."""
-    try:
-        import imagehash
-    except ImportError:
-        raise UserError(
-            "ImageHash is not installed, by which images that look alike are found",
-            expected="pip install 'sightline[build]'",
-        ) from None
-    return imagehash
+"""Images that are compared with all others at once."""
 
 
 class NearDuplicate(Struct, frozen=True):
@@ -61,60 +51,102 @@ class NearDuplicate(Struct, frozen=True):
     distance: int
 
 
-def hashes(
-    files: Iterable[ImageFile], store: Store, *, processes: int = 1, show_progress: bool = False
-) -> dict[str, bytes | BadImage]:
-    """Two hashes of each image, of 32 bytes each, one behind the other, by its digest; or why it has none.
+def import_imagehash() -> Any:
+    """Import imagehash.
 
-    Of an image that shows nothing they are empty: it is like no other. What the store holds is not computed
-    again. UserError where ImageHash is missing, EnvironmentFailedError where the store fails or a process dies.
+    Returns:
+        The module.
+
+    Raises:
+        UserError: It is not installed; the error names the command that installs it.
+    """
+    try:
+        import imagehash
+    except ImportError:
+        raise UserError(
+            "ImageHash is not installed, which finds near-duplicates",
+            expected="pip install 'sightline[build]'",
+        ) from None
+    return imagehash
+
+
+def image_hashes(
+    files: Iterable[ImageFile], store: Store, execution: Execution
+) -> dict[str, bytes | BadImage]:
+    """Hash images; the store caches the hashes.
+
+    Args:
+        files: The images.
+        store: Caches the hashes.
+        execution: Number of processes; whether progress is shown.
+
+    Returns:
+        Digest -> two hashes of 32 bytes each, one behind the other; empty for an image without content, which
+        is like no other; or why the image has no hash.
     """
     distinct = {file.digest: file for file in files}
-    version = image_hash().__version__
+    version = import_imagehash().__version__
     keys = {digest: _key(version, digest) for digest in distinct}
-    known = store.vectors(list(keys.values()))
-    found: dict[str, bytes | BadImage] = {d: known[key] for d, key in keys.items() if key in known}
-    new = [file for digest, file in distinct.items() if digest not in found]
+    cached = store.vectors(list(keys.values()))
+    hashes: dict[str, bytes | BadImage] = {d: cached[key] for d, key in keys.items() if key in cached}
+    new = [file for digest, file in distinct.items() if digest not in hashes]
     with progress(
-        "comparing images", len(distinct), "images", done=len(found), show_progress=show_progress
+        "comparing images",
+        len(distinct),
+        "images",
+        done=len(hashes),
+        show_progress=execution.show_progress,
     ) as advance:
-        for digest, one in spread(_hashed, new, processes):
-            found[digest] = one
-            if not isinstance(one, BadImage):
-                store.add_vectors({keys[digest]: one})
+        for digest, hashed in map_in_processes(_hash_file, new, execution.processes):
+            hashes[digest] = hashed
+            if not isinstance(hashed, BadImage):
+                store.add_vectors({keys[digest]: hashed})
             advance(1)
-    return found
+    return hashes
 
 
-def copies(hashed: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, NearDuplicate]:
-    """The images that are copies of another one, by name, with the nearest that is none itself.
+def find_duplicates(hashes: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, NearDuplicate]:
+    """Find the images that are near-duplicates of an image before them.
 
-    `hashed` are the hashes of each image, the ones to be kept first: each is a copy where it is within
-    `distance` of one before it that is none. So nothing is lost by a chain of images of which each is like
-    the next. Of equally near ones the first counts.
+    An image is a duplicate only of one that is no duplicate itself, so that a chain of images, each like the
+    next, does not collapse into one.
+
+    Args:
+        hashes: Name -> hashes, the images to keep first.
+        distance: Largest number of different bits.
+
+    Returns:
+        The duplicates by name, each with the nearest image that is kept (the first of equally near ones).
     """
-    names = [name for name, one in hashed.items() if one]
-    near: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for first, second, apart in _near([hashed[name] for name in names], distance):
-        near[second].append((apart, first))
-    found: dict[str, NearDuplicate] = {}
-    for place, name in enumerate(names):
-        kept = [(apart, other) for apart, other in near[place] if names[other] not in found]
+    names = [name for name, hashed in hashes.items() if hashed]
+    close: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for first, second, bits in _close_pairs([hashes[name] for name in names], distance):
+        close[second].append((bits, first))
+    duplicates: dict[str, NearDuplicate] = {}
+    for index, name in enumerate(names):
+        kept = [(bits, other) for bits, other in close[index] if names[other] not in duplicates]
         if kept:
-            apart, other = min(kept)
-            found[name] = NearDuplicate(names[other], apart)
-    return found
+            bits, other = min(kept)
+            duplicates[name] = NearDuplicate(names[other], bits)
+    return duplicates
 
 
-def hash_of(image: Image) -> bytes:
-    """The two hashes of an upright RGB image, 64 bytes; none where it shows nothing."""
+def hash_image(image: Image) -> bytes:
+    """Hash an image.
+
+    Args:
+        image: An upright RGB image.
+
+    Returns:
+        Two hashes, 64 bytes; empty for an image without content.
+    """
     parts = [_phash(image), _phash(_without_border(image))]
     return b"".join(parts) if all(parts) else b""
 
 
-def _hashed(file: ImageFile) -> tuple[str, bytes | BadImage]:
+def _hash_file(file: ImageFile) -> tuple[str, bytes | BadImage]:
     try:
-        return file.digest, hash_of(open_upright(file.path))
+        return file.digest, hash_image(open_upright(file.path))
     except BadImage as error:
         return file.digest, error
 
@@ -124,7 +156,7 @@ def _key(version: str, digest: str) -> bytes:
 
 
 def _without_border(image: Image) -> Image:
-    """The part of an image inside a border of one colour, the median of those at its edge."""
+    """Crop a border of one colour, the median colour at the edge."""
     from PIL import Image, ImageChops, ImageStat
 
     width, height = min(_SMALL, image.width), min(_SMALL, image.height)
@@ -132,8 +164,8 @@ def _without_border(image: Image) -> Image:
     edge = Image.new("L", small.size, 255)
     edge.paste(0, (1, 1, width - 1, height - 1))
     colour = tuple(ImageStat.Stat(small, edge).median)
-    apart = ImageChops.difference(small, Image.new("RGB", small.size, colour))
-    inside = apart.point(lambda step: 255 * (step > _BORDER)).getbbox()
+    difference = ImageChops.difference(small, Image.new("RGB", small.size, colour))
+    inside = difference.point(lambda step: 255 * (step > _BORDER)).getbbox()
     if inside is None:
         return image
     left, top, right, bottom = inside
@@ -148,19 +180,19 @@ def _phash(image: Image) -> bytes:
     grey.thumbnail((_SMALL, _SMALL), Image.Resampling.BOX)
     if np.ptp(np.asarray(grey)) <= _FLAT:
         return b""
-    return np.packbits(image_hash().phash(grey, hash_size=_SIDE).hash).tobytes()
+    return np.packbits(import_imagehash().phash(grey, hash_size=_SIDE).hash).tobytes()
 
 
-def _near(hashed: Sequence[bytes], distance: int) -> Iterable[tuple[int, int, int]]:
-    """The pairs (first, second, bits in which they differ) that are within a distance, first < second."""
-    if not hashed:
+def _close_pairs(hashes: Sequence[bytes], distance: int) -> Iterable[tuple[int, int, int]]:
+    """Pairs (first, second, number of different bits) within a distance, with first < second."""
+    if not hashes:
         return
-    # Signs, so that a product of matrices counts the bits in which two of them agree, less the others.
-    bits = np.unpackbits(np.frombuffer(b"".join(hashed), np.uint8).reshape(len(hashed), -1), axis=1)
+    # With signs, a matrix product gives the number of equal bits minus the number of different bits.
+    bits = np.unpackbits(np.frombuffer(b"".join(hashes), np.uint8).reshape(len(hashes), -1), axis=1)
     signs = bits.astype(np.float32) * 2 - 1
     parts = [np.ascontiguousarray(part) for part in np.split(signs, bits.shape[1] // BITS, axis=1)]
-    for start in range(0, len(hashed), _BLOCK):
-        apart = np.min([(BITS - part[start : start + _BLOCK] @ part.T) / 2 for part in parts], axis=0)
-        for first, second in np.argwhere(apart <= distance):
+    for start in range(0, len(hashes), _BLOCK):
+        distances = np.min([(BITS - part[start : start + _BLOCK] @ part.T) / 2 for part in parts], axis=0)
+        for first, second in np.argwhere(distances <= distance):
             if start + first < second:
-                yield int(start + first), int(second), int(apart[first, second])
+                yield int(start + first), int(second), int(distances[first, second])

@@ -1,6 +1,6 @@
-"""Perturbations that the papers have not, through one small interface; anyone's own joins as a plugin.
+"""Perturbations of images beyond the papers, with one small interface for plugins.
 
-The file of a user's own perturbation, for `sightline build perturb SOURCE --kind mirror --plugin mirror.py`:
+Example of a plugin, for `sightline build perturb SOURCE --kind mirror --plugin mirror.py`:
 
     from PIL import ImageOps
 
@@ -24,7 +24,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
 from msgspec import Struct
 
 from sightline.builders.image_io import Form, open_upright, save
@@ -42,25 +41,39 @@ if TYPE_CHECKING:
 
 
 class Perturbation(Protocol):
-    """One way to change an image, in some variants."""
+    """A way to change images, with variants. A plugin implements it without importing it."""
 
     name: str
     variants: Mapping[str, Labels]
-    """Variant -> its labels, such as {"q10": {"quality": "10"}}; a name is part of a file's name."""
+    """Variant -> its labels, such as {"q10": {"quality": "10"}}. File names contain the variant's name."""
 
     def apply(self, image: Image, variant: str, random: Random) -> Image:
-        """The variant of an upright RGB image; choices come only from `random`.
+        """Make a variant of an image.
 
-        `sightline.images.BadImage` drops the image, with its text as the reason.
+        Args:
+            image: An upright RGB image.
+            variant: The variant.
+            random: The only source of random choices.
+
+        Returns:
+            The variant.
+
+        Raises:
+            sightline.images.BadImage: The image is dropped, with this text as the reason.
         """
         ...
 
 
 class Perturb(Struct, frozen=True):
-    """Writes each image as it is and in every variant of a perturbation, known by its name.
+    """The GroupMaker that writes each image unchanged and in every variant of a perturbation.
 
-    `plugins` are files that define more perturbations. A source is asked its own question, in the place of
-    `{question}` where `prompt` has it; one that has none is asked `prompt`.
+    Attributes:
+        kind: name of the perturbation.
+        prompt: the prompt. `{question}` in it is replaced by the source's question; without `{question}` it
+            is used only for sources without a question.
+        seed: seed of the random choices.
+        form: format of the written images.
+        plugins: files that define more perturbations.
     """
 
     kind: str
@@ -70,66 +83,70 @@ class Perturb(Struct, frozen=True):
     plugins: tuple[str, ...] = ()
 
     def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        """Make the group of a source; BadImage where its image cannot be used."""
+        """Make the group of a source."""
         return SourceResult(tuple(self._lines(source, out)))
 
     def _lines(self, source: SourceItem, out: Path) -> Iterator[GroupLine]:
-        how, image = named(self.kind, self.plugins), open_upright(source.image)
+        perturbation = load_perturbation(self.kind, self.plugins)
+        image = open_upright(source.image)
         random = Random(f"{self.kind} {self.seed} {source.id}")
-        variants: dict[str, Labels] = {ORIGINAL: {}, **how.variants}
+        variants: dict[str, Labels] = {ORIGINAL: {}, **perturbation.variants}
         for variant, labels in variants.items():
-            changed = image if variant == ORIGINAL else _applied(how, image, variant, random, source)
+            changed = image if variant == ORIGINAL else _applied(perturbation, image, variant, random, source)
             name = image_name(source, variant, self.form)
             save(changed, out / name, self.form)
             yield GroupLine(
                 group=source.id,
                 variant=variant,
                 images=(name,),
-                prompt=self._asked(source),
+                prompt=self._prompt_of(source),
                 question=source.question,
                 references=source.references,
                 labels={**source.labels, **labels},
             )
 
-    def _asked(self, source: SourceItem) -> str:
+    def _prompt_of(self, source: SourceItem) -> str:
         if "{question}" in self.prompt:
             return fill(self.prompt, question=source.question)
         return source.question or self.prompt
 
 
 @cache
-def named(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
-    """The perturbation of that name, built in or of a plugin; UserError where it cannot be used."""
+def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
+    """Load a perturbation and check the names of its variants.
+
+    Args:
+        kind: Its name.
+        plugins: Files that define more perturbations.
+
+    Returns:
+        The perturbation.
+
+    Raises:
+        UserError: There is no such perturbation, or its variants are invalid.
+    """
     for file in plugins:
         plug_in(file)
-    found = perturbation(kind)
-    try:
-        variants = msgspec.convert(found.variants, dict[str, dict[str, str | tuple[str, ...]]], strict=True)
-    except msgspec.ValidationError as error:
+    loaded = perturbation(kind)
+    # In a file name an underscore ends the id; a second one could give two images the same name.
+    wrong = [name for name in loaded.variants if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name)]
+    if wrong or not loaded.variants or ORIGINAL in loaded.variants:
         raise UserError(
-            f"the perturbation '{kind}' has variants that cannot be used: {error}",
-            found=found.variants,
-            expected='names with their labels as text, such as {"q10": {"quality": "10"}}',
-        ) from None
-    # An underscore ends the source's id in an image's name; a second one could give two images one name.
-    wrong = [name for name in variants if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name)]
-    if wrong or not variants or ORIGINAL in variants:
-        raise UserError(
-            f"the perturbation '{kind}' has variants that cannot be used",
-            found=wrong or list(variants),
+            f"the perturbation '{kind}' has invalid variants",
+            found=wrong or list(loaded.variants),
             expected="at least one, named in letters, digits, dots and hyphens, none of them 'original'",
         )
-    return found
+    return loaded
 
 
 class Crop:
-    """A part of the image, at a place drawn by the seed: so much of its width and of its height."""
+    """Crops the image to a share of its width and height, at a random position."""
 
     name = "crop"
     variants: Mapping[str, Labels] = {f"c{share}": {"crop": f"{share} %"} for share in (90, 75, 50)}
 
     def apply(self, image: Image, variant: str, random: Random) -> Image:
-        """The part; at least one pixel."""
+        """Crop; at least one pixel remains."""
         share = int(variant[1:]) / 100
         width, height = (max(1, round(side * share)) for side in image.size)
         left, top = random.randint(0, image.width - width), random.randint(0, image.height - height)
@@ -137,13 +154,13 @@ class Crop:
 
 
 class Jpeg:
-    """The image as it comes back from a JPEG of low quality."""
+    """Compresses the image as a JPEG of low quality."""
 
     name = "jpeg"
     variants: Mapping[str, Labels] = {f"q{quality}": {"quality": str(quality)} for quality in (50, 25, 10)}
 
     def apply(self, image: Image, variant: str, random: Random) -> Image:
-        """The decoded JPEG, its colours at half the resolution, as is usual."""
+        """Compress with 4:2:0 chroma subsampling, as is usual, and decode."""
         from PIL import Image
 
         out = io.BytesIO()
@@ -153,13 +170,13 @@ class Jpeg:
 
 
 class Rotate:
-    """The image turned by a few degrees, to a side drawn by the seed; grey fills the corners."""
+    """Rotates the image by a few degrees in a random direction; the corners become grey."""
 
     name = "rotate"
     variants: Mapping[str, Labels] = {f"d{angle}": {"degrees": str(angle)} for angle in (5, 10, 15)}
 
     def apply(self, image: Image, variant: str, random: Random) -> Image:
-        """The turned image, of the same size."""
+        """Rotate and keep the size."""
         from PIL import Image
 
         angle = int(variant[1:]) * random.choice((-1, 1))
@@ -167,34 +184,36 @@ class Rotate:
 
 
 class Blur:
-    """The image out of focus: a Gaussian whose radius is so many thousandths of the longer side."""
+    """Blurs the image with a Gaussian; the radius is in thousandths of the longer side."""
 
     name = "blur"
     variants: Mapping[str, Labels] = {f"b{radius}": {"blur": str(radius)} for radius in (2, 5, 10)}
 
     def apply(self, image: Image, variant: str, random: Random) -> Image:
-        """The blurred image."""
+        """Blur."""
         from PIL import ImageFilter
 
         return image.filter(ImageFilter.GaussianBlur(int(variant[1:]) * max(image.size) / 1000))
 
 
-def _applied(how: Perturbation, image: Image, variant: str, random: Random, source: SourceItem) -> Image:
-    """The variant as RGB; UserError where a perturbation fails or gives no image."""
+def _applied(
+    perturbation: Perturbation, image: Image, variant: str, random: Random, source: SourceItem
+) -> Image:
+    """The variant as RGB; UserError if the perturbation fails or returns no image."""
     from PIL import Image
 
     try:
-        changed: Any = how.apply(image.copy(), variant, random)
+        changed: Any = perturbation.apply(image.copy(), variant, random)
     except (BadImage, MemoryError):
         raise
     except Exception as error:
         raise UserError(
-            f"the perturbation '{how.name}' fails on this image, variant '{variant}': {error!r}",
+            f"the perturbation '{perturbation.name}' fails on this image, variant '{variant}': {error!r}",
             file=source.image,
         ) from error
     if not isinstance(changed, Image.Image) or 0 in changed.size:
         raise UserError(
-            f"the perturbation '{how.name}' gave no image for its variant '{variant}'",
+            f"the perturbation '{perturbation.name}' returned no image for its variant '{variant}'",
             file=source.image,
             found=type(changed).__name__,
             expected="a PIL image of one pixel or more",

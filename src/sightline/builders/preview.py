@@ -1,4 +1,4 @@
-"""One sheet of what was built: a row a group, the original first, to be looked at."""
+"""Draws a preview sheet of groups: a row per group, the original first."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from sightline.images import BadImage
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
     Font = FreeTypeFont | ImageFont
 
 LONGEST = 4000
-"""Pixels a side that a sheet never exceeds."""
-CELL, LEAST, GAP = 240, 90, 12
-"""Pixels a side of an image at most and at least, and between two."""
+"""Largest side of a sheet in pixels."""
+CELL, MIN_CELL, GAP = 240, 90, 12
+"""Largest and smallest side of an image, and the gap between images, in pixels."""
 SIZE, LINE = 14, 18
-"""Pixels of the writing, and from line to line."""
+"""Font size and line height in pixels."""
 LINES, HEAD = 4, 2
-"""Lines of writing below an image, and above a row."""
+"""Text lines below an image, and above a row."""
 
 
 class _SheetLayout(Struct, frozen=True):
-    """How many rows and columns are drawn, and pixels a side of an image."""
+    """The numbers of rows and columns, and the side of an image in pixels."""
 
     rows: int
     columns: int
@@ -39,7 +38,7 @@ class _SheetLayout(Struct, frozen=True):
 
     @property
     def row_height(self) -> int:
-        """Pixels from the top of a row to that of the next."""
+        """Pixels from the top of a row to the top of the next."""
         return (HEAD + LINES) * LINE + self.cell + 2 * GAP
 
     @property
@@ -48,12 +47,17 @@ class _SheetLayout(Struct, frozen=True):
         return GAP + self.columns * (self.cell + GAP), GAP + self.rows * self.row_height
 
 
-def sheet(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
-    """Draw up to `rows` groups, chosen by `seed`, into one PNG of at most 4,000 pixels a side.
+def draw_folder(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
+    """Draw some groups of a built folder on one PNG of at most 4,000 pixels a side.
 
-    Above a row stand the group's id, its references and what is asked; below each image its variant and
-    labels, and what is asked where that differs. The same folder and seed give the same bytes. UserError
-    where groups.jsonl is wrong, EnvironmentFailedError where the disk refuses.
+    A row shows the group's id, its references and its prompt. Below each image are its variant and labels,
+    and its prompt if the prompts differ. The same folder and seed give the same bytes.
+
+    Args:
+        folder: The built folder.
+        path: The PNG.
+        rows: Largest number of groups.
+        seed: Seed of the choice of groups.
     """
     draw_lines(read_groups(folder / "groups.jsonl"), folder, path, rows=rows, seed=seed)
 
@@ -61,12 +65,15 @@ def sheet(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
 def draw_lines(
     lines: Iterable[GroupLine], folder: Path, path: Path, *, rows: int = 8, seed: int | None = None
 ) -> None:
-    """The same of lines, one at least, that are in no file; their images lie in `folder`.
+    """Draw groups that need not be in a groups file.
 
-    Without a seed the first groups are drawn, those that come first on top.
+    Args:
+        lines: The lines of the groups, at least one.
+        folder: The folder to which the paths of their images are relative.
+        path: The PNG.
+        rows: Largest number of groups.
+        seed: Seed of the choice of groups; None takes the first ones.
     """
-    from PIL import Image, ImageDraw, ImageFont
-
     groups = by_group(lines)
     names = list(groups)
     fitting = _layout(rows, max(len(lines) for lines in groups.values()))
@@ -74,75 +81,88 @@ def draw_lines(
     chosen: Sequence[int] = range(count)
     if seed is not None:
         chosen = sorted(Random(f"preview {seed}").sample(range(len(names)), count))
-    layout = _SheetLayout(len(chosen), fitting.columns, fitting.cell)
-    canvas = Image.new("RGB", layout.size, "white")
-    pen, font = ImageDraw.Draw(canvas), ImageFont.load_default(SIZE)
+    sheet = _Sheet(_SheetLayout(len(chosen), fitting.columns, fitting.cell), folder)
     for row, number in enumerate(chosen):
-        top = GAP + row * layout.row_height
-        _draw_group(canvas, pen, font, groups[names[number]], top, layout, folder)
-    save(canvas, path, "png")
+        sheet.draw_group(row, groups[names[number]])
+    save(sheet.canvas, path, "png")
 
 
 def _layout(rows: int, variants: int) -> _SheetLayout:
-    """As many rows and columns as there is room for, images as large as that allows."""
-    columns = min(variants, (LONGEST - GAP) // (LEAST + GAP))
+    """As many rows and columns as fit, with the largest images that fit."""
+    columns = min(variants, (LONGEST - GAP) // (MIN_CELL + GAP))
     cell = min(CELL, (LONGEST - GAP) // columns - GAP)
     one = _SheetLayout(1, columns, cell)
     return _SheetLayout(max(1, min(rows, (LONGEST - GAP) // one.row_height)), columns, cell)
 
 
-def _draw_group(
-    canvas: Image,
-    pen: ImageDraw,
-    font: Font,
-    lines: Sequence[GroupLine],
-    top: int,
-    layout: _SheetLayout,
-    folder: Path,
-) -> None:
-    ordered = sorted(lines, key=lambda line: line.variant != ORIGINAL)
-    shown = ordered[: layout.columns]
-    asked = {line.prompt for line in shown}
-    width = layout.size[0] - 2 * GAP
-    _write(pen, font, (GAP, top), _title(ordered, len(shown)), width, 1, "black")
-    if len(asked) == 1:
-        _write(pen, font, (GAP, top + LINE), asked.pop(), width, 1, "dimgray")
-    for column, line in enumerate(shown):
-        left, below = GAP + column * (layout.cell + GAP), top + HEAD * LINE
-        image, height = _thumbnail(line, folder, layout.cell), layout.cell
+class _Sheet:
+    """A canvas with a layout."""
+
+    def __init__(self, layout: _SheetLayout, folder: Path) -> None:
+        from PIL import Image, ImageDraw, ImageFont
+
+        self._layout = layout
+        self._folder = folder
+        self.canvas = Image.new("RGB", layout.size, "white")
+        self._draw = ImageDraw.Draw(self.canvas)
+        self._font = ImageFont.load_default(SIZE)
+
+    def draw_group(self, row: int, lines: Sequence[GroupLine]) -> None:
+        """Draw a group as one row."""
+        top = GAP + row * self._layout.row_height
+        ordered = sorted(lines, key=lambda line: line.variant != ORIGINAL)
+        drawn = ordered[: self._layout.columns]
+        prompts = {line.prompt for line in drawn}
+        width = self._layout.size[0] - 2 * GAP
+        self._write((GAP, top), _title(ordered, len(drawn)), width)
+        if len(prompts) == 1:
+            self._write((GAP, top + LINE), drawn[0].prompt, width, colour="dimgray")
+        for column, line in enumerate(drawn):
+            labels = "; ".join(_distinct_labels(line, drawn))
+            caption = f"{line.variant}: {labels}" if labels else line.variant
+            if len(prompts) > 1:
+                caption += f" | {line.prompt}"
+            left = GAP + column * (self._layout.cell + GAP)
+            self._draw_image((left, top + HEAD * LINE), line, caption)
+
+    def _draw_image(self, position: tuple[int, int], line: GroupLine, caption: str) -> None:
+        (left, top), cell = position, self._layout.cell
+        image, height = _thumbnail(line, self._folder, cell), cell
         if isinstance(image, str):
-            pen.rectangle((left, below, left + layout.cell - 1, below + layout.cell - 1), outline="silver")
-            room = (layout.cell - GAP) // LINE
-            _write(
-                pen, font, (left + GAP // 2, below + GAP // 2), image, layout.cell - GAP, room, "firebrick"
-            )
+            self._draw.rectangle((left, top, left + cell - 1, top + cell - 1), outline="silver")
+            inside, lines = (left + GAP // 2, top + GAP // 2), (cell - GAP) // LINE
+            self._write(inside, image, cell - GAP, lines=lines, colour="firebrick")
         else:
-            canvas.paste(image, (left, below))
+            self.canvas.paste(image, (left, top))
             height = image.height
-        caption = "; ".join(_labels_beyond(line, shown))
-        words = f"{line.variant}: {caption}" if caption else line.variant
-        if len({other.prompt for other in shown}) > 1:
-            words += f" | {line.prompt}"
-        _write(pen, font, (left, below + height + 4), words, layout.cell, LINES, "black")
+        self._write((left, top + height + 4), caption, cell, lines=LINES)
+
+    def _write(
+        self, position: tuple[int, int], text: str, width: int, *, lines: int = 1, colour: str = "black"
+    ) -> None:
+        """Write a text in lines of a width in pixels; dots replace what does not fit."""
+        left, top = position
+        for number, line in enumerate(_wrapped(text, self._font, width, lines)):
+            self._draw.text((left, top + number * LINE), line, fill=colour, font=self._font)
 
 
-def _title(lines: Sequence[GroupLine], shown: int) -> str:
+def _title(lines: Sequence[GroupLine], drawn: int) -> str:
     references = " | ".join(dict.fromkeys(one for line in lines for one in line.references))
-    more = f" ({len(lines) - shown} more variants)" if len(lines) > shown else ""
+    more = f" ({len(lines) - drawn} more variants)" if len(lines) > drawn else ""
     return f"{lines[0].group}{more}, reference: {references or 'none'}"
 
 
-def _labels_beyond(line: GroupLine, lines: Sequence[GroupLine]) -> list[str]:
-    """The labels of a line, without those that all its group shares with it where it is not alone."""
-    found = []
-    for name, value in line.labels.items():
-        if len(lines) == 1 or any(other.labels.get(name) != value for other in lines):
-            found.append(f"{name} {value if isinstance(value, str) else ', '.join(value)}")
-    return found
+def _distinct_labels(line: GroupLine, lines: Sequence[GroupLine]) -> list[str]:
+    """The labels of a line without those that all lines of its group share; all labels of a single line."""
+    return [
+        f"{name} {value if isinstance(value, str) else ', '.join(value)}"
+        for name, value in line.labels.items()
+        if len(lines) == 1 or any(other.labels.get(name) != value for other in lines)
+    ]
 
 
 def _thumbnail(line: GroupLine, folder: Path, side: int) -> Image | str:
-    """The line's first image made small, or in words why there is none."""
+    """The line's first image as a thumbnail, or the reason why there is none."""
     from PIL import Image
 
     if not line.images:
@@ -155,16 +175,7 @@ def _thumbnail(line: GroupLine, folder: Path, side: int) -> Image | str:
     return image
 
 
-def _write(
-    pen: ImageDraw, font: Font, place: tuple[int, int], text: str, width: int, lines: int, colour: str
-) -> None:
-    """Write a text in so many lines of that width in pixels, with dots for what is left over."""
-    left, top = place
-    for number, line in enumerate(_broken(text, font, width, lines)):
-        pen.text((left, top + number * LINE), line, fill=colour, font=font)
-
-
-def _broken(text: str, font: Font, width: int, most: int) -> list[str]:
+def _wrapped(text: str, font: Font, width: int, most: int) -> list[str]:
     lines: list[str] = []
     rest = " ".join(text.split())
     while rest and len(lines) < most:

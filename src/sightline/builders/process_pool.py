@@ -1,4 +1,4 @@
-"""Work spread over processes that end with their parent and whose death is told, never waited for."""
+"""Worker processes that end with their parent; a process that dies is an error, not an endless wait."""
 
 from __future__ import annotations
 
@@ -13,56 +13,76 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
+from msgspec import Struct
+
 from sightline.errors import EnvironmentFailedError
 
-Task = TypeVar("Task")
-Found = TypeVar("Found")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
-def spread(do: Callable[[Task], Found], tasks: Sequence[Task], processes: int) -> Generator[Found]:
-    """What `do` makes of each task, as it comes: in this process for one, else in fresh (spawned) ones.
+class Execution(Struct, frozen=True, kw_only=True):
+    """Number of processes, and whether progress is shown; neither ever changes a result."""
 
-    `do`, tasks and results must be picklable. EnvironmentFailedError where a process dies. Where this ends early,
-    for whatever reason, the processes are ended in the middle of their work.
+    processes: int = 1
+    show_progress: bool = False
+
+
+def map_in_processes(
+    function: Callable[[ItemT], ResultT], items: Sequence[ItemT], processes: int
+) -> Generator[ResultT]:
+    """Apply a function to items in this process, or in several fresh (spawned) ones.
+
+    Args:
+        function: A picklable function.
+        items: Picklable arguments.
+        processes: Number of processes; 1 means this process.
+
+    Yields:
+        The results in the order in which they are ready. If the generator is closed early, the processes end
+        at once.
+
+    Raises:
+        EnvironmentFailedError: A process died.
     """
-    if processes == 1 or len(tasks) < 2:
-        yield from map(do, tasks)
+    if processes == 1 or len(items) < 2:
+        yield from map(function, items)
         return
     spawn = multiprocessing.get_context("spawn")
-    lifeline, held = spawn.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(min(processes, len(tasks)), spawn, _follow_parent, (lifeline,))
-    waiting: set[Future[Found]] = set()
+    lifeline, parent_end = spawn.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(min(processes, len(items)), spawn, _exit_with_parent, (lifeline,))
+    waiting: set[Future[ResultT]] = set()
     try:
-        for task in tasks:
+        for item in items:
             if len(waiting) >= 2 * processes:
                 ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from _results(ready)
-            with _ctrl_c_held_back():
-                waiting.add(pool.submit(do, task))
+            with _sigint_blocked():
+                waiting.add(pool.submit(function, item))
         while waiting:
             ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             yield from _results(ready)
     except BrokenProcessPool:
         raise EnvironmentFailedError(
-            "a process that builds has died (killed, or out of memory: fewer --processes need less); "
-            "what is finished is kept, the same command goes on"
+            "a worker process has died (killed, or out of memory: fewer --processes need less memory); "
+            "finished work is kept, run the same command again to continue"
         ) from None
     finally:
-        held.close()
+        parent_end.close()
         pool.shutdown(cancel_futures=True)
         lifeline.close()
 
 
-def _results(ready: set[Future[Found]]) -> Iterator[Found]:
-    """Results first: where a process died, those that others finished are not lost."""
+def _results(ready: set[Future[ResultT]]) -> Iterator[ResultT]:
+    """Results before errors: if one process died, the results of the others are not lost."""
     yield from (future.result() for future in ready if future.exception() is None)
     for future in ready:
         future.result()
 
 
 @contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C comes at the end; processes that start meanwhile never get it, not even while they load."""
+def _sigint_blocked() -> Iterator[None]:
+    """Delay Ctrl-C until the block ends; processes that start inside the block never receive it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -73,8 +93,8 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _follow_parent(lifeline: Connection) -> None:
-    """In a fresh process: end when the parent lets go of the other end of the line, or ends in any way."""
+def _exit_with_parent(lifeline: Connection) -> None:
+    """In a worker: exit when the parent closes its end of the pipe or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def follow() -> None:

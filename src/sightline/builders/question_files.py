@@ -1,4 +1,4 @@
-"""Questions about images, with their known answers: OKVQA's files, InfographicVQA's, and plain tables."""
+"""Reads questions about images with reference answers: OKVQA's files, InfographicVQA's, and tables."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.builders.sources import SourceItem, confined, refuse_twins, table_sources
+from sightline.builders.sources import SourceItem, confined, refuse_duplicate_ids, table_sources
 from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
 
 LONG = 11
-"""Words from which a question is long enough to be rephrased: 'more than 10 words' (MM-R3, section 3.2)."""
+"""Smallest number of words of a question to rephrase: 'more than 10 words' (MM-R3, section 3.2)."""
 
 TOO_SHORT = "the question is too short"
-NO_ANSWER = "no known answer"
+NO_ANSWER = "no reference answer"
 NO_QUESTION = "no question"
 
 T = TypeVar("T")
 
 
 class QuestionSet(Struct, frozen=True):
-    """The questions that can be rephrased, and how many were passed over, by the reason.
+    """Questions to rephrase, and the number of the others by reason.
 
-    A source's `references` are its distinct known answers, the first of them first; its label `source` says
-    where it is from.
+    A source's `references` are its distinct answers in order; its label `source` names the data set.
     """
 
     sources: tuple[SourceItem, ...]
@@ -43,19 +42,26 @@ def read_questions(
     annotations: Path | None = None,
     min_words: int = LONG,
 ) -> QuestionSet:
-    """The questions of all `files`, in their order, that have at least `min_words` words and an answer.
+    """Read questions, in order of the files.
 
-    Each file is recognised by its content: the VQA format (OKVQA: `questions`, its answers in `annotations`
-    or in the file beside it that the release has), InfographicVQA's (`data`), else JSON Lines, a JSON list or
-    CSV with the columns image, question and answer or answers. `images` are the folders in which images
-    are looked for, and that they may not leave; where there are none, the file's own. An image that is in
-    none keeps its place in the first one.
+    The content decides the format: VQA (OKVQA: `questions`), InfographicVQA (`data`), or else a table (JSON
+    Lines, JSON list or CSV) with the columns image, question and answer or answers.
 
-    Raises UserError, with file, record and field, for a file that is none of these, a record that lacks a
-    field or leads out of the folder of images, an id that occurs twice, and where no question is left.
+    Args:
+        files: The files.
+        images: Folders in which images are searched, and which their paths may not leave (default: the
+            file's). A missing image gets its path in the first folder.
+        annotations: The answers to VQA questions (default: the release's file beside the questions).
+        min_words: Smallest number of words of a question.
+
+    Returns:
+        The questions that are long enough and have an answer.
+
+    Raises:
+        UserError: A file or record is invalid, an id occurs twice, or no question is left.
     """
     read = [source for file in files for source in _read(file, list(images) or [file.parent], annotations)]
-    refuse_twins(read)
+    refuse_duplicate_ids(read)
     kept, passed_over = [], Counter[str]()
     for source in read:
         if reason := _unfit(source, min_words):
@@ -73,7 +79,13 @@ def read_questions(
 
 
 def word_count(question: str) -> int:
-    """How many words a question has: what stands between blanks and is not signs alone.
+    """Count the words of a question: parts between blanks that are not punctuation only.
+
+    Args:
+        question: The question.
+
+    Returns:
+        The count.
 
     >>> word_count("What is it - a bus ?")
     5
@@ -98,7 +110,7 @@ class _VqaQuestion(Struct, frozen=True):
 
 
 class _VqaAnswer(Struct, frozen=True):
-    """One person's answer; `answer` is the one that the benchmark counts."""
+    """One human's answer; `answer` is the normalised text that the benchmark uses."""
 
     answer: str
 
@@ -130,9 +142,9 @@ def _read(file: Path, images: Sequence[Path], annotations: Path | None) -> Seque
             return _infographics(whole["data"], file, images)
         if len(rows) == 1 and isinstance(whole.get("annotations"), list):
             raise UserError(
-                "holds annotations, no questions",
+                "holds annotations instead of questions",
                 file=file,
-                expected="OpenEnded_mscoco_val2014_questions.json or the like, this file in --annotations",
+                expected="such as OpenEnded_mscoco_val2014_questions.json, with this file in --annotations",
             )
     return _table(file, images)
 
@@ -142,16 +154,18 @@ def _vqa(
 ) -> list[SourceItem]:
     part = str(whole.get("data_subtype") or "val2014")
     path = annotations or file.with_name(f"mscoco_{part}_annotations.json")
-    given = _annotations(path, file)
+    whole_annotations = _annotations(path, file)
     answers = {
         str(record.question_id): _distinct([one.answer for one in record.answers])
-        for record in _records(given["annotations"], _VqaAnnotation, path, "annotations", "question_id")
+        for record in _records(
+            whole_annotations["annotations"], _VqaAnnotation, path, "annotations", "question_id"
+        )
     }
-    # OK-VQA calls itself so in its `info`; without that it is another set in VQA's format.
-    name = "okvqa" if any("OK-VQA" in str(one.get("info")) for one in (whole, given)) else "vqa"
+    # OK-VQA names itself in `info`; any other file is another data set in the VQA format.
+    name = "okvqa" if any("OK-VQA" in str(one.get("info")) for one in (whole, whole_annotations)) else "vqa"
     part = confined(part, file, None, "data_subtype")
     return [
-        _placed(
+        _located(
             SourceItem(
                 id=f"{name}-{question.question_id}",
                 image=f"COCO_{part}_{question.image_id:012d}.jpg",
@@ -169,9 +183,9 @@ def _vqa(
 def _annotations(path: Path, questions: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(
-            "the answers to the questions are missing",
+            "the file of answers is missing",
             file=path,
-            expected=f"--annotations FILE, the annotations that belong to {questions.name}",
+            expected=f"--annotations FILE, the annotations of {questions.name}",
         )
     whole = json_records(read_bytes(path), path)[0][1]
     if not isinstance(whole.get("annotations"), list):
@@ -182,7 +196,7 @@ def _annotations(path: Path, questions: Path) -> dict[str, Any]:
 def _infographics(listed: list[Any], file: Path, images: Sequence[Path]) -> list[SourceItem]:
     records = _records(listed, _Infographic, file, "data", "questionId")
     return [
-        _placed(
+        _located(
             SourceItem(
                 id=f"infographicvqa-{record.id}",
                 image=confined(record.image, file, record.id, "image_local_name", images[0]),
@@ -200,7 +214,7 @@ def _infographics(listed: list[Any], file: Path, images: Sequence[Path]) -> list
 def _table(file: Path, images: Sequence[Path]) -> list[SourceItem]:
     root = images[0]
     return [
-        _placed(
+        _located(
             replace(
                 source,
                 image=str(Path(source.image).relative_to(root)),
@@ -215,7 +229,7 @@ def _table(file: Path, images: Sequence[Path]) -> list[SourceItem]:
 
 
 def _records(listed: list[Any], kind: type[T], file: Path, name: str, identity: str) -> list[T]:
-    """The entries of a list as structs; UserError that names the record and the field of one that is none."""
+    """Convert the entries of a list; UserError names record and field of an invalid one."""
     try:
         return msgspec.convert(listed, list[kind])  # type: ignore[valid-type]
     except msgspec.ValidationError:
@@ -223,13 +237,13 @@ def _records(listed: list[Any], kind: type[T], file: Path, name: str, identity: 
             try:
                 msgspec.convert(entry, kind)
             except msgspec.ValidationError as error:
-                text, _, place = str(error).partition(" - at `$")
-                known = entry.get(identity) if isinstance(entry, dict) else None
+                text, _, location = str(error).partition(" - at `$")
+                entry_id = entry.get(identity) if isinstance(entry, dict) else None
                 raise UserError(
                     text[0].lower() + text[1:],
                     file=file,
-                    record=f"{name} {number}" if known is None else known,
-                    field=place.strip("`.") or None,
+                    record=f"{name} {number}" if entry_id is None else entry_id,
+                    field=location.strip("`.") or None,
                     found=None if isinstance(entry, dict) else entry,
                     expected=f"a record with {', '.join(_names(kind))}",
                 ) from None
@@ -237,13 +251,13 @@ def _records(listed: list[Any], kind: type[T], file: Path, name: str, identity: 
 
 
 def _names(kind: type[Any]) -> Sequence[str]:
-    return [found.encode_name for found in msgspec.structs.fields(kind)]
+    return [one.encode_name for one in msgspec.structs.fields(kind)]
 
 
-def _placed(source: SourceItem, images: Sequence[Path], folder: str) -> SourceItem:
-    """The source with its image where it lies: in one of the folders, or in its subfolder of that name."""
-    places = [(place / source.image, root) for root in images for place in (root, root / folder)]
-    path, root = next((place for place in places if place[0].is_file()), places[0])
+def _located(source: SourceItem, images: Sequence[Path], folder: str) -> SourceItem:
+    """The source with the path of its image: in one of the folders, or in a subfolder of the given name."""
+    candidates = [(parent / source.image, root) for root in images for parent in (root, root / folder)]
+    path, root = next((pair for pair in candidates if pair[0].is_file()), candidates[0])
     return replace(source, image=str(path), root=str(root))
 
 

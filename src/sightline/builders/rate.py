@@ -1,8 +1,8 @@
-"""Rating: answers that people rate without knowing who gave them.
+"""Blind rating: humans rate answers without knowing who gave them.
 
-ConTextual (section 3.2.1) draws 280 instances and shows the responses of all six responders to three people
-each, who decide whether a response is acceptable given the reference, the instruction and the image.
-II-Bench (section 4.3) draws wrong answers in proportion to the domains, and people name the errors in them.
+ConTextual (section 3.2.1) draws 280 instances and shows the responses of all six responders to three humans
+each, who decide whether a response is acceptable given the reference, the instruction and the image. II-Bench
+(section 4.3) draws wrong answers in proportion to the domains, and humans name the errors in them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from sightline.builders.manifest import fingerprint
 from sightline.builders.review_lists import ERRORS, Mark, MarkWords
-from sightline.builders.stratified_sampling import draw_places
+from sightline.builders.stratified_sampling import draw_indices
 from sightline.errors import UserError, unknown_name
 from sightline.formats.jsonl import read_outcomes
 from sightline.types import Outcome, Verdict
@@ -26,11 +26,21 @@ ANSWERS = "answers.jsonl"
 WRONG = ("wrong", "miss", "refused")
 
 Unit = tuple[Outcome, ...]
-"""What is drawn as one: all answers to an instance, or a wrong answer."""
+"""What is drawn as a whole: all answers to an instance, or one wrong answer."""
 
 
-def answers_of(path: Path) -> Path:
-    """The answers.jsonl of a results folder, or that file itself; UserError where it is not there."""
+def answers_file(path: Path) -> Path:
+    """Find the answers of a run.
+
+    Args:
+        path: A results folder, or an answers.jsonl.
+
+    Returns:
+        The answers.jsonl.
+
+    Raises:
+        UserError: It does not exist.
+    """
     file = path / ANSWERS if path.is_dir() else path
     if not file.is_file():
         raise UserError("is not there", file=file, expected=f"a results folder (--out), or an {ANSWERS}")
@@ -38,74 +48,123 @@ def answers_of(path: Path) -> Path:
 
 
 def read_run(file: Path) -> list[Outcome]:
-    """The first answer to each probe in an answers.jsonl; UserError where it is none."""
+    """Read the first answer to each probe of a run.
+
+    Args:
+        file: An answers.jsonl.
+
+    Returns:
+        The answers.
+    """
     return [outcome for outcome in read_outcomes(file) if outcome.draw == 0]
 
 
-def shared(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
-    """The answers of all runs to each instance that every one of them has answered, in the first run's order.
+def shared_instances(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
+    """Select the instances that every run has answered and that have a reference.
 
-    What has no reference is left out: people could not tell. An instance is a group of probes; it is left out
-    as a whole where one of its answers failed, or runs answered other probes of it. UserError where nothing
-    is left.
+    An instance is a group of probes. It is left out as a whole if one of its answers failed, or if runs
+    answered different probes of it.
+
+    Args:
+        runs: The answers of each run.
+
+    Returns:
+        The answers of all runs to each instance, in the first run's order.
+
+    Raises:
+        UserError: There is no such instance.
     """
     by_run = [_instances(run) for run in runs]
-    found = [
+    units = [
         tuple(outcome for instances in by_run for outcome in instances[name])
         for name in by_run[0]
         if all(_complete(instances.get(name, [])) for instances in by_run)
         and len({_probes(instances[name]) for instances in by_run}) == 1
     ]
-    if not found:
+    if not units:
         expected = "runs on the same data, in one setting, with references"
         raise UserError(f"no instance has an answer of each of the {len(runs)} runs", expected=expected)
-    return found
+    return units
 
 
-def wrong(run: Sequence[Outcome]) -> list[Unit]:
-    """The answers of a run that are not right, each by itself. UserError where there is none."""
-    found: list[Unit] = [(outcome,) for outcome in run if outcome.verdict in WRONG]
-    if not found:
+def wrong_answers(run: Sequence[Outcome]) -> list[Unit]:
+    """Select the answers of a run that are not right.
+
+    Args:
+        run: The answers.
+
+    Returns:
+        A unit for each.
+
+    Raises:
+        UserError: There is none.
+    """
+    units: list[Unit] = [(outcome,) for outcome in run if outcome.verdict in WRONG]
+    if not units:
         raise UserError("no answer is wrong", found=f"{len(run):,} answers", expected="judged answers")
-    return found
+    return units
 
 
-def draw(units: Sequence[Unit], count: int, seed: int, by: str | None = None) -> list[Unit]:
-    """At most `count` units drawn by `seed`, in their order; in proportion to the values of the label `by`.
+def draw_units(units: Sequence[Unit], count: int, seed: int, by: str | None = None) -> list[Unit]:
+    """Draw units at random.
 
-    UserError for a count below 1, and where a unit lacks the label.
+    Args:
+        units: The units.
+        count: Largest number of units to draw.
+        seed: Seed of the draw.
+        by: A label; units are drawn in proportion to its values.
+
+    Returns:
+        The drawn units, in their order.
+
+    Raises:
+        UserError: `count` is below 1, or a unit lacks the label.
     """
     if count < 1:
         raise UserError("--count draws nothing", found=count, expected="1 or more")
-    kinds = [_label(unit[0], by) if by else "" for unit in units]
-    places = draw_places(kinds, min(count, len(units)), Random(f"rating {seed}"))
-    return [units[place] for place in places]
+    categories = [_label(unit[0], by) if by else "" for unit in units]
+    indices = draw_indices(categories, min(count, len(units)), Random(f"rating {seed}"))
+    return [units[index] for index in indices]
 
 
-def listed(units: Iterable[Unit], images: Mapping[str, str], seed: int) -> dict[str, dict[str, str]]:
-    """What people are shown of answers, by key, all mixed by `seed`: nothing says who gave one.
+def review_columns(units: Iterable[Unit], images: Mapping[str, str], seed: int) -> dict[str, dict[str, str]]:
+    """The columns of a review list about answers, in random order; nothing in it names a responder.
 
-    `images` are paths by sample; of a sample without one its name is shown.
+    Args:
+        units: The drawn units.
+        images: Sample id -> path of its image; a sample without a path is named by its id.
+        seed: Seed of the order.
+
+    Returns:
+        Key of an answer -> column -> cell.
     """
     answers = {_key(outcome): outcome for unit in units for outcome in unit}
     keys = sorted(answers)
     Random(f"order {seed}").shuffle(keys)
-    offers = any(outcome.options for outcome in answers.values())
-    return {key: _shown(answers[key], images, offers) for key in keys}
+    with_options = any(outcome.options for outcome in answers.values())
+    return {key: _cells(answers[key], images, with_options) for key in keys}
 
 
-def verdicts(runs: Iterable[Sequence[Outcome]], marks: Mapping[str, Sequence[Mark]]) -> list[Verdict]:
-    """The verdict of each person on each answer that was marked, in the order of the runs.
+def verdicts_of(runs: Iterable[Sequence[Outcome]], marks: Mapping[str, Sequence[Mark]]) -> list[Verdict]:
+    """Turn marks into verdicts.
 
-    UserError where a mark is about none of these answers: another run's, or one that has changed since.
+    Args:
+        runs: The answers of each run.
+        marks: The marks by key of the answer.
+
+    Returns:
+        The verdict of each human on each marked answer, in the order of the runs.
+
+    Raises:
+        UserError: A mark is about none of the answers: about another run, or an answer that has changed.
     """
     answers = {_key(outcome): outcome for run in runs for outcome in run}
-    strange = [key for key in marks if key not in answers]
-    if strange:
+    unknown = [key for key in marks if key not in answers]
+    if unknown:
         raise UserError(
-            f"{len(strange):,} of {len(marks):,} marked answers are not among these runs'",
-            record=strange[0],
-            expected="all runs that the list was drawn from, as they were",
+            f"{len(unknown):,} of {len(marks):,} marked answers are not among the answers of these runs",
+            record=unknown[0],
+            expected="all runs from which the list was drawn, unchanged",
         )
     return [
         Verdict(
@@ -125,10 +184,10 @@ def verdicts(runs: Iterable[Sequence[Outcome]], marks: Mapping[str, Sequence[Mar
 
 
 def _instances(run: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = defaultdict(list)
+    instances: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in run:
-        found[outcome.sample].append(outcome)
-    return dict(found)
+        instances[outcome.sample].append(outcome)
+    return dict(instances)
 
 
 def _complete(answers: Sequence[Outcome]) -> bool:
@@ -147,17 +206,17 @@ def _label(outcome: Outcome, name: str) -> str:
 
 
 def _key(outcome: Outcome) -> str:
-    """What tells an answer again as long as it is what people saw."""
-    seen = [outcome.key, outcome.variant, outcome.question, outcome.references, outcome.response]
-    return fingerprint(seen)[:16]
+    """The key of an answer: a digest of what reviewers see, so that marks do not outlive a change."""
+    content = [outcome.key, outcome.variant, outcome.question, outcome.references, outcome.response]
+    return fingerprint(content)[:16]
 
 
-def _shown(outcome: Outcome, images: Mapping[str, str], offers: bool) -> dict[str, str]:
+def _cells(outcome: Outcome, images: Mapping[str, str], with_options: bool) -> dict[str, str]:
     return {
         ERRORS: "",
         "image": images.get(outcome.sample, outcome.sample),
         "asked": outcome.question,
-        **({"options": "\n".join(outcome.options)} if offers else {}),
+        **({"options": "\n".join(outcome.options)} if with_options else {}),
         "reference": "\n".join(outcome.references),
         "response": outcome.response,
     }

@@ -1,4 +1,4 @@
-"""OcrResult: what is written in images, word by word and box by box, by a reader (OCR)."""
+"""Reads the text in images by OCR, word by word with boxes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sightline.builders.image_index import CheckedImages, images_in
+from sightline.builders.checked_images import CheckedImages
+from sightline.builders.image_index import images_in
 from sightline.builders.image_io import SUFFIXES
-from sightline.builders.process_pool import spread
+from sightline.builders.process_pool import Execution, map_in_processes
 from sightline.engine.ocr_cache import OcrResult, read_images
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -24,10 +25,13 @@ from sightline.types import ImageRef
 
 
 class ImageTextLine(Struct, frozen=True):
-    """An image and what stands in it: one line of the file.
+    """A line of the OCR file.
 
-    `image_id` is its name as captions have it, `digest` the SHA-256 of its bytes, `reader` the identity of
-    who read it; `words` are in reading order, their boxes in pixels of the upright image.
+    Attributes:
+        image_id: the image's name, as in files of captions.
+        digest: SHA-256 of its bytes.
+        reader: identity of the OCR reader.
+        words: the words in reading order, with boxes in pixels of the upright image.
     """
 
     image_id: str
@@ -37,49 +41,73 @@ class ImageTextLine(Struct, frozen=True):
 
 
 def images_at(paths: Sequence[Path]) -> dict[str, ImageRef]:
-    """The images in data folders, folders of images and groups files, and image files, by name.
+    """Find images in data folders, folders of images, groups files, and image files.
 
-    Those of a single folder or groups file are named as `images_in` names them; else a name begins with the
-    path that was given. UserError where there is no image at a path.
+    Args:
+        paths: The folders and files.
+
+    Returns:
+        Name -> image. With a single path the names are those of `images_in`, otherwise they begin with the
+        path.
+
+    Raises:
+        UserError: There is no image at a path.
     """
-    found: dict[str, ImageRef] = {}
+    images: dict[str, ImageRef] = {}
     for path in paths:
         if path.suffix.lower() in SUFFIXES and not path.is_dir():
             if not path.is_file():
                 raise UserError("there is no such image", file=path)
-            found[str(path)] = ImageRef(str(path))
+            images[str(path)] = ImageRef(str(path))
             continue
         inside = images_in(path)
         if len(paths) > 1:
             inside = {os.path.join(path, name): image for name, image in inside.items()}
-        found.update(inside)
-    return found
+        images.update(inside)
+    return images
 
 
 def read_all(
-    gallery: CheckedImages, reader: Reader, store: Store, *, processes: int = 1, show_progress: bool = False
+    gallery: CheckedImages,
+    reader: Reader,
+    store: Store,
+    execution: Execution = Execution(),  # noqa: B008
 ) -> dict[str, OcrResult]:
-    """The words in every image that can be shown, by name, in the gallery's order; or why one is not read.
+    """Read the text of images. Each distinct image is read once; the store caches the text.
 
-    Each distinct image is read once, by several processes where asked for (the reader must be picklable),
-    and none that the store knows. Interrupted, it keeps what was read so far. EnvironmentFailedError where the
-    store fails or a process dies.
+    An interrupted call keeps what was read so far.
+
+    Args:
+        gallery: The images.
+        reader: The OCR reader; it must be picklable for several processes.
+        store: Caches the text.
+        execution: Number of processes; whether progress is shown.
+
+    Returns:
+        Name -> the words, or why the image is unreadable, in the gallery's order.
     """
-    found: dict[str, OcrResult] = {}
-    over = partial(spread, processes=processes)
+    texts: dict[str, OcrResult] = {}
+    spread = partial(map_in_processes, processes=execution.processes)
     distinct = len({file.digest for file in gallery.files.values()})
-    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
-        for (digest, _), words in read_images(gallery.files.values(), reader, store, over):
-            found[digest] = words
+    with progress("reading images", distinct, "images", show_progress=execution.show_progress) as advance:
+        for (digest, _), words in read_images(gallery.files.values(), reader, store, spread):
+            texts[digest] = words
             advance(1)
-    return gallery.named(found)
+    return gallery.named(texts)
 
 
-def write(read: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path) -> None:
-    """Write a line for each image that was read. EnvironmentFailedError where the disk refuses."""
+def write(texts: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path) -> None:
+    """Write a line for each image that was read.
+
+    Args:
+        texts: The text by image name.
+        gallery: The images.
+        reader: The reader that read them.
+        out: The JSON Lines file.
+    """
     lines = (
         ImageTextLine(name, gallery.files[name].digest, reader.identity, words)
-        for name, words in read.items()
+        for name, words in texts.items()
         if not isinstance(words, BadImage)
     )
     write_atomically(out, (msgspec.json.encode(line) + b"\n" for line in lines))

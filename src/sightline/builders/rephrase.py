@@ -1,93 +1,79 @@
-"""Question rephrasing (MM-R3, section 3.2): a chat model says each long question in three other ways."""
+"""Question rephrasing (MM-R3, section 3.2): a chat model writes three rephrasings of each long question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
-import sightline
-from sightline.builders.built_folder import (
-    GROUPS,
-    IMAGES,
+from sightline.builders.built_folder import Contents, built_image_path, everything_dropped, write_folder
+from sightline.builders.checked_images import check_sources
+from sightline.builders.manifest import (
     BuildIdentity,
-    begin,
-    copy_images,
-    finish,
-    held,
-    nothing_left,
+    BuildManifest,
+    ExcludedFolder,
+    build_identity,
+    fingerprint,
+    read_excluded,
 )
-from sightline.builders.image_io import ENDINGS
-from sightline.builders.manifest import BuildManifest, ExcludedFolder, fingerprint, held_against
 from sightline.builders.rephrasing_replies import read
-from sightline.builders.reply_retries import ASKS, ReplyRequests, collect_replies, count_requests
-from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
+from sightline.builders.reply_retries import (
+    ASKS,
+    PendingRequests,
+    ReplyRequests,
+    ReplyResult,
+    collect_replies,
+    count_requests,
+)
+from sightline.builders.sources import SourceItem
 from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
-from sightline.formats.digests import file_digest
-from sightline.formats.groups import ORIGINAL, GroupLine, write_groups
-from sightline.images import BadImage, inspect_image
+from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import fill, load
-from sightline.types import Answer, ImageFile, ImageRef, Message, user
+from sightline.types import Answer, ImageFile, Message, user
 
 KIND = "rephrase"
 SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
-"""Unpublished in the paper. A second chance needs a temperature: at 0 it would be the same reply again."""
+"""Unpublished in the paper. A second attempt needs a temperature: at 0 the reply would be the same."""
+
+Rephrasings = tuple[str, ...]
 
 
 class RephraseJob(Struct, frozen=True):
-    """What is to be rephrased, looked at before anything is asked.
+    """What to rephrase, checked before anything is asked.
 
-    `files` holds what is known of each source's image, by source. `dropped` are the sources left out, with
-    why, `passed_over` how many questions never came into question.
+    Attributes:
+        sources: the usable questions.
+        files: the image of each source, by source id.
+        settings: the settings that the manifest records.
+        excluded: the folders of `--apart-from`.
+        dropped: id of each source that was left out -> the reason.
+        passed_over: number of questions that never became a source, by reason.
     """
 
     sources: tuple[SourceItem, ...]
     files: Mapping[str, ImageFile]
     settings: Mapping[str, Any]
-    apart_from: tuple[ExcludedFolder, ...] = ()
+    excluded: tuple[ExcludedFolder, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     passed_over: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def build(self) -> BuildIdentity:
-        """What a folder must have been built from to be built on; replies that come later join it."""
-        header = {"kind": KIND, "settings": self.settings, "versions": {"sightline": sightline.__version__}}
+    def identity(self) -> BuildIdentity:
+        """The identity of the build. Replies are no part of it: later ones complete the same folder."""
         digests = {name: file.digest for name, file in self.files.items()}
-        return BuildIdentity(header, fingerprint([header, self.apart_from, self.dropped, digests]))
-
-
-class ReplyResult(Struct, frozen=True):
-    """What became of a question: three rephrasings, or why it was dropped, or why it has no answer yet.
-
-    `draw` says which chance gave the reply (0 for the first), `key` is the reply's address in the store.
-    """
-
-    rephrasings: tuple[str, ...] = ()
-    draw: int = 0
-    key: str = ""
-    dropped: str = ""
-    unanswered: str = ""
+        return build_identity(KIND, self.settings, self.excluded, self.dropped, digests)
 
 
 class RephraseManifest(BuildManifest, frozen=True):
-    """The manifest of rephrasings, with the questions whose call failed: the same command asks them again."""
+    """The manifest of rephrasings, with the questions whose request failed and the reason."""
 
     unanswered: Mapping[str, str] = field(default_factory=dict)
-
-
-class Estimate(Struct, frozen=True):
-    """What a run would ask. How many second chances there will be depends on the replies."""
-
-    questions: int
-    dropped: int
-    known: int
-    to_ask_at_least: int
-    to_ask_at_most: int
 
 
 def prepare(
@@ -99,29 +85,27 @@ def prepare(
     passed_over: Mapping[str, int] | None = None,
     apart_from: Sequence[Path] = (),
 ) -> RephraseJob:
-    """Look at the images, and drop what cannot be shown or is held by a folder of `apart_from`.
+    """Check the images, and drop unusable ones and those that a folder of `apart_from` uses.
 
-    Raises UserError where nothing is left, an id occurs twice, or a folder of `apart_from` is none of a
-    builder.
+    Args:
+        sources: The questions, with distinct ids.
+        client: The model to ask.
+        seed: Seed of the build; the replies differ by it.
+        min_words: The length from which questions were taken, for the manifest.
+        passed_over: Counts of questions that never became a source, for the manifest.
+        apart_from: Finished built folders.
+
+    Returns:
+        The job.
+
+    Raises:
+        UserError: No question is left, an id occurs twice, or a folder of `apart_from` is no built folder.
     """
-    refuse_twins(sources)
-    apart, used = held_against(apart_from)
-    files: dict[str, ImageFile] = {}
-    dropped: dict[str, str] = {}
-    seen: dict[str, ImageFile] = {}
-    for source in sources:
-        try:
-            file = seen[source.image] = inspect_image(ImageRef(source.image, source.root), seen)
-        except BadImage as error:
-            dropped[source.id] = drop_reason(error, source)
-            continue
-        if file.digest in used:
-            dropped[source.id] = f"its image is in {used[file.digest]}"
-        else:
-            files[source.id] = file
-    kept = tuple(source for source in sources if source.id in files)
-    if not kept:
-        raise nothing_left(dropped, "questions")
+    excluded, folder_of = read_excluded(apart_from)
+    files, dropped = check_sources(sources, folder_of)
+    usable = tuple(source for source in sources if source.id in files)
+    if not usable:
+        raise everything_dropped(dropped, "questions")
     settings = {
         **client.description,
         "request": _prompts()["request"],
@@ -132,72 +116,90 @@ def prepare(
         "questions": fingerprint([[source.id, source.question, source.references] for source in sources]),
     }
     plain = msgspec.json.decode(msgspec.json.encode(settings))
-    return RephraseJob(kept, files, plain, apart, dropped, passed_over or {})
+    return RephraseJob(usable, files, plain, excluded, dropped, passed_over or {})
 
 
 def request(source: SourceItem) -> tuple[Message, ...]:
-    """What a chat model is asked: the paper's words, with the first known answer and without the image."""
-    words = fill(_prompts()["request"], question=source.question, answer=source.references[0])
-    return (user(words),)
+    """The request for a question: the paper's prompt with the first reference, without the image.
+
+    Args:
+        source: The question.
+
+    Returns:
+        The messages.
+    """
+    text = fill(_prompts()["request"], question=source.question, answer=source.references[0])
+    return (user(text),)
 
 
 async def rephrase(
     job: RephraseJob, client: ModelClient, store: Store, *, show_progress: bool = False
-) -> dict[str, ReplyResult]:
-    """Ask about every question what the store does not hold, up to ASKS times; what became of each, by id.
+) -> dict[str, ReplyResult[Rephrasings]]:
+    """Ask for the rephrasings that the store does not hold.
 
-    Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
-    Cancelled, it keeps everything answered so far.
+    Args:
+        job: The questions.
+        client: The model to ask.
+        store: Caches the replies.
+        show_progress: Whether progress is shown.
+
+    Returns:
+        The result of each question, by source id.
     """
-    found = await collect_replies(
-        _wanted(job, client), client, store, "rephrasing", show_progress=show_progress
+    return await collect_replies(
+        _requests(job, client), client, store, "rephrasing", show_progress=show_progress
     )
-    return {
-        name: ReplyResult(one.found or (), one.draw, one.key, one.dropped, one.unanswered)
-        for name, one in found.items()
-    }
 
 
-def estimate(job: RephraseJob, client: ModelClient, store: Store) -> Estimate:
-    """What `rephrase` would ask, by what the store holds; nothing is asked or written."""
-    return Estimate(len(job.sources), len(job.dropped), *count_requests(_wanted(job, client), client, store))
+def estimate(job: RephraseJob, client: ModelClient, store: Store) -> PendingRequests:
+    """Count what `rephrase` would ask. Nothing is asked or written.
+
+    Args:
+        job: The questions.
+        client: The model to ask.
+        store: Holds the cached replies.
+
+    Returns:
+        The numbers of requests.
+    """
+    return count_requests(_requests(job, client), client, store)
 
 
 def write(
-    job: RephraseJob, found: Mapping[str, ReplyResult], out: Path, *, force: bool = False
+    job: RephraseJob, results: Mapping[str, ReplyResult[Rephrasings]], out: Path, *, force: bool = False
 ) -> RephraseManifest:
     """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies.
 
-    QuestionSet without an answer are left out and listed in the manifest. Raises UserError, with nothing
-    written, where no question was rephrased, and where the folder holds something else by now unless `force`
-    replaces it; EnvironmentFailedError where the disk refuses.
+    Args:
+        job: The questions.
+        results: The result of each, by source id; the manifest lists those without an answer.
+        out: The folder.
+        force: Replace a folder that was built from something else.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UserError: No question was rephrased, or the folder holds something else; nothing is written.
     """
-    done = [source for source in job.sources if found[source.id].rephrasings]
-    replies = {name: one.dropped for name, one in found.items() if one.dropped}
+    done = [source for source in job.sources if results[source.id].value]
+    dropped = {**job.dropped, **{name: one.dropped for name, one in results.items() if one.dropped}}
     if not done:
-        raise nothing_left({**job.dropped, **replies}, "questions")
-    images = {_name(file): file for file in (job.files[source.id] for source in done)}
-    lines = [line for source in done for line in _lines(source, job.files[source.id], found[source.id])]
-    with held(out, job.build, force=force) as journal:
-        begin(out, job.build, journal)
-        made = copy_images(images, out)
-        write_groups(lines, out / GROUPS)
-        made = {GROUPS: file_digest(out / GROUPS), **made}
-        manifest = RephraseManifest(
-            **job.build.header,
-            groups=len(done),
-            probes=len(lines),
-            images=len(images),
-            fingerprint=job.build.fingerprint,
-            apart_from=job.apart_from,
-            dropped={**job.dropped, **replies},
-            sources={source.id: job.files[source.id].digest for source in done},
-            made=made,
-            unanswered={name: one.unanswered for name, one in found.items() if one.unanswered},
-            passed_over=job.passed_over,
-        )
-        finish(out, manifest, journal)
-    return manifest
+        raise everything_dropped(dropped, "questions")
+    lines = [line for source in done for line in _lines(source, job.files[source.id], results[source.id])]
+    contents = Contents(
+        groups=len(done),
+        probes=len(lines),
+        lines=lines,
+        sources={source.id: job.files[source.id].digest for source in done},
+        dropped=dropped,
+        passed_over=job.passed_over,
+        excluded=job.excluded,
+    )
+    unanswered = {name: one.unanswered for name, one in results.items() if one.unanswered}
+    images = {_image_path(file): file for file in (job.files[source.id] for source in done)}
+    manifest = partial(RephraseManifest, unanswered=unanswered)
+    return write_folder(out, job.identity, contents, images, manifest=manifest, force=force)
 
 
 def _prompts() -> Mapping[str, str]:
@@ -205,39 +207,39 @@ def _prompts() -> Mapping[str, str]:
     return prompts
 
 
-def _wanted(job: RephraseJob, client: ModelClient) -> ReplyRequests[tuple[str, ...]]:
+def _requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[Rephrasings]:
     sources = {source.id: source for source in job.sources}
 
     def ask(name: str, draw: int) -> KeyedRequest:
         return client.keyed(request(sources[name]), draw)
 
-    def reading(name: str, answer: Answer) -> tuple[tuple[str, ...] | None, str]:
+    def read_answer(name: str, answer: Answer) -> tuple[Rephrasings | None, str]:
         source = sources[name]
-        found = read(answer.text, source.question, source.references, cut=answer.truncated)
-        return found.rephrasings or None, found.objection
+        parsed = read(answer.text, source.question, source.references, cut=answer.truncated)
+        return parsed.rephrasings or None, parsed.objection
 
-    return ReplyRequests(list(sources), ask, reading)
+    return ReplyRequests(list(sources), ask, read_answer)
 
 
-def _lines(source: SourceItem, file: ImageFile, one: ReplyResult) -> list[GroupLine]:
+def _lines(source: SourceItem, file: ImageFile, result: ReplyResult[Rephrasings]) -> list[GroupLine]:
     questions = {ORIGINAL: source.question}
-    questions |= {f"r{number}": text for number, text in enumerate(one.rephrasings, 1)}
+    questions |= {f"r{number}": text for number, text in enumerate(result.value or (), 1)}
     return [
         GroupLine(
             group=source.id,
             variant=variant,
-            images=(_name(file),),
+            images=(_image_path(file),),
             prompt=fill(_prompts()["prompt"], question=question),
             question=question,
             references=source.references,
             labels=source.labels,
             cluster=file.digest,
-            facts={} if variant == ORIGINAL else {"reply": one.key, "draw": one.draw},
+            facts={} if variant == ORIGINAL else {"reply": result.key, "draw": result.draw},
         )
         for variant, question in questions.items()
     ]
 
 
-def _name(file: ImageFile) -> str:
-    """An image's place in the folder, by its content: two sources that show the same one share it."""
-    return f"{IMAGES}/{file.digest[:16]}{ENDINGS[file.format][0]}"
+def _image_path(file: ImageFile) -> str:
+    """An image's path in the folder, named by its content: two sources with the same image share one file."""
+    return built_image_path(file.digest[:16], file.format)

@@ -1,4 +1,4 @@
-"""Asking for something of use: where a reply gives nothing that can be used, the same is asked again."""
+"""Asks a model for something, and asks again if a reply is unusable, up to ASKS times."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from sightline.engine.store import Store
 from sightline.types import Answer, Failure
 
 ASKS = 3
-"""How often something is asked for before it is dropped."""
+"""Number of attempts before something is dropped."""
 
 T = TypeVar("T")
 
 
 class ReplyResult(Struct, Generic[T], frozen=True):
-    """What became of one thing: what was `found`, or why it was dropped, or why it has no answer yet.
+    """The result of one request: a value, or why it was dropped, or why it has no answer yet.
 
-    `draw` says which chance gave the reply (0 for the first), `key` is the reply's address in the store.
+    Attributes:
+        value: what was read from the reply; None without a usable reply.
+        draw: the attempt that gave the reply, 0 for the first.
+        key: the key of the reply in the store.
+        dropped: what is wrong with the last reply.
+        unanswered: why there is no reply.
     """
 
-    found: T | None = None
+    value: T | None = None
     draw: int = 0
     key: str = ""
     dropped: str = ""
@@ -32,17 +37,23 @@ class ReplyResult(Struct, Generic[T], frozen=True):
 
 
 class ReplyRequests(Struct, Generic[T], frozen=True):
-    """What is asked for, by name: the request of a draw, and what an answer gives, or the objection to it."""
+    """What to ask, by name.
+
+    Attributes:
+        names: the names.
+        request: makes the request of a name and an attempt.
+        read: reads an answer: the value and '', or None and what is wrong with the reply.
+    """
 
     names: Sequence[str]
     request: Callable[[str, int], KeyedRequest]
     read: Callable[[str, Answer], tuple[T | None, str]]
 
 
-class RequestCounts(NamedTuple):
-    """How many requests are known, and how many will be sent at least and at most, as the replies decide."""
+class PendingRequests(NamedTuple):
+    """Numbers of requests: cached ones, and those that will be sent at least and at most."""
 
-    known: int
+    cached: int
     at_least: int
     at_most: int
 
@@ -50,61 +61,87 @@ class RequestCounts(NamedTuple):
 async def collect_replies(
     wanted: ReplyRequests[T], client: ModelClient, store: Store, title: str, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[T]]:
-    """Ask what the store does not hold, up to ASKS times; what became of each, by name.
+    """Ask for everything that the store does not hold, up to ASKS times each.
 
-    Raises UserError where the model cannot be used at all, EnvironmentFailedError where the store fails.
-    Cancelled, it keeps everything answered so far.
+    If this is cancelled, the store keeps all replies so far.
+
+    Args:
+        wanted: What to ask.
+        client: Sends the requests.
+        store: Caches the replies.
+        title: Title of the progress display.
+        show_progress: Whether progress is shown.
+
+    Returns:
+        The result of each name.
+
+    Raises:
+        UserError: The model cannot be used at all.
+        EnvironmentFailedError: The store fails.
     """
-    found: dict[str, ReplyResult[T]] = {}
+    results: dict[str, ReplyResult[T]] = {}
     pending = wanted.names
     async with client.kept_open():
         for draw in range(ASKS):
             requests = _requests(wanted, pending, draw)
             again = f" again ({draw})" if draw else ""
             await client.ask(store, list(requests.values()), f"{title}{again}", show_progress=show_progress)
-            found |= _obtained(wanted, requests, store, draw, client.counts.stopped)
-            pending = [name for name in pending if _wants_another(found[name], draw)]
+            results |= _results(wanted, requests, store, draw, client.counts.stopped)
+            pending = [name for name in pending if _needs_another(results[name], draw)]
             if not pending or client.counts.stopped:
                 break
-    return found
+    return results
 
 
-def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) -> RequestCounts:
-    """What `collect_replies` would ask, by what the store holds; nothing is asked or written."""
+def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) -> PendingRequests:
+    """Count what `collect_replies` would ask. Nothing is asked or written.
+
+    Args:
+        wanted: What to ask.
+        client: Knows which failures are asked again.
+        store: Holds the cached replies.
+
+    Returns:
+        The counts; how many second attempts there will be depends on the replies.
+    """
     pending = wanted.names
-    known = least = most = 0
+    cached = least = most = 0
     for draw in range(ASKS):
         requests = _requests(wanted, pending, draw)
         settled = client.settled(store, list(requests.values()))
-        unknown = {keyed.request.key for keyed in requests.values()} - settled
-        known, least, most = known + len(settled), least + len(unknown), most + len(unknown) * (ASKS - draw)
+        missing = {keyed.request.key for keyed in requests.values()} - settled
+        cached += len(settled)
+        least += len(missing)
+        most += len(missing) * (ASKS - draw)
         answered = {name: keyed for name, keyed in requests.items() if keyed.request.key in settled}
-        found = _obtained(wanted, answered, store, draw, "")
-        pending = [name for name in answered if _wants_another(found[name], draw)]
-    return RequestCounts(known, least, most)
+        results = _results(wanted, answered, store, draw, "")
+        pending = [name for name in answered if _needs_another(results[name], draw)]
+    return PendingRequests(cached, least, most)
 
 
 def _requests(wanted: ReplyRequests[T], names: Sequence[str], draw: int) -> dict[str, KeyedRequest]:
     return {name: wanted.request(name, draw) for name in names}
 
 
-def _obtained(
+def _results(
     wanted: ReplyRequests[T], requests: Mapping[str, KeyedRequest], store: Store, draw: int, stopped: str
 ) -> dict[str, ReplyResult[T]]:
+    """The results of the requests, by what the store holds now; `stopped` is why asking stopped early."""
     keys = {name: keyed.request.key for name, keyed in requests.items()}
-    known = store.look_up(list(keys.values()))
-    return {name: _read(wanted, name, key, known.get(key), draw, stopped) for name, key in keys.items()}
+    replies = store.look_up(list(keys.values()))
+    missing = "the budget is spent" if stopped == "budget" else "not asked"
+    return {name: _result(wanted, name, draw, key, replies.get(key) or missing) for name, key in keys.items()}
 
 
-def _read(
-    wanted: ReplyRequests[T], name: str, key: str, result: Answer | Failure | None, draw: int, stopped: str
+def _result(
+    wanted: ReplyRequests[T], name: str, draw: int, key: str, reply: Answer | Failure | str
 ) -> ReplyResult[T]:
-    if not isinstance(result, Answer):
-        why = "the budget is spent" if stopped == "budget" else "not asked"
-        return ReplyResult(draw=draw, key=key, unanswered=why if result is None else result.message)
-    found, objection = wanted.read(name, result)
-    return ReplyResult(found, draw, key, dropped=objection)
+    if not isinstance(reply, Answer):
+        why = reply if isinstance(reply, str) else reply.message
+        return ReplyResult(draw=draw, key=key, unanswered=why)
+    value, objection = wanted.read(name, reply)
+    return ReplyResult(value, draw, key, dropped=objection)
 
 
-def _wants_another(one: ReplyResult[T], draw: int) -> bool:
-    return bool(one.dropped) and draw + 1 < ASKS
+def _needs_another(result: ReplyResult[T], draw: int) -> bool:
+    return bool(result.dropped) and draw + 1 < ASKS

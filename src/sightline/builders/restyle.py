@@ -1,8 +1,8 @@
-"""Restyles images: the probes of image restyling (Chou et al. 2024, 3.2).
+"""Restyles images: the probes of image restyling (MM-R3, Chou et al. 2024, section 3.2).
 
-The paper's four styles: candy, mosaic and udnie are painted by a network each (`stylenet`), grayscale is
-Pillow's conversion to grey (ITU-R 601-2). Where a size is asked for, the image is resized to that square
-before anything else (Table 8), so that the original of that size is comparable too.
+The paper has four styles. A network each (`style_network`) paints candy, mosaic and udnie; grayscale is
+Pillow's conversion to grey (ITU-R 601-2). With sizes, the image is first resized to a square (Table 8), so
+that the original of that size is comparable too.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ STYLES = (*NETWORK_STYLES, GRAYSCALE)
 """The styles of the paper, in the order of Table 10."""
 
 MAX_PIXELS = 4_000_000
-"""Larger images are scaled down to so many pixels before all styles, the original too; a process then stays
-below 2 GB. Tiles would need no limit, but instance normalisation takes its statistics from all it is shown:
-photos restyled in four tiles differed by 12 to 21 of 255 grey levels on average."""
+"""Larger images are first scaled down to this number of pixels, for all styles and the original; a process
+then needs less than 2 GB. Tiles would need no limit, but instance normalisation uses statistics of the whole
+image: photos restyled in four tiles differed by 12 to 21 of 255 grey levels on average."""
 
 
 class Style(Struct, frozen=True):
-    """A style: its name, and the file of its network's weights with its SHA-256 ('' for grayscale)."""
+    """A style: its name, and the file and SHA-256 of its network's weights ('' for grayscale)."""
 
     name: str
     weights: str = ""
@@ -49,13 +49,20 @@ class Style(Struct, frozen=True):
 
 
 class Restyle(Struct, frozen=True):
-    """The GroupMaker that restyles: for each size the original and an image a style, saved in `form`.
+    """The GroupMaker that restyles: for each size the original and one image per style.
 
-    `sizes` are sides in pixels of the square that an image is resized to, 0 for its own size; empty for its
-    own size without a label. Each further size is a group of its own, ID@SIZE. Labels are `style`, and
-    `size` where sizes were asked for ('original', '224'). `facts` hold `pixels` (width, height), and
-    `reduced_from` where the image had more than `max_pixels`. The prompt is the source's question where it
-    has one. `device` is torch's name of where the networks run.
+    Each size is a group of its own, ID@SIZE. The labels are `style`, and `size` ('original', '224') if there
+    are sizes. `facts` holds `pixels` (width, height), and `reduced_from` if the image had more than
+    `max_pixels`.
+
+    Attributes:
+        styles: the styles.
+        sizes: sides in pixels of the squares, 0 for the original size; empty for the original size without
+            label.
+        prompt: the prompt for sources without a question.
+        form: format of the written images.
+        max_pixels: larger images are scaled down to this number of pixels.
+        device: torch's name of the device of the networks.
     """
 
     styles: tuple[Style, ...]
@@ -66,7 +73,7 @@ class Restyle(Struct, frozen=True):
     device: str = "cpu"
 
     def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        """Restyle the image of a source; BadImage where it cannot be decoded, MemoryError as `paint`."""
+        """Restyle the image of a source."""
         return SourceResult(tuple(self._lines(source, out)))
 
     def _lines(self, source: SourceItem, out: Path) -> Iterator[GroupLine]:
@@ -79,14 +86,14 @@ class Restyle(Struct, frozen=True):
                 name = image_name(group, variant, self.form)
                 save(styled_image, out / name, self.form)
                 styled = {} if variant == ORIGINAL else {"style": variant}
-                asked = {"size": str(size or ORIGINAL)} if self.sizes else {}
+                size_label = {"size": str(size or ORIGINAL)} if self.sizes else {}
                 yield GroupLine(
                     group=group.id,
                     variant=variant,
                     images=(name,),
                     prompt=source.question or self.prompt,
                     references=source.references,
-                    labels={**source.labels, **styled, **asked},
+                    labels={**source.labels, **styled, **size_label},
                     facts={"pixels": list(sized.size), **reduced},
                 )
 
@@ -100,17 +107,27 @@ class Restyle(Struct, frozen=True):
 
 
 def prompt() -> str:
-    """What the paper asks of a restyled image."""
-    words: str = load("sightline.benchmarks.mmr3")["restyling"]["prompt"]
-    return words
+    """The paper's prompt for a restyled image.
+
+    Returns:
+        The prompt.
+    """
+    text: str = load("sightline.benchmarks.mmr3")["restyling"]["prompt"]
+    return text
 
 
 def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
-    """The styles of that name, or whose weights lie at that path, in the order given; all are read once.
+    """Find styles and check their weights. torch is imported only if a style has a network.
 
-    The name of a path is its file's without the ending. `folder` holds the weights of named styles. torch is
-    imported only where a network paints. UserError where a style is unknown, its weights are missing or no
-    such weights, or two have one name.
+    Args:
+        names: Names of the paper's styles, or paths of weights; the name of a path is its file's stem.
+        folder: Folder of the weights of the paper's styles.
+
+    Returns:
+        The styles in the given order.
+
+    Raises:
+        UserError: A style is unknown, its weights are missing or invalid, or two styles have one name.
     """
     styles = tuple(_style(name, folder) for name in names)
     for name, count in Counter(style.name for style in styles).items():
@@ -124,12 +141,29 @@ def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
 
 
 def group_id(source: SourceItem, size: int) -> str:
-    """The group of a source in one size: its id, and behind it '@SIZE' where it is resized."""
+    """The id of a source's group in one size.
+
+    Args:
+        source: The source.
+        size: Side in pixels, 0 for the original size.
+
+    Returns:
+        The source's id, with '@SIZE' behind it if it is resized.
+    """
     return f"{source.id}@{size}" if size else source.id
 
 
 def resized(image: Image, size: int, max_pixels: int) -> Image:
-    """The image as a square with sides of `size` pixels; for 0 as it is, or scaled down to `max_pixels`."""
+    """Resize an image.
+
+    Args:
+        image: The image.
+        size: Side of the square in pixels; 0 keeps the proportions.
+        max_pixels: Largest number of pixels for size 0.
+
+    Returns:
+        The resized image, or the image itself if it is small enough.
+    """
     from PIL import Image
 
     if size:
@@ -138,14 +172,23 @@ def resized(image: Image, size: int, max_pixels: int) -> Image:
     if width * height <= max_pixels:
         return image
     scale = (max_pixels / (width * height)) ** 0.5
-    # A side of less than a pixel becomes one, so that the other must give way.
+    # A side below one pixel becomes one pixel, so that the other side must shrink more.
     narrow = max(1, int(width * scale))
     low = max(1, min(int(height * scale), max_pixels // narrow))
     return image.resize((min(narrow, max_pixels // low), low), Image.Resampling.LANCZOS)
 
 
-def refuse_clashes(sources: Iterable[SourceItem], sizes: Sequence[int], styles: Iterable[Style]) -> None:
-    """Raise UserError where two of the images to be made would have one name."""
+def refuse_equal_names(sources: Iterable[SourceItem], sizes: Sequence[int], styles: Iterable[Style]) -> None:
+    """Refuse a build in which two images would have one file name.
+
+    Args:
+        sources: The sources.
+        sizes: The sizes.
+        styles: The styles.
+
+    Raises:
+        UserError: Two images would have one name.
+    """
     variants = (ORIGINAL, *(style.name for style in styles))
     names = Counter(
         f"{group_id(source, size)}_{variant}"
@@ -155,13 +198,21 @@ def refuse_clashes(sources: Iterable[SourceItem], sizes: Sequence[int], styles: 
     )
     for name, count in names.items():
         if count > 1:
-            raise UserError(f"{count} images would be called '{name}'", expected="ids that differ")
+            raise UserError(f"{count} images would be called '{name}'", expected="distinct ids")
 
 
-def runs_on(styles: Iterable[Style], device: str | None) -> dict[str, str]:
-    """What besides the weights may change a painted pixel: torch's version and the device; {} if none paints.
+def device_versions(styles: Iterable[Style], device: str | None) -> dict[str, str]:
+    """Choose the device, and name what besides the weights may change a painted pixel.
 
-    `device` is torch's name of it, None for a GPU where there is one. UserError where it cannot be used.
+    Args:
+        styles: The styles.
+        device: torch's name of a device; None takes a GPU if there is one.
+
+    Returns:
+        torch's version and the device; empty if no style has a network.
+
+    Raises:
+        UserError: The device cannot be used.
     """
     if not any(style.weights for style in styles):
         return {}
@@ -198,5 +249,5 @@ def _painted(image: Image, style: Style, device: str) -> Image:
 
 @lru_cache(maxsize=16)
 def _weights(style: Style, device: str) -> Weights:
-    """A network's weights, read once a process."""
+    """A network's weights; each process reads them once."""
     return on_device(read_weights(Path(style.weights)), device)

@@ -1,7 +1,8 @@
-"""Lists for people: a table with a line for each thing to be marked, and the marks read back.
+"""Review lists: CSV tables in which humans mark each line, and the marks that are read back.
 
-A list is CSV: `mark` (empty until somebody fills it in), `by` (whose mark it is), `remark`, `key` (what tells
-the thing again, whatever became of the line), and behind them what people need to see.
+A list has the columns `mark` (empty until it is filled in), `by` (the reviewer's name), `remark`, `key`
+(which identifies the item by its content, wherever its line is moved), and behind them what the reviewer
+needs to see.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from msgspec import UNSET, Struct, UnsetType
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, escape_formula, read_table, table_rows
+from sightline.scoring.majority import majority
 
 COLUMNS = ("mark", "by", "remark", "key")
 ERRORS = "errors"
-"""A column behind them, for what is wrong with a thing, where a list asks for that."""
+"""An additional column for the errors of an item, in lists that ask for them."""
 
 
 class MarkWords(NamedTuple):
-    """The two words of a mark."""
+    """The two words that a mark may be."""
 
     yes: str
     no: str
 
 
 class Mark(Struct, frozen=True):
-    """What one person said of one thing; `errors` are those that the person named, where the list asks."""
+    """One reviewer's mark of one item; `errors` are the errors that the reviewer named, if the list asks."""
 
     yes: bool
     by: str
@@ -39,131 +41,163 @@ class Mark(Struct, frozen=True):
 
 
 class AcceptanceRule(Struct, frozen=True):
-    """When people have decided: `needed` marks for it, of `of`; the majority where both are 0."""
+    """When an item is accepted: `needed` of `of` marks are yes; if both are 0, the majority is."""
 
     needed: int = 0
     of: int = 0
 
     @property
     def text(self) -> str:
-        """The rule as it is written."""
+        """The rule as text, such as '4/5' or 'majority'."""
         return f"{self.needed}/{self.of}" if self.of else "majority"
 
     def decide(self, marks: Sequence[Mark]) -> bool | None:
-        """Whether it is accepted; None where that is open: nobody said anything, a tie, marks to come.
+        """Decide about an item.
+
+        Args:
+            marks: The marks of its reviewers.
+
+        Returns:
+            Whether it is accepted; None if it is undecided: no marks, a tie, or marks are still missing.
 
         >>> yes, no = Mark(True, "a"), Mark(False, "b")
         >>> AcceptanceRule().decide([yes, no])
         >>> AcceptanceRule(4, 5).decide([no, no])
         False
         """
-        votes = Counter(mark.yes for mark in marks)
         if not self.of:
-            return None if votes[True] == votes[False] else votes[True] > votes[False]
+            return majority(mark.yes for mark in marks)
+        votes = Counter(mark.yes for mark in marks)
         if votes[True] >= self.needed:
             return True
         return False if votes[False] > self.of - self.needed else None
 
 
-def rule_of(text: str | None) -> AcceptanceRule:
-    """The rule that a text such as '4/5' stands for, the majority for None. UserError where it is none."""
+def parse_rule(text: str | None) -> AcceptanceRule:
+    """Parse the value of `--accept`.
+
+    Args:
+        text: Such as '4/5'; None means the majority.
+
+    Returns:
+        The rule.
+
+    Raises:
+        UserError: The text is no rule, or needs half of the marks or less.
+    """
     if text is None:
         return AcceptanceRule()
     needed, _, of = text.partition("/")
     if needed.isdecimal() and of.isdecimal() and 2 * int(needed) > int(of) >= int(needed):
         return AcceptanceRule(int(needed), int(of))
-    raise UserError(f"--accept {text} is no rule", expected="such as 4/5: more than half of those who mark")
+    raise UserError(f"--accept {text} is no rule", expected="such as 4/5: more than half of the reviewers")
 
 
-def write_list(path: Path, things: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a list of things by key, with what is shown of each; all things show the same columns.
+def write_list(path: Path, items: Mapping[str, Mapping[str, str]]) -> None:
+    """Write a review list.
 
-    EnvironmentFailedError where the disk refuses.
+    Args:
+        path: The CSV file.
+        items: Key of an item -> column -> cell; all items have the same columns.
     """
-    shown = next(iter(things.values()), {})
-    rows = (["", "", "", key, *map(escape_formula, seen.values())] for key, seen in things.items())
-    write_atomically(path, [csv_bytes([[*COLUMNS, *shown], *rows])])
+    columns = next(iter(items.values()), {})
+    rows = (["", "", "", key, *map(escape_formula, cells.values())] for key, cells in items.items())
+    write_atomically(path, [csv_bytes([[*COLUMNS, *columns], *rows])])
 
 
 def read_marks(
-    paths: Sequence[Path], wording: MarkWords, errors: Sequence[str] | None = None
+    paths: Sequence[Path], words: MarkWords, errors: Sequence[str] | None = None
 ) -> dict[str, list[Mark]]:
-    """The marks on each thing by its key; of things that nobody has marked there are none.
+    """Read the marks of filled-in lists.
 
-    Whoever left `by` empty is named as the file; case and blanks make no other name. `errors` are those that
-    may stand in the column so called, any where there are none; None where the lists do not ask. Raises
-    UserError that names file and line for a mark that is none of the two words, an error that is none or
-    stands without a mark, for a person who said both of one thing, and for two nameless lists of one name.
+    A reviewer without a name in `by` is named after the file. Names that differ by case or blanks are equal.
+
+    Args:
+        paths: The lists.
+        words: The two words that a mark may be.
+        errors: The errors that may be named; any if it is empty. None if the lists do not ask for errors.
+
+    Returns:
+        Key of an item -> its marks; items without a mark are absent.
+
+    Raises:
+        UserError: A mark or an error is unknown, an error stands on a line without a mark, a reviewer marked
+            an item with both words, or two lists without names have the same file name.
     """
-    found: dict[str, dict[str, Mark]] = defaultdict(dict)
-    humans = AnnotatorNames()
+    marks: dict[str, dict[str, Mark]] = defaultdict(dict)
+    names = AnnotatorNames()
     for path in paths:
         table = read_table(read_bytes(path), path)
         for column in ("mark", "key"):
             if column not in table.header:
                 raise UserError("lacks a column", file=path, field=column, expected=", ".join(COLUMNS))
         for where, row in table_rows(table, path):
-            said = row["mark"].strip().casefold()
+            word = row["mark"].strip().casefold()
             named = UNSET if errors is None else _errors(row.get(ERRORS, ""), errors, path, where)
-            if not said and named:
-                raise UserError(
-                    "names an error of what is not marked",
-                    file=path,
-                    record=where,
-                    field="mark",
-                    expected=f"'{wording.yes}' or '{wording.no}'",
-                )
-            if not said:
+            if not word and named:
+                raise _wrong_mark("names an error of an unmarked item", row, path, where, words)
+            if not word:
                 continue
-            if said not in wording:
-                expected = f"'{wording.yes}', '{wording.no}' or nothing"
+            if word not in words:
+                raise _wrong_mark("is no mark", row, path, where, words)
+            by = names.name_of(row, path, where)
+            mark = Mark(word == words.yes, by, row.get("remark", "").strip(), named)
+            if marks[row["key"]].setdefault(by, mark).yes != mark.yes:
                 raise UserError(
-                    "is no mark", file=path, record=where, field="mark", found=row["mark"], expected=expected
-                )
-            by = humans.whose(row, path, where)
-            mark = Mark(said == wording.yes, by, row.get("remark", "").strip(), named)
-            if found[row["key"]].setdefault(by, mark).yes != mark.yes:
-                raise UserError(
-                    f"'{by}' has said both of one thing",
+                    f"'{by}' has marked one item with both words",
                     file=path,
                     record=where,
                     field="mark",
                     found=row["mark"],
-                    expected="one mark a person",
+                    expected="one mark per reviewer",
                 )
-    return {key: list(by_human.values()) for key, by_human in found.items()}
+    return {key: list(by_reviewer.values()) for key, by_reviewer in marks.items()}
 
 
-def bare(name: str) -> str:
-    """What tells a person's name again, however it is spelt: without case, blanks alike.
+def normalised_name(name: str) -> str:
+    """Normalise a name for comparison: without case, with single blanks.
 
-    >>> bare(" Anna  B. ") == bare("anna b.")
+    Args:
+        name: A human's name.
+
+    Returns:
+        The normalised name.
+
+    >>> normalised_name(" Anna  B. ") == normalised_name("anna b.")
     True
     """
     return " ".join(name.split()).casefold()
 
 
 class AnnotatorNames:
-    """The people who filled in lists that are read together; one is called as the first of them spells it."""
+    """Names of the humans who filled in several lists, spelt as at their first occurrence."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._nameless: dict[str, Path] = {}
 
-    def whose(self, row: Mapping[str, str], path: Path, where: str) -> str:
-        """Who filled in a line: the name in `by`, else that of the file.
+    def name_of(self, row: Mapping[str, str], path: Path, where: str) -> str:
+        """Get the name of the human who filled in a line.
 
-        Raises UserError where two files without names have one name: what two people said would be taken for
-        one's.
+        Args:
+            row: The cells of the line.
+            path: The list.
+            where: The line, such as 'line 3'.
+
+        Returns:
+            The name in `by`, or the name of the file if that is empty.
+
+        Raises:
+            UserError: Two files without names have the same file name, so that two humans would be mixed up.
         """
         by = " ".join(row.get("by", "").split())
         if by:
-            return self._names.setdefault(bare(by), by)
-        name = bare(path.stem)
+            return self._names.setdefault(normalised_name(by), by)
+        name = normalised_name(path.stem)
         other = self._nameless.setdefault(name, path)
         if other.resolve() != path.resolve():
             raise UserError(
-                f"does not say whose it is, and {other} has the same name of file",
+                f"has no name in 'by', and {other} has the same file name",
                 file=path,
                 record=where,
                 field="by",
@@ -172,18 +206,27 @@ class AnnotatorNames:
         return self._names.setdefault(name, path.stem)
 
 
-def _errors(cell: str, known: Sequence[str], path: Path, where: str) -> tuple[str, ...]:
-    """The errors in a cell, commas or semicolons between them, each once."""
+def _wrong_mark(problem: str, row: Mapping[str, str], path: Path, where: str, words: MarkWords) -> UserError:
+    expected = (
+        f"'{words.yes}', '{words.no}' or nothing" if row["mark"].strip() else " or ".join(map(repr, words))
+    )
+    return UserError(
+        problem, file=path, record=where, field="mark", found=row["mark"] or None, expected=expected
+    )
+
+
+def _errors(cell: str, allowed: Sequence[str], path: Path, where: str) -> tuple[str, ...]:
+    """The errors in a cell, separated by commas or semicolons, each once."""
     named = (" ".join(part.split()).casefold() for part in cell.replace(";", ",").split(","))
-    found = tuple(dict.fromkeys(name for name in named if name))
-    for name in found:
-        if known and name not in known:
+    distinct = tuple(dict.fromkeys(name for name in named if name))
+    for name in distinct:
+        if allowed and name not in allowed:
             raise UserError(
-                f"is no error{did_you_mean(name, known)}",
+                f"is no error{did_you_mean(name, allowed)}",
                 file=path,
                 record=where,
                 field=ERRORS,
                 found=name,
-                expected=f"some of: {', '.join(known)}",
+                expected=f"some of: {', '.join(allowed)}",
             )
-    return found
+    return distinct

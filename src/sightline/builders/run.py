@@ -1,103 +1,123 @@
-"""Runs a builder over its sources, journalled, so that an interruption costs next to nothing."""
+"""Runs a builder over its sources; a journal keeps the finished ones, so that a killed run can be resumed."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from sightline.builders.built_folder import (
-    GROUPS,
     IMAGES,
-    BuildIdentity,
-    begin,
-    finish,
-    held,
-    nothing_half_written,
-    nothing_left,
-    sweep,
+    BuiltFolder,
+    Contents,
+    built_image_path,
+    everything_dropped,
+    open_folder,
 )
-from sightline.builders.image_io import ENDINGS
+from sightline.builders.checked_images import check_sources, drop_reason
 from sightline.builders.manifest import (
-    MANIFEST,
+    BuildIdentity,
     BuildManifest,
     ExcludedFolder,
+    build_identity,
     fingerprint,
-    held_against,
+    image_versions,
+    read_excluded,
     read_manifest,
-    versions,
 )
-from sightline.builders.process_pool import spread
-from sightline.builders.sources import SourceItem, drop_reason, refuse_twins
+from sightline.builders.process_pool import Execution, map_in_processes
+from sightline.builders.sources import SourceItem
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import READERS, changed_files, file_digest
-from sightline.formats.groups import GroupLine, write_groups
-from sightline.formats.journal import FinishedSource, Journal
-from sightline.images import BadImage, inspect_image
+from sightline.formats.digests import changed_files, file_digest
+from sightline.formats.groups import GroupLine
+from sightline.formats.journal import FinishedSource
+from sightline.images import BadImage
 from sightline.progress import progress
-from sightline.types import ImageFile, ImageRef
 
 
 class SourceResult(Struct, frozen=True):
-    """What became of a source: the lines of its group (files written already), or why it was dropped."""
+    """The result of one source: the lines of its groups (their files are written), or why it is dropped."""
 
     lines: tuple[GroupLine, ...] = ()
     dropped: str = ""
 
 
 class GroupMaker(Protocol):
-    """Makes the groups of a source; picklable: a frozen Struct at module level with `__call__`.
-
-    It writes its images into `out`/images, atomically, and names them relative to `out` in the lines that
-    it returns. Random choices come only from `random.Random(f"{kind} {seed} {source.id}")`. A line's
-    `cluster` may stay empty: it becomes the SHA-256 of the source's image. BadImage drops the source, the
-    text being the reason.
-    """
+    """Makes the groups of a source. It must be picklable: a frozen Struct at module level with `__call__`."""
 
     def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        """Make the groups of this source."""
+        """Make the groups of a source.
+
+        Write images atomically into `out`/images and name them relative to `out` in the lines. Take random
+        choices only from `random.Random(f"{kind} {seed} {source.id}")`.
+
+        Args:
+            source: The source.
+            out: The folder that is being built.
+
+        Returns:
+            The lines. An empty `cluster` is replaced by the SHA-256 of the source's image.
+
+        Raises:
+            BadImage: The source is dropped, with this text as the reason.
+        """
         ...
 
 
-class _BuildPlan(Struct, frozen=True, dict=True):
-    """What is to be built: the sources that are left, the digests of their images, what was dropped."""
+class BuildSpec(Struct, frozen=True, kw_only=True):
+    """What is to be built.
+
+    Attributes:
+        kind: the builder, such as 'mask'.
+        settings: all settings that decide what the maker makes, with the seed.
+        apart_from: built folders; sources whose image they use are dropped.
+        passed_over: counts of records that never became a source, for the manifest.
+        images_per_source: for the printed estimate; 0 prints none.
+    """
 
     kind: str
     settings: Mapping[str, Any]
-    versions: Mapping[str, str]
+    apart_from: tuple[Path, ...] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    images_per_source: int = 0
+
+
+class _CheckedSources(Struct, frozen=True, dict=True):
+    """The usable sources with the digests of their images, the dropped ones, and the order of all."""
+
+    spec: BuildSpec
     sources: Sequence[SourceItem]
     digests: Mapping[str, str]
     dropped: Mapping[str, str]
-    passed_over: Mapping[str, int]
-    apart: tuple[ExcludedFolder, ...]
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """What a journal must say for its lines to be of use."""
-        return {"kind": self.kind, "settings": self.settings, "versions": self.versions}
+    excluded: tuple[ExcludedFolder, ...]
+    order: Sequence[str]
 
     @cached_property
-    def build(self) -> BuildIdentity:
-        """The whole; equal fingerprints mean equal bytes."""
+    def _header(self) -> Mapping[str, Any]:
+        settings = msgspec.json.decode(msgspec.json.encode(self.spec.settings))
+        return build_identity(self.spec.kind, settings, versions=image_versions()).header
+
+    @cached_property
+    def identity(self) -> BuildIdentity:
+        """The identity of the whole build."""
         each = [self.fingerprint_of(source) for source in self.sources]
-        return BuildIdentity(self.header, fingerprint([self.header, self.dropped, self.apart, each]))
+        return BuildIdentity(self._header, fingerprint([self._header, self.dropped, self.excluded, each]))
 
     def fingerprint_of(self, source: SourceItem) -> str:
-        """Of one source: where its image lies does not matter, its content does."""
-        return fingerprint([self.header, structs.replace(source, image=self.digests[source.id], root="")])
+        """The fingerprint of one source: the content of its image counts, its path does not."""
+        return fingerprint([self._header, structs.replace(source, image=self.digests[source.id], root="")])
 
 
 class _SourceTask(Struct, frozen=True):
-    """What a worker process is given: a source with its image's digest and its fingerprint."""
+    """What a worker process receives: a source with the digest of its image and its fingerprint."""
 
-    work: GroupMaker
+    maker: GroupMaker
     out: Path
     source: SourceItem
     digest: str
@@ -106,180 +126,164 @@ class _SourceTask(Struct, frozen=True):
 
 def build(
     sources: Sequence[SourceItem],
-    work: GroupMaker,
+    maker: GroupMaker,
     out: Path,
+    spec: BuildSpec,
     *,
-    kind: str,
-    settings: Mapping[str, Any],
-    processes: int = 1,
-    apart_from: Sequence[Path] = (),
-    show_progress: bool = False,
+    execution: Execution = Execution(),  # noqa: B008 - it is immutable
     force: bool = False,
-    each: int = 0,
-    passed_over: Mapping[str, int] | None = None,
 ) -> BuildManifest:
-    """Make the groups of all sources in the folder `out`: images/, groups.jsonl and, last, manifest.json.
+    """Build a folder: images/, groups.jsonl and, last, manifest.json.
 
-    The same bytes come about for every number of `processes` and after every interruption: what a killed
-    run had finished is not made again. A folder that is finished is only checked. `settings` (with the
-    seed) are all that decides what `work` makes; a folder built with others, or from other sources, is
-    refused unless `force`. Sources whose image leads out of their folder, or was used by a folder of
-    `apart_from` (compared by content), are dropped. `each` is how many images a source gives, for the
-    estimate that is printed with `show_progress`. `passed_over` goes into the manifest as it is.
+    The bytes are the same for any number of processes and after any interruption. A resumed build skips the
+    finished sources; a finished folder is only checked. A source is dropped if its image is unusable, leads
+    out of its folder, or is used by a folder of `spec.apart_from` (compared by content).
 
-    Raises UserError where the call is wrong (before anything is written) or every source was dropped;
-    EnvironmentFailedError where the disk refuses or a process dies: the same call then goes on.
+    Args:
+        sources: The sources, with distinct ids.
+        maker: Makes the groups of one source.
+        out: The folder.
+        spec: Kind and settings.
+        execution: Number of processes; whether an estimate and progress are printed.
+        force: Replace a folder that was built with other settings or sources.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UserError: A wrong call (before anything is written), or every source was dropped.
+        EnvironmentFailedError: The disk refuses or a process died; the same call resumes the build.
     """
-    refuse_twins(sources)
-    apart, used = held_against(apart_from)
-    digests, dropped = _look_at_sources(sources, used, show_progress)
-    plan = _BuildPlan(
-        kind=kind,
-        settings=msgspec.json.decode(msgspec.json.encode(settings)),
-        versions=versions(),
-        sources=[source for source in sources if source.id in digests],
-        digests=digests,
-        dropped=dropped,
-        passed_over=passed_over or {},
-        apart=apart,
-    )
-    if not plan.sources:
-        raise nothing_left(dropped, "sources")
-    with held(out, plan.build, force=force) as journal:
-        if (out / MANIFEST).exists() and not force:
-            return _finished(out, journal)
-        begin(out, plan.build, journal)
-        tasks, done = _outstanding(plan, work, out, journal)
-        if show_progress:
-            _estimate(plan, len(done), each)
+    checked = _check(sources, spec, execution)
+    with open_folder(out, checked.identity, force=force) as folder:
+        if folder.finished and not force:
+            return _check_finished(folder)
+        folder.begin()
+        tasks, done = _outstanding(checked, maker, folder)
+        if execution.show_progress:
+            _print_estimate(checked, len(done))
         with (
-            nothing_half_written(out),
-            contextlib.closing(spread(_do, tasks, processes)) as entries,
+            folder.remove_partial_images_on_error(),
+            contextlib.closing(map_in_processes(_make, tasks, execution.processes)) as entries,
             progress(
-                "building", len(plan.sources), "images", done=len(done), show_progress=show_progress
+                "building",
+                len(checked.sources),
+                "images",
+                done=len(done),
+                show_progress=execution.show_progress,
             ) as advance,
         ):
             for entry in entries:
-                journal.add([entry])
+                folder.journal.add([entry])
                 advance(1)
-        return _conclude(plan, [source.id for source in sources], out, journal)
+        return _finish(checked, folder)
 
 
 def image_name(source: SourceItem, variant: str, form: str) -> str:
-    """Where a builder puts an image, relative to its folder: 'images/ID_VARIANT.png' or '.jpg'."""
-    return f"{IMAGES}/{source.id}_{variant}{ENDINGS[form.upper()][0]}"
+    """The path of an image in the folder.
+
+    Args:
+        source: The source.
+        variant: The variant.
+        form: 'png' or 'jpeg'.
+
+    Returns:
+        'images/ID_VARIANT.png' or '.jpg'.
+    """
+    return built_image_path(f"{source.id}_{variant}", form.upper())
 
 
-def _look_at_sources(
-    sources: Sequence[SourceItem], used: Mapping[str, str], show_progress: bool
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The digest of each source's image, and the sources that are dropped before any work, with why."""
-    digests: dict[str, str] = {}
-    dropped: dict[str, str] = {}
-    with (
-        ThreadPoolExecutor(READERS) as pool,
-        progress("looking at images", len(sources), "images", show_progress=show_progress) as advance,
-    ):
-        for source, found in zip(sources, pool.map(_look_at, sources), strict=True):
-            if isinstance(found, BadImage):
-                dropped[source.id] = drop_reason(found, source)
-            elif found.digest in used:
-                dropped[source.id] = f"its image is in {used[found.digest]}"
-            else:
-                digests[source.id] = found.digest
-            advance(1)
-    return digests, dropped
+def _check(sources: Sequence[SourceItem], spec: BuildSpec, execution: Execution) -> _CheckedSources:
+    """Compute the digest of each source's image, and drop unusable sources before any work."""
+    excluded, folder_of = read_excluded(spec.apart_from)
+    files, dropped = check_sources(sources, folder_of, show_progress=execution.show_progress)
+    if not files:
+        raise everything_dropped(dropped, "sources")
+    digests = {name: file.digest for name, file in files.items()}
+    usable = [source for source in sources if source.id in digests]
+    return _CheckedSources(spec, usable, digests, dropped, excluded, [source.id for source in sources])
 
 
-def _look_at(source: SourceItem) -> ImageFile | BadImage:
-    try:
-        return inspect_image(ImageRef(source.image, source.root), {})
-    except BadImage as error:
-        return error
-
-
-def _finished(out: Path, journal: Journal) -> BuildManifest:
-    """The manifest of a folder that holds this very work; UserError where a file of it was changed."""
-    manifest = read_manifest(out)
-    others = changed_files(out, manifest.made)
+def _check_finished(folder: BuiltFolder) -> BuildManifest:
+    """The manifest of a folder that holds this very build; UserError if one of its files was changed."""
+    manifest = read_manifest(folder.path)
+    others = changed_files(folder.path, manifest.made)
     if others:
         raise UserError(
             f"{len(others):,} of the files built there are gone or changed, first {others[0]}",
-            file=out,
-            expected="the folder as it was built, or --force to build it anew",
+            file=folder.path,
+            expected="the folder as it was built, or --force to rebuild it",
         )
-    journal.discard()
+    folder.journal.discard()
     return manifest
 
 
 def _outstanding(
-    plan: _BuildPlan, work: GroupMaker, out: Path, journal: Journal
+    checked: _CheckedSources, maker: GroupMaker, folder: BuiltFolder
 ) -> tuple[list[_SourceTask], dict[str, FinishedSource]]:
-    """What is left to do, and what is done."""
-    prints = {source.id: plan.fingerprint_of(source) for source in plan.sources}
-    known = {name: done for name, done in journal.read().items() if done.fingerprint == prints.get(name)}
-    spoilt = set(
-        changed_files(out, {name: digest for done in known.values() for name, digest in done.files.items()})
-    )
-    done = {name: entry for name, entry in known.items() if spoilt.isdisjoint(entry.files)}
+    """The remaining tasks, and the finished sources whose files are intact."""
+    fingerprints = {source.id: checked.fingerprint_of(source) for source in checked.sources}
+    entries = folder.journal.read()
+    current = {name: done for name, done in entries.items() if done.fingerprint == fingerprints.get(name)}
+    files = {name: digest for done in current.values() for name, digest in done.files.items()}
+    damaged = set(changed_files(folder.path, files))
+    done = {name: entry for name, entry in current.items() if damaged.isdisjoint(entry.files)}
     tasks = [
-        _SourceTask(work, out, source, plan.digests[source.id], prints[source.id])
-        for source in plan.sources
+        _SourceTask(maker, folder.path, source, checked.digests[source.id], fingerprints[source.id])
+        for source in checked.sources
         if source.id not in done
     ]
     return tasks, done
 
 
-def _estimate(plan: _BuildPlan, done: int, each: int) -> None:
-    images = f", up to {len(plan.sources) * each:,} images to make" if each else ""
+def _print_estimate(checked: _CheckedSources, done: int) -> None:
+    spec, sources = checked.spec, len(checked.sources)
+    images = f", up to {sources * spec.images_per_source:,} images to make" if spec.images_per_source else ""
     before = f", {done:,} sources done already" if done else ""
-    dropped = f", {len(plan.dropped):,} dropped" if plan.dropped else ""
-    print(f"{plan.kind}: {len(plan.sources):,} sources{dropped}{images}{before}", file=sys.stderr, flush=True)
+    dropped = f", {len(checked.dropped):,} dropped" if checked.dropped else ""
+    print(f"{spec.kind}: {sources:,} sources{dropped}{images}{before}", file=sys.stderr, flush=True)
 
 
-def _do(task: _SourceTask) -> FinishedSource:
+def _make(task: _SourceTask) -> FinishedSource:
     source, out = task.source, task.out
     try:
-        made = task.work(source, out)
+        result = task.maker(source, out)
     except BadImage as error:
-        made = SourceResult(dropped=drop_reason(error, source))
+        result = SourceResult(dropped=drop_reason(error, source))
     except MemoryError:
         raise EnvironmentFailedError(
-            f"{source.image}: there is too little memory to work on it; fewer --processes need less; "
-            "what is finished is kept, the same command goes on"
+            f"{source.image}: not enough memory to process it; fewer --processes need less memory; "
+            "finished work is kept, run the same command again to continue"
         ) from None
-    lines = tuple(line if line.cluster else structs.replace(line, cluster=task.digest) for line in made.lines)
+    lines = tuple(
+        line if line.cluster else structs.replace(line, cluster=task.digest) for line in result.lines
+    )
     files = {name: file_digest(out / name) for line in lines for name in line.images}
-    return FinishedSource(source.id, task.fingerprint, lines, made.dropped, files)
+    return FinishedSource(source.id, task.fingerprint, lines, result.dropped, files)
 
 
-def _conclude(plan: _BuildPlan, order: Sequence[str], out: Path, journal: Journal) -> BuildManifest:
+def _finish(checked: _CheckedSources, folder: BuiltFolder) -> BuildManifest:
     """Write groups.jsonl and the manifest from the journal alone, so that a resumed run writes the same."""
-    entries = journal.read()
-    done = [entries[source.id] for source in plan.sources]
-    reasons = {**plan.dropped, **{entry.id: entry.dropped for entry in done if entry.dropped}}
-    dropped = {name: reasons[name] for name in order if name in reasons}
+    entries = folder.journal.read()
+    done = [entries[source.id] for source in checked.sources]
+    reasons = {**checked.dropped, **{entry.id: entry.dropped for entry in done if entry.dropped}}
+    dropped = {name: reasons[name] for name in checked.order if name in reasons}
     lines = [line for entry in done for line in entry.lines]
     images = {name: digest for entry in done for name, digest in entry.files.items()}
-    sweep(out, images)
+    folder.remove_images_except(images)
     if not lines:
-        journal.discard()
+        folder.journal.discard()
         with contextlib.suppress(OSError):
-            (out / IMAGES).rmdir()
-            out.rmdir()
-        raise nothing_left(dropped, "sources")
-    write_groups(lines, out / GROUPS)
-    manifest = BuildManifest(
-        **plan.header,
+            (folder.path / IMAGES).rmdir()
+            folder.path.rmdir()
+        raise everything_dropped(dropped, "sources")
+    contents = Contents(
         groups=len({line.group for line in lines}),
         probes=len(lines),
-        images=len(images),
-        fingerprint=plan.build.fingerprint,
-        apart_from=plan.apart,
+        lines=lines,
+        sources={entry.id: checked.digests[entry.id] for entry in done if not entry.dropped},
         dropped=dropped,
-        passed_over=plan.passed_over,
-        sources={entry.id: plan.digests[entry.id] for entry in done if not entry.dropped},
-        made={GROUPS: file_digest(out / GROUPS), **images},
+        passed_over=checked.spec.passed_over,
+        excluded=checked.excluded,
     )
-    finish(out, manifest, journal)
-    return manifest
+    return folder.finish(contents, images, BuildManifest)

@@ -1,4 +1,4 @@
-"""Ids of sources, made from the paths of their images or from names."""
+"""Makes ids of sources from the paths of their images or from names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from pathlib import Path
 from sightline.builders.image_io import SUFFIXES
 
 LONGEST_ID = 120
-"""Characters of an id made from a path; file systems take names of 255 bytes, a builder adds to them."""
+"""Largest length of an id in characters. File systems take names of 255 bytes; builders append to ids."""
 
 
 def ids_of(names: Sequence[str]) -> list[str]:
-    """An id for each path or name: readable, safe as a file name, and unique even where case is lost.
+    """Make ids that are readable, safe as file names, and unique even if case is ignored.
 
-    Names that occur more than once get a number; a digest tells apart what would become the same, and
-    marks what could not stand in a file name.
+    Names that occur more than once get a number. A digest is appended to ids that would otherwise be equal or
+    that lost characters which a file name cannot hold.
+
+    Args:
+        names: Paths or names.
+
+    Returns:
+        The ids, in the order of the names.
     """
     often, counted = Counter(names), Counter[str]()
     numbers = []
@@ -26,10 +32,10 @@ def ids_of(names: Sequence[str]) -> list[str]:
         counted[name] += 1
         numbers.append(f"-{counted[name]}" if often[name] > 1 else "")
     plain = [_plain(name) + number for name, number in zip(names, numbers, strict=True)]
-    alike = Counter(name.casefold() for name in plain)
+    same = Counter(name.casefold() for name in plain)
     return [
         f"{short}-{_digest(name, number)}"
-        if alike[short.casefold()] > 1 or not _says_all(short, name)
+        if same[short.casefold()] > 1 or not _is_lossless(short, name)
         else short
         for short, name, number in zip(plain, names, numbers, strict=True)
     ]
@@ -40,11 +46,11 @@ def _plain(path: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", stem.replace("/", "-")).lstrip(".")[:LONGEST_ID] or "image"
 
 
-def _says_all(name: str, path: str) -> bool:
+def _is_lossless(name: str, path: str) -> bool:
     return len(name) < LONGEST_ID and re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._/-]*", path) is not None
 
 
 def _digest(name: str, number: str) -> str:
-    # The null byte, which no name holds: the first of two 'x' is not an 'x-1'.
-    whole = f"{name}\0{number}" if number else name
-    return hashlib.sha256(whole.encode()).hexdigest()[:8]
+    # No name holds the null byte, so that the first of two 'x' differs from an 'x-1'.
+    key = f"{name}\0{number}" if number else name
+    return hashlib.sha256(key.encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""A validation split that holds as much of every category as the whole does (ConTextual, Appendix C)."""
+"""Draws a validation split in proportion to the categories (ConTextual, Appendix C)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from sightline.benchmarks.contextual.data import MISCELLANEOUS, SOURCES
 from sightline.benchmarks.contextual.folder import ANSWER, CATEGORY, COLUMNS, IMAGE, image_path, table_name
 from sightline.builders.built_folder import add_images
-from sightline.builders.stratified_sampling import draw_places
+from sightline.builders.stratified_sampling import draw_indices
 from sightline.errors import UserError
 from sightline.formats.digests import changed_files
 from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
@@ -21,8 +21,17 @@ from sightline.types import ImageFile, ImageRef
 
 
 class ValidationSplit(Struct, frozen=True):
-    """A table in ConTextual's layout and its file, the numbers of the rows that were drawn, and how many of
-    each category: `drawn` of `sizes`; and where its images should lie, by their places in a data folder."""
+    """A table in ConTextual's layout with the drawn rows.
+
+    Attributes:
+        file: the table.
+        header: its columns.
+        rows: its rows.
+        chosen: indices of the drawn rows.
+        sizes: category -> number of rows.
+        drawn: category -> number of drawn rows.
+        images: path in a data folder -> the image that should lie there.
+    """
 
     file: Path
     header: tuple[str, ...]
@@ -34,10 +43,21 @@ class ValidationSplit(Struct, frozen=True):
 
 
 def split_table(path: Path, count: int, seed: int) -> ValidationSplit:
-    """Draw `count` rows of a table, in proportion to its categories; the same seed draws the same rows.
+    """Draw rows of a table in proportion to its categories.
 
-    ConTextual's two sources of natural scenes are one category, as in the paper. Raises UserError for a table
-    in another layout, a row without a response or category, and a count that the table does not hold.
+    ConTextual's two sources of natural scenes count as one category, as in the paper.
+
+    Args:
+        path: The table.
+        count: Number of rows to draw.
+        seed: Seed of the draw.
+
+    Returns:
+        The table with the drawn rows.
+
+    Raises:
+        UserError: The table has another layout, a row lacks its response or category, or `count` is out of
+            range.
     """
     table = read_table(read_bytes(path), path)
     for column in COLUMNS:
@@ -52,41 +72,52 @@ def split_table(path: Path, count: int, seed: int) -> ValidationSplit:
         raise UserError(
             f"--count {count} cannot be drawn of {len(rows)} rows", expected=f"1 to {max(1, len(rows) - 1)}"
         )
-    named = [row[CATEGORY].strip() for _, row in rows]
-    categories = [MISCELLANEOUS if name in SOURCES else name for name in named]
-    chosen = draw_places(categories, count, Random(f"validation split {seed}"))
+    names = [row[CATEGORY].strip() for _, row in rows]
+    categories = [MISCELLANEOUS if name in SOURCES else name for name in names]
+    chosen = draw_indices(categories, count, Random(f"validation split {seed}"))
     sizes, drawn = Counter(sorted(categories)), Counter(categories[number] for number in chosen)
     lines = tuple(tuple(row[column] for column in table.header) for _, row in rows)
-    places = dict.fromkeys(image_path(row[IMAGE]) for _, row in rows)
-    images = {place: ImageRef(str(path.parent / place), str(path.parent)) for place in places}
+    paths = dict.fromkeys(image_path(row[IMAGE]) for _, row in rows)
+    images = {name: ImageRef(str(path.parent / name), str(path.parent)) for name in paths}
     return ValidationSplit(path, tuple(table.header), lines, frozenset(chosen), sizes, drawn, images)
 
 
 def write_split(
     split: ValidationSplit, images: Mapping[str, ImageFile], out: Path, *, force: bool = False
 ) -> list[Path]:
-    """Write contextual_val.csv, the drawn rows with their responses, and contextual_test.csv, as the release
-    has them: all rows, the responses held back; and `images`, by their places. Returns the tables' paths.
+    """Write the split as in the release, and copy the images.
 
-    Raises UserError where a table, or another image in the place of one, is there already, unless `force`,
-    and where it is the table that was split; EnvironmentFailedError where the disk refuses.
+    contextual_val.csv holds the drawn rows with their responses, contextual_test.csv all rows without
+    responses.
+
+    Args:
+        split: The split.
+        images: Path in the folder -> image.
+        out: The data folder.
+        force: Replace existing tables and images.
+
+    Returns:
+        The paths of the two tables.
+
+    Raises:
+        UserError: A table or another image exists already, or `out` holds the table that was split.
     """
     files = [out / table_name("val"), out / table_name("test")]
     refuse_unwritable(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise UserError("a file is in the way", file=out, expected="a folder for --out") from None
+        raise UserError("is a file", file=out, expected="a folder for --out") from None
     for file in files:
         refuse_overwriting(file, force, read=[split.file])
-    there = {place: file.digest for place, file in images.items() if (out / place).exists()}
-    for place in changed_files(out, there):
-        refuse_overwriting(out / place, force)
+    existing = {name: file.digest for name, file in images.items() if (out / name).exists()}
+    for name in changed_files(out, existing):
+        refuse_overwriting(out / name, force)
     add_images(images, out)
-    open_to_all = [place for place, name in enumerate(split.header) if name != ANSWER]
+    public = [column for column, name in enumerate(split.header) if name != ANSWER]
     drawn = [row for number, row in enumerate(split.rows) if number in split.chosen]
     write_atomically(files[0], [csv_bytes([split.header, *drawn])])
     write_atomically(
-        files[1], [csv_bytes([row[place] for place in open_to_all] for row in (split.header, *split.rows))]
+        files[1], [csv_bytes([row[column] for column in public] for row in (split.header, *split.rows))]
     )
     return files

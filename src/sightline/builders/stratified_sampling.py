@@ -1,4 +1,4 @@
-"""Draws that hold as much of every kind as the whole does, to one (ConTextual, Appendix C)."""
+"""Stratified samples: each category is drawn in proportion to its size (ConTextual, Appendix C)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,40 @@ from random import Random
 
 
 def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """How many of `count` fall to each of these sizes, by largest remainders; of equal ones, the first.
+    """Divide a sample among categories by largest remainders; the first of equal remainders wins.
+
+    Args:
+        sizes: Category -> number of things in it.
+        count: Size of the sample.
+
+    Returns:
+        Category -> number of things to draw from it.
 
     >>> proportional({"natural": 156, "time": 50, "web": 50}, 50)
     {'natural': 30, 'time': 10, 'web': 10}
     """
-    whole = sum(sizes.values())
-    shares = {name: divmod(size * count, whole) for name, size in sizes.items()}
-    left = count - sum(sure for sure, _ in shares.values())
+    total = sum(sizes.values())
+    shares = {name: divmod(size * count, total) for name, size in sizes.items()}
+    left = count - sum(quotient for quotient, _ in shares.values())
     more = sorted(shares, key=lambda name: -shares[name][1])[:left]
-    return {name: sure + (name in more) for name, (sure, _) in shares.items()}
+    return {name: quotient + (name in more) for name, (quotient, _) in shares.items()}
 
 
-def draw_places(kinds: Sequence[str], count: int, random: Random) -> list[int]:
-    """The places, in their order, of `count` that are drawn of things of these kinds, in proportion to them.
+def draw_indices(categories: Sequence[str], count: int, random: Random) -> list[int]:
+    """Draw a stratified sample.
 
-    `count` is at most the number of things; the same state of `random` draws the same.
+    Args:
+        categories: The category of each thing.
+        count: Size of the sample, at most the number of things.
+        random: Source of all choices; the same state draws the same sample.
+
+    Returns:
+        The sorted indices of the drawn things.
     """
     members: dict[str, list[int]] = defaultdict(list)
-    for place, kind in enumerate(kinds):
-        members[kind].append(place)
-    parts = proportional({kind: len(members[kind]) for kind in sorted(members)}, count)
-    return sorted(place for kind, part in parts.items() for place in random.sample(members[kind], part))
+    for index, category in enumerate(categories):
+        members[category].append(index)
+    parts = proportional({category: len(members[category]) for category in sorted(members)}, count)
+    return sorted(
+        index for category, part in parts.items() for index in random.sample(members[category], part)
+    )

@@ -1,4 +1,4 @@
-"""`sightline build KIND`: finds the builder; only the one that is run is imported."""
+"""`sightline build SUBCOMMAND`: adds the builders; only the executed one is imported."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import argparse
 from sightline.cli.kinds import add_kinds
 
 KINDS = {
-    "rephrase": "ask a chat model for three rephrasings of every question",
-    "restyle": "images in candy, mosaic, udnie and grayscale, or in styles of yours",
-    "mask": "three maskings of one object an image, from COCO's instances",
-    "perturb": "any other perturbation of images: crop, jpeg, rotate, blur, or your own",
-    "scenes": "drawn scenes in the layouts of the benchmarks, for the embedded model `mini`",
-    "caption": "say what is in images, by a model that takes images (CODIS)",
-    "read": "say what is written in images, and where, by OCR (ConTextual)",
-    "equivalence": "how far what was built means the same as its original",
-    "curate": "raw images without copies, and by how much is written in them (II-Bench, ConTextual)",
-    "annotate": "a form for annotators, and a data folder of what they filled in (II-Bench)",
-    "synthesize": "instructions for images, with responses, by a model that sees them (ConTextual)",
-    "verify": "drop what people find wrong in a table (ConTextual, II-Bench)",
-    "rate": "answers of several runs for people to rate blind (ConTextual, II-Bench)",
-    "split": "a validation split in proportion to the categories (ConTextual)",
+    "rephrase": "write three rephrasings of each question with a chat model",
+    "restyle": "restyle images: candy, mosaic, udnie and grayscale, or your own styles",
+    "mask": "mask one object per image in three ways, from COCO's instances",
+    "perturb": "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
+    "scenes": "make synthetic scenes in the layouts of the benchmarks, for the embedded model `mini`",
+    "caption": "caption images with a model (CODIS)",
+    "read": "read the text in images by OCR (ConTextual)",
+    "equivalence": "measure how far variants mean the same as their originals",
+    "curate": "select raw images: no near-duplicates, by amount of text (II-Bench, ConTextual)",
+    "annotate": "write an annotation form, check it, make a data folder of it (II-Bench)",
+    "synthesize": "write instructions with responses for images, with a model (ConTextual)",
+    "verify": "drop lines of a table that human reviewers mark wrong (ConTextual, II-Bench)",
+    "rate": "let humans rate answers of several runs blind (ConTextual, II-Bench)",
+    "split": "draw a validation split in proportion to the categories (ConTextual)",
 }
 
 EXAMPLE = """example:
   sightline build restyle photos --out restyled --preview sheet.png
   sightline build SUBCOMMAND --help
 
-What is built is a folder with groups.jsonl, images/ and manifest.json. `sightline run mmr3:rephrasing`,
-`mmr3:restyling` or `mmr3:context --data FOLDER` asks a model about what rephrase, restyle or mask made,
-`sightline run groups:FOLDER` about any other. scenes draws a data folder a benchmark, caption and read
-write a file, equivalence measures; curate, annotate, synthesize, verify and split make data sets of one's
-own; rate lists answers for people.
+A built folder holds groups.jsonl, images/ and manifest.json. Evaluate what rephrase, restyle and mask build
+with `sightline run mmr3:rephrasing`, `mmr3:restyling` or `mmr3:context --data FOLDER`, and any other groups
+with `sightline run groups:FOLDER`. scenes makes a data folder per benchmark; caption and read write a file;
+equivalence measures; curate, annotate, synthesize, verify and split make your own data sets; rate lists
+answers for human raters.
 """
 
 

@@ -1,4 +1,4 @@
-"""`sightline build mask`: an object of each COCO image hidden in three ways, for context reasoning."""
+"""`sightline build mask`: masks an object of each COCO image in three ways, for context reasoning."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ EXAMPLE = """examples:
   sightline build mask instances.json --images coco --out test --spec types.json --labels labels.json
   sightline build mask --spec types.json --labels labels.json --count
 
-An object may be masked where it is no crowd and its area is a tenth to a quarter of the image's; one an
-image is drawn by --seed. A masking is 1, 3, 5 or 7 horizontal bands of a colour with equal gaps between
-them, cut to the object's box or to the ellipse inscribed in it; nothing outside the box is touched (as PNG:
-JPEG stores no image exactly).
+An object can be masked if it is no crowd and its area is a tenth to a quarter of the image's. --seed draws
+one per image. A masking is 1, 3, 5 or 7 horizontal bands of one colour with gaps of equal height, clipped to
+the object's box or to the ellipse inscribed in it. Pixels outside the box do not change (in PNG; JPEG is
+lossy).
 """
 NONE = "none"
 
@@ -35,7 +35,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("instances", nargs="?", metavar="INSTANCES.json", help="objects in COCO's format")
     parser.add_argument("--images", metavar="DIR", help="folder of the images that it names")
-    spec = parser.add_argument_group("the authors' own maskings instead of drawn ones")
+    spec = parser.add_argument_group("the authors' maskings instead of random ones")
     add = spec.add_argument
     add("--spec", metavar="types.json", help="'<COCO id>_<0|1|2>' -> colors, lines, draw_type")
     add("--labels", metavar="labels.json", help="'<COCO id>_<0|1|2>' -> category id of the object")
@@ -43,56 +43,63 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--leave-out",
         action="append",
         metavar="ID",
-        help=f"image of the spec to leave out; may repeat; '{NONE}' for none (default 000000581719, which "
-        "the authors' files hold and the paper's 4,500 maskings do not)",
+        help=f"image of the spec to leave out; may repeat; '{NONE}' for none (default: 000000581719, which "
+        "is in the authors' files and not among the paper's 4,500 maskings)",
     )
-    add("--count", action="store_true", help="only count the maskings of the spec; needs no images")
-    add("--json", action="store_true", help="the counts as JSON")
+    add("--count", action="store_true", help="count the maskings of the spec; needs no images")
+    add("--json", action="store_true", help="print the counts as JSON")
     add_building(parser, out=False)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Build the folder, or count what a spec holds; returns the exit status."""
-    _refuse_nonsense(options)
+    """Build the folder, or count the maskings of a spec; returns the exit status."""
+    _check_options(options)
     assignment = _assignment(options)
     if assignment is not None:
-        _tell_left_out(assignment)
+        _print_left_out(assignment)
         if options.count:
             _print_counts(assignment, options.json)
             return 0
-    from sightline.builders.coco import LEAST, MOST, read_instances
-    from sightline.builders.mask import KIND, VARIANTS, Mask, mask_sources, passed_over, prompt
+    from sightline.builders.coco import MAX_AREA, MIN_AREA, read_instances
+    from sightline.builders.mask import KIND, VARIANTS, Mask, count_passed_over, mask_sources, prompt
+    from sightline.builders.run import BuildSpec
 
     path = Path(options.instances)
     instances = read_instances(path)
     sources = mask_sources(instances, Path(options.images), options.seed, assignment)
     if not sources:
         raise UserError(
-            "no image has an object that may be masked",
+            "no image has an object that can be masked",
             file=path,
             found=f"{len(instances.photos):,} images",
-            expected=f"one that is no crowd, with an area of {LEAST} to {MOST} of its image's",
+            expected=f"one object that is no crowd, with an area of {MIN_AREA} to {MAX_AREA} of its image's",
         )
     if assignment is not None:
-        found = f"{len(sources):,} of the {len(assignment.maskings):,} images of the spec"
-        print(f"{found} are in the instances file", file=sys.stderr)
+        counts = f"{len(sources):,} of the {len(assignment.maskings):,} images of the spec"
+        print(f"{counts} are in the instances file", file=sys.stderr)
     elif not options.quiet:
         print(f"{len(sources):,} of {len(instances.photos):,} images can be masked", file=sys.stderr)
-    settings: dict[str, Any] = {"instances": _named(path), "prompt": prompt(), "area": [LEAST, MOST]}
+    settings: dict[str, Any] = {
+        "instances": _file_digest(path),
+        "prompt": prompt(),
+        "area": [MIN_AREA, MAX_AREA],
+    }
     if assignment is not None:
-        settings["spec"] = _named(Path(options.spec))
-        settings["labels"] = _named(Path(options.labels))
+        settings["spec"] = _file_digest(Path(options.spec))
+        settings["labels"] = _file_digest(Path(options.labels))
         settings["left_out"] = list(assignment.left_out)
-    work = Mask(prompt(), options.format)
-    over = {} if assignment is not None else passed_over(instances, sources)
-    return make(
-        options, sources, work, kind=KIND, settings=settings, each=1 + len(VARIANTS), passed_over=over
+    spec = BuildSpec(
+        kind=KIND,
+        settings=settings,
+        passed_over={} if assignment is not None else count_passed_over(instances, sources),
+        images_per_source=1 + len(VARIANTS),
     )
+    return make(options, sources, Mask(prompt(), options.format), spec)
 
 
-def _refuse_nonsense(options: argparse.Namespace) -> None:
-    """Raise UserError for words that do not belong together, or that are missing."""
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse options that do not belong together, and missing ones."""
     if (options.spec is None) != (options.labels is None):
         missing = "--labels" if options.labels is None else "--spec"
         raise UserError(
@@ -100,9 +107,9 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
         )
     if options.spec is None and (options.count or options.leave_out):
         word = "--count" if options.count else "--leave-out"
-        raise UserError(f"{word} is about a spec", expected="--spec types.json --labels labels.json")
+        raise UserError(f"{word} needs a spec", expected="--spec types.json --labels labels.json")
     if options.json and not options.count:
-        raise UserError("--json belongs to --count", expected="see `sightline build mask --help`")
+        raise UserError("--json needs --count", expected="see `sightline build mask --help`")
     if options.count:
         return
     needed = {"INSTANCES.json": options.instances, "--images DIR": options.images, "--out DIR": options.out}
@@ -110,7 +117,9 @@ def _refuse_nonsense(options: argparse.Namespace) -> None:
         if value is None:
             raise UserError(f"{word} is missing", expected="see `sightline build mask --help`")
     if not Path(options.images).is_dir():
-        raise UserError("there is no such folder", file=options.images, expected="the images' for --images")
+        raise UserError(
+            "there is no such folder", file=options.images, expected="a folder of images for --images"
+        )
 
 
 def _assignment(options: argparse.Namespace) -> MaskAssignment | None:
@@ -122,7 +131,7 @@ def _assignment(options: argparse.Namespace) -> MaskAssignment | None:
     return read_assignment(Path(options.spec), Path(options.labels), leave_out)
 
 
-def _tell_left_out(assignment: MaskAssignment) -> None:
+def _print_left_out(assignment: MaskAssignment) -> None:
     if assignment.left_out:
         print(f"left out of the spec: {', '.join(assignment.left_out)}", file=sys.stderr)
 
@@ -161,8 +170,8 @@ def _table(assignment: MaskAssignment) -> ReportTable:
     return ReportTable("maskings of the spec", columns, rows, notes)
 
 
-def _named(path: Path) -> dict[str, str]:
-    """A file's name and what it holds, for the manifest."""
+def _file_digest(path: Path) -> dict[str, str]:
+    """A file's name and digest, for the manifest."""
     from sightline.formats.digests import file_digest
 
     return {"file": path.name, "sha256": file_digest(path)}

@@ -1,4 +1,4 @@
-"""What the kinds of `sightline build` share: their options, and the end of their work."""
+"""Options and output that the subcommands of `sightline build` share."""
 
 from __future__ import annotations
 
@@ -7,72 +7,136 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from sightline.cli.options import Group, add_quiet
-from sightline.cli.printing import by_reason
+from sightline.cli.options import Group, add_asking, add_dry_run, add_model, add_quiet, add_store
+from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
     from sightline.builders.manifest import BuildManifest
-    from sightline.builders.run import GroupMaker
+    from sightline.builders.reply_retries import PendingRequests
+    from sightline.builders.run import BuildSpec, GroupMaker
     from sightline.builders.sources import SourceItem
+    from sightline.engine.client import ModelClient
 
 T = TypeVar("T")
 
-SHOWN = 10
+PRINTED_DROPS = 10
 """Dropped sources that are printed."""
-NAMED = 5
-"""Things that are named for each reason why they have no answer."""
+PRINTED_NAMES = 5
+"""Names that are printed for each reason."""
 
 
 def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: bool = True) -> None:
-    """The options of every builder; --processes and --format only for those that make `images`.
+    """Add the options of every builder of groups.
 
-    `out` is whether every call needs --out (a kind that can also only count sees to it itself).
+    Args:
+        parser: The parser.
+        images: Whether the builder makes images and takes --processes and --format.
+        out: Whether each call needs --out; otherwise the builder checks that itself.
     """
     group = parser.add_argument_group("building")
     add = group.add_argument
     add("--out", required=out, metavar="DIR", help="folder for groups.jsonl, manifest.json and images/")
-    add("--seed", type=int, default=0, metavar="N", help="seed of all choices (default 0)")
-    add("--limit", type=int, metavar="N", help="only the first N sources")
+    add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
+    add_limit(group, "sources")
     if images:
-        add("--processes", type=int, metavar="N", help="processes that work (default: one a core)")
-        add("--format", choices=("png", "jpeg"), default="png", help="of the images made (default png)")
+        add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
+        add("--format", choices=("png", "jpeg"), default="png", help="image format (default: png)")
     add(
         "--apart-from",
         action="append",
         default=[],
         metavar="DIR",
-        help="another builder's folder: sources whose image it holds are dropped; may repeat",
+        help="built folder; drop sources whose image it uses; may repeat",
     )
-    add("--preview", metavar="FILE.png", help="draw some groups on one sheet, to be looked at")
-    add("--force", action="store_true", help="replace what was built there with other settings")
+    add_output(group, preview="draw some groups on one sheet")
+
+
+def add_limit(group: Group, what: str) -> None:
+    """Add --limit.
+
+    Args:
+        group: The parser or group that receives it.
+        what: What is limited, in the plural.
+    """
+    group.add_argument("--limit", type=int, metavar="N", help=f"use only the first N {what}")
+
+
+def add_output(
+    group: Group, *, preview: str | None = None, force: str = "replace a folder with other settings"
+) -> None:
+    """Add --preview, --force and --quiet.
+
+    Args:
+        group: The parser or group that receives them.
+        preview: Help of --preview; None leaves it out.
+        force: Help of --force.
+    """
+    if preview is not None:
+        group.add_argument("--preview", metavar="FILE.png", help=preview)
+    group.add_argument("--force", action="store_true", help=force)
     add_quiet(group)
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The images that are worked on: SOURCE, --images, --labels."""
+    """Add the images to work on: SOURCE, --images, --labels.
+
+    Args:
+        parser: The parser.
+    """
     add = parser.add_argument
     add(
         "source",
         metavar="SOURCE",
-        help="folder of images (its class folders, if any, are the references); CSV or JSON Lines with "
-        "image, question, answers; Google Landmarks csv; or JSON object of file names and places",
+        help="folder of images (names of class folders are the references); CSV or JSON Lines with "
+        "image, question, answers; Google Landmarks CSV; or JSON object of file names and places",
     )
-    add("--images", metavar="DIR", help="where the images of a file lie (default: its folder)")
-    add("--labels", metavar="FILE", help="names of a Landmarks csv's landmarks (landmark_id, category)")
+    add("--images", metavar="DIR", help="folder of the images that a file names (default: the file's)")
+    add("--labels", metavar="FILE", help="names of the landmarks of a Landmarks CSV (landmark_id, category)")
 
 
-def add_reading(group: Group) -> None:
-    """How many work where images are read: --processes, --threads."""
+def add_workers(group: Group) -> None:
+    """Add --processes and --threads.
+
+    Args:
+        group: The parser or group that receives them.
+    """
     add = group.add_argument
-    add("--processes", type=int, metavar="N", help="processes that work (default: one a core)")
-    add("--threads", type=int, metavar="N", help="threads of each (default: the cores dealt out among them)")
+    add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
+    add("--threads", type=int, metavar="N", help="threads of each process (default: cores / processes)")
 
 
-def shared_out(options: argparse.Namespace) -> tuple[int, int]:
-    """How many processes read, with how many threads each; all cores together where neither is said."""
+def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None:
+    """Add the options of builders that ask a model.
+
+    Args:
+        parser: The parser.
+        fresh: Whether there is --fresh.
+    """
+    group = parser.add_argument_group("requests")
+    add_model(group)
+    add_asking(group)
+    if fresh:
+        tag = "ask again under this tag; cached replies are kept"
+        group.add_argument("--fresh", default="", metavar="TAG", help=tag)
+    add_store(group)
+    add_dry_run(group)
+
+
+def workers(options: argparse.Namespace) -> tuple[int, int]:
+    """Read --processes and --threads.
+
+    Args:
+        options: The parsed command line.
+
+    Returns:
+        Processes, and threads of each; all cores together by default.
+
+    Raises:
+        UserError: A number is below 1.
+    """
     cores = os.cpu_count() or 1
     processes = cores if options.processes is None else options.processes
     threads = max(1, cores // max(1, processes)) if options.threads is None else options.threads
@@ -83,9 +147,19 @@ def shared_out(options: argparse.Namespace) -> tuple[int, int]:
 
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:
-    """The sources that SOURCE, --images and --labels name; UserError where one is wrong."""
-    from sightline.builders.built_folder import refuse_out_among
-    from sightline.builders.sources import image_sources
+    """Read the sources that SOURCE, --images and --labels name.
+
+    Args:
+        options: The parsed command line.
+
+    Returns:
+        The sources.
+
+    Raises:
+        UserError: An input does not exist or is invalid, or --out overlaps with it.
+    """
+    from sightline.builders.built_folder import refuse_out_inside_inputs
+    from sightline.builders.source_files import image_sources
 
     source, images, labels = (
         Path(path) if path else None for path in (options.source, options.images, options.labels)
@@ -93,26 +167,47 @@ def sources_of(options: argparse.Namespace) -> list[SourceItem]:
     if source is None or not source.exists():
         raise UserError("there is no such folder or file", file=options.source)
     if images and not images.is_dir():
-        raise UserError("there is no such folder", file=images, expected="the images' for --images")
-    refuse_out_among(Path(options.out), [source, *([images] if images else [])])
+        raise UserError("there is no such folder", file=images, expected="a folder of images for --images")
+    refuse_out_inside_inputs(Path(options.out), [source, *([images] if images else [])])
     return image_sources(source, images, labels)
 
 
 def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
-    """The sources that --limit leaves; UserError where it leaves none."""
+    """Apply --limit.
+
+    Args:
+        sources: The sources.
+        options: The parsed command line.
+
+    Returns:
+        The first sources.
+
+    Raises:
+        UserError: --limit is below 1.
+    """
     if options.limit is not None and options.limit < 1:
         raise UserError("--limit leaves nothing", found=options.limit, expected="1 or more")
     return sources[: options.limit]
 
 
 def preview_path(options: argparse.Namespace) -> Path | None:
-    """Where the sheet goes, None where none is asked for; UserError where it cannot go there."""
+    """Read --preview.
+
+    Args:
+        options: The parsed command line.
+
+    Returns:
+        The file of the sheet; None without --preview.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
     if options.preview is None:
         return None
     path = Path(options.preview)
     if path.suffix.lower() != ".png" or path.is_dir():
-        raise UserError("is no place for --preview", file=path, expected="a file that ends in .png")
-    # The sheet may lie in the folder that is built, which need not be there yet.
+        raise UserError("is no file for --preview", file=path, expected="a file that ends in .png")
+    # The sheet may lie in the folder that is built, which need not exist yet.
     out = Path(options.out).absolute() if options.out else None
     if not path.parent.is_dir() and path.parent.absolute() != out:
         raise UserError("there is no such folder", file=path.parent, expected="an existing one for --preview")
@@ -122,19 +217,28 @@ def preview_path(options: argparse.Namespace) -> Path | None:
 def make(
     options: argparse.Namespace,
     sources: Sequence[SourceItem],
-    work: GroupMaker,
-    *,
-    kind: str,
-    settings: Mapping[str, Any],
-    each: int = 0,
+    maker: GroupMaker,
+    spec: BuildSpec,
     processes: int | None = None,
-    passed_over: Mapping[str, int] | None = None,
 ) -> int:
-    """Build as the shared options say, tell what came of it, draw the sheet; the exit status.
+    """Build a folder as the shared options say, print the result, draw the sheet.
 
-    `settings` are the builder's own; seed and format join them here. `each` is how many images a source
-    gives, for the estimate; `processes` how many work where --processes does not say it (None: one a core).
+    Args:
+        options: The parsed command line.
+        sources: The sources.
+        maker: Makes the groups of one source.
+        spec: Kind and the builder's own settings; seed, format and --apart-from are added here.
+        processes: Number of processes without --processes; None means one per core.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        UserError: An option is wrong.
     """
+    from msgspec.structs import replace
+
+    from sightline.builders.process_pool import Execution
     from sightline.builders.run import build
 
     sheet = preview_path(options)
@@ -146,61 +250,110 @@ def make(
         raise UserError("--processes is too small", found=processes, expected="1 or more")
     manifest = build(
         limited(sources, options),
-        work,
+        maker,
         Path(options.out),
-        kind=kind,
-        settings={**settings, "seed": options.seed, "format": options.format},
-        processes=processes,
-        apart_from=[Path(folder) for folder in options.apart_from],
-        show_progress=not options.quiet,
+        replace(
+            spec,
+            settings={**spec.settings, "seed": options.seed, "format": options.format},
+            apart_from=tuple(Path(folder) for folder in options.apart_from),
+        ),
+        execution=Execution(processes=processes, show_progress=not options.quiet),
         force=options.force,
-        each=each,
-        passed_over=passed_over,
     )
     if not any(source.references for source in sources):
         print(
             f"none of the {len(sources):,} sources has a reference: acc and s_gt will have no value",
             file=sys.stderr,
         )
-    tell(manifest, Path(options.out))
-    draw(Path(options.out), sheet, options.seed)
+    print_built(manifest, Path(options.out))
+    draw_sheet(Path(options.out), sheet, options.seed)
     return 0
 
 
-def tell(manifest: BuildManifest, out: Path) -> None:
-    """Print what a folder holds now, and on standard error what was dropped and why."""
+def print_built(manifest: BuildManifest, out: Path) -> None:
+    """Print the contents of a built folder; dropped sources go to standard error.
+
+    Args:
+        manifest: Its manifest.
+        out: The folder.
+    """
     print(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
     print(f"  images: {manifest.images:,} in {out / 'images'}")
     for other in manifest.apart_from:
-        print(f"  apart from {other.folder}: held against its {other.images:,} images")
+        print(f"  apart from {other.folder}: compared with its {other.images:,} images")
     dropped = list(manifest.dropped.items())
-    for name, reason in dropped[:SHOWN]:
+    for name, reason in dropped[:PRINTED_DROPS]:
         print(f"dropped: {name}: {reason}", file=sys.stderr)
-    if len(dropped) > SHOWN:
-        print(f"dropped: and {len(dropped) - SHOWN:,} more, see {out / 'manifest.json'}", file=sys.stderr)
+    if len(dropped) > PRINTED_DROPS:
+        more = len(dropped) - PRINTED_DROPS
+        print(f"dropped: and {more:,} more, see {out / 'manifest.json'}", file=sys.stderr)
 
 
-def tell_unanswered(unanswered: Mapping[str, str], whole: str, what: str) -> None:
-    """Print on standard error which of the `whole` have no answer (`what`), by the reason, and the remedy."""
-    print(f"{len(unanswered):,} of {whole} have no {what} and are left out:", file=sys.stderr)
-    tell_by_reason(unanswered)
-    print(
-        "the same command asks again what failed for a time; --retry-errors asks the rest too",
-        file=sys.stderr,
-    )
+def print_pending(pending: PendingRequests, note: str = "") -> None:
+    """Print what --dry-run found out about requests.
+
+    Args:
+        pending: The counts.
+        note: Text behind them.
+    """
+    print(f"cached requests             {pending.cached:,}")
+    print(f"requests to send            {pending.at_least:,} to {pending.at_most:,}{note}")
 
 
-def tell_by_reason(left_out: Mapping[str, str]) -> None:
-    """Print on standard error what was left out, a line for each reason."""
+def print_requests(client: ModelClient) -> None:
+    """Print on standard error how many requests were sent.
+
+    Args:
+        client: The client that sent them.
+    """
+    print(requests_summary(client.counts), file=sys.stderr)
+
+
+def asking_status(client: ModelClient, unanswered: Mapping[str, str], total: str, what: str) -> int:
+    """Print on standard error what has no answer, and whether the budget stopped the requests.
+
+    Args:
+        client: The client.
+        unanswered: Name -> why it has no answer.
+        total: Everything that was asked, such as '5 images'.
+        what: What is missing, such as 'caption'.
+
+    Returns:
+        The exit status: 4 at the end of the budget, 1 if something has no answer, else 0.
+    """
+    if client.counts.stopped == "budget":
+        print_budget_stop("requests to the model")
+    if unanswered:
+        print(f"{len(unanswered):,} of {total} have no {what} and are left out:", file=sys.stderr)
+        print_by_reason(unanswered)
+        print(
+            "the same command retries temporary failures; --retry-errors retries all failures",
+            file=sys.stderr,
+        )
+    return 4 if client.counts.stopped == "budget" else 1 if unanswered else 0
+
+
+def print_by_reason(left_out: Mapping[str, str]) -> None:
+    """Print on standard error what was left out, a line for each reason.
+
+    Args:
+        left_out: Name -> reason.
+    """
     for why, names in by_reason(left_out.items()).items():
-        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-        print(f"  {why}: {', '.join(names[:NAMED])}{more}", file=sys.stderr)
+        more = f" and {len(names) - PRINTED_NAMES:,} more" if len(names) > PRINTED_NAMES else ""
+        print(f"  {why}: {', '.join(names[:PRINTED_NAMES])}{more}", file=sys.stderr)
 
 
-def draw(out: Path, sheet: Path | None, seed: int) -> None:
-    """Draw the sheet of what was built, where one is asked for."""
+def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
+    """Draw the sheet of --preview.
+
+    Args:
+        out: The built folder.
+        sheet: The file; None draws nothing.
+        seed: Seed of the choice of groups.
+    """
     if sheet is not None:
-        from sightline.builders.preview import sheet as draw_sheet
+        from sightline.builders.preview import draw_folder
 
-        draw_sheet(out, sheet, seed=seed)
+        draw_folder(out, sheet, seed=seed)
         print(f"  preview: {sheet}")

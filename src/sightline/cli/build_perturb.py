@@ -1,4 +1,4 @@
-"""`sightline build perturb`: images as they are, and changed in one way that the papers have not."""
+"""`sightline build perturb`: applies a perturbation to images: crop, jpeg, rotate, blur, or a plugin's."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.builders.sources import SourceItem
 
-SUMMARY = "images as they are and changed in one way: crop, jpeg, rotate, blur, or a perturbation of yours"
+SUMMARY = "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own"
 
 EXAMPLE = """examples:
   sightline build perturb photos --kind jpeg --out compressed --preview sheet.png
   sightline build perturb questions.csv --images photos --kind mirror --plugin mirror.py --out mirrored
 
-mirror.py, a perturbation of your own; a variant's labels break the tables down:
+mirror.py, a perturbation of your own; the labels of a variant become subsets of the metrics:
   from PIL import ImageOps
 
   class Mirror:
@@ -42,8 +42,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--prompt",
         metavar="TEXT",
-        help="what is asked where a source has no question (default: MM-R3's about the place); {question} in "
-        "it stands for the source's question, which else is asked alone",
+        help="prompt for sources without a question (default: MM-R3's about the place); if it contains "
+        "{question}, it is the prompt for all sources, with their question in that position",
     )
     add_building(parser)
     parser.set_defaults(execute=execute)
@@ -51,29 +51,33 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
-    from sightline.builders.perturb import Perturb, named
+    from sightline.builders.perturb import Perturb, load_perturbation
+    from sightline.builders.run import BuildSpec
     from sightline.formats.digests import file_digest
     from sightline.prompts import load
 
     plugins = tuple(str(Path(file).absolute()) for file in options.plugin)
-    how = named(options.kind, plugins)
+    perturbation = load_perturbation(options.kind, plugins)
     prompt = (
         load("sightline.benchmarks.mmr3")["restyling"]["prompt"] if options.prompt is None else options.prompt
     )
     sources = sources_of(options)
-    _refuse_unasked(sources, prompt)
+    _refuse_missing_questions(sources, prompt)
     settings = {
         "perturbation": options.kind,
-        "variants": dict(how.variants),
+        "variants": dict(perturbation.variants),
         "prompt": prompt,
         "plugins": [{"file": Path(file).name, "sha256": file_digest(file)} for file in plugins],
     }
-    work = Perturb(options.kind, prompt, options.seed, options.format, plugins)
-    return make(options, sources, work, kind="perturb", settings=settings, each=1 + len(how.variants))
+    maker = Perturb(options.kind, prompt, options.seed, options.format, plugins)
+    images = 1 + len(perturbation.variants)
+    return make(
+        options, sources, maker, BuildSpec(kind="perturb", settings=settings, images_per_source=images)
+    )
 
 
-def _refuse_unasked(sources: list[SourceItem], prompt: str) -> None:
-    """Raise UserError where a source would be asked nothing."""
+def _refuse_missing_questions(sources: list[SourceItem], prompt: str) -> None:
+    """Refuse a source that would have an empty prompt."""
     for source in sources:
         if not source.question and (not prompt.strip() or "{question}" in prompt):
             raise UserError(

@@ -1,4 +1,4 @@
-"""`sightline build restyle`: images in the styles of MM-R3, or in styles of the user's own."""
+"""`sightline build restyle`: repaints images in the styles of MM-R3, or in your own styles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sightline.cli.build_options import add_building, add_sources, limited, make, sources_of
 from sightline.errors import UserError
 
-SUMMARY = "images in candy, mosaic, udnie and grayscale (MM-R3, image restyling), or in styles of yours"
+SUMMARY = "restyle images: candy, mosaic, udnie and grayscale (MM-R3), or your own styles"
 
 EXAMPLE = """examples:
   sightline build restyle indoor/Images --out restyled --preview sheet.png
@@ -17,8 +17,8 @@ EXAMPLE = """examples:
   sightline build restyle photos --size original,224,640,1024 --out sizes
   sightline build restyle photos --style candy --style my/waves.pth --out two
 
-The weights of candy, mosaic and udnie come from `sightline data pull styles`; any others are a state dict of
-the network of pytorch/examples fast_neural_style, named by path. grayscale alone needs neither weights nor
+`sightline data pull styles` downloads the weights of candy, mosaic and udnie. Your own style is a state dict
+of the network of pytorch/examples fast_neural_style, named by path. grayscale needs neither weights nor
 torch. A process takes up to 2 GB at the default --max-pixels; fewer pixels or --processes take less.
 """
 
@@ -38,20 +38,24 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--size",
         metavar="N[,...]",
-        help="resize to squares of N pixels a side first; 'original' for the image's own size; each size "
-        "is a group of its own, ID@N, and a label",
+        help="first resize to squares of N pixels a side; 'original' keeps the size; each size makes a group "
+        "of its own, ID@N, and a label",
     )
-    add("--weights", metavar="DIR", help="where candy, mosaic and udnie lie (default ./data/styles)")
+    add(
+        "--weights",
+        metavar="DIR",
+        help="folder of the weights of candy, mosaic and udnie (default: ./data/styles)",
+    )
     add(
         "--max-pixels",
         type=int,
         metavar="N",
-        help="scale larger images down to N pixels first, which `facts` then say (default 4,000,000)",
+        help="first scale larger images down to N pixels, recorded in `facts` (default: 4,000,000)",
     )
     add(
         "--device",
         metavar="NAME",
-        help="where networks run: cpu, cuda (default: cuda where there is one, with --processes 1)",
+        help="device of the networks: cpu, cuda (default: cuda if there is one, with --processes 1)",
     )
     add_building(parser)
     parser.set_defaults(execute=execute)
@@ -60,6 +64,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Build the folder; returns the exit status."""
     from sightline.builders import restyle
+    from sightline.builders.run import BuildSpec
     from sightline.data.styles import STYLES_FOLDER
 
     most = restyle.MAX_PIXELS if options.max_pixels is None else options.max_pixels
@@ -69,24 +74,26 @@ def execute(options: argparse.Namespace) -> int:
     folder = Path(options.weights) if options.weights else STYLES_FOLDER
     styles = restyle.find_styles(options.style or restyle.STYLES, folder)
     sources = limited(sources_of(options), options)
-    restyle.refuse_clashes(sources, sizes, styles)
-    runs = restyle.runs_on(styles, options.device)
-    work = restyle.Restyle(styles, sizes, restyle.prompt(), options.format, most, runs.get("device", "cpu"))
+    restyle.refuse_equal_names(sources, sizes, styles)
+    runs = restyle.device_versions(styles, options.device)
+    device = runs.get("device", "cpu")
+    maker = restyle.Restyle(styles, sizes, restyle.prompt(), options.format, most, device)
     settings: dict[str, Any] = {
         "styles": {style.name: style.sha256 for style in styles},
         "sizes": list(sizes),
         "max_pixels": most,
-        "prompt": work.prompt,
+        "prompt": maker.prompt,
         **runs,
     }
-    each = len(sizes or (0,)) * (1 + len(styles))
-    # A second process on a GPU needs its memory once more, and gains little.
-    processes = None if work.device == "cpu" else 1
-    return make(options, sources, work, kind=restyle.KIND, settings=settings, each=each, processes=processes)
+    images = len(sizes or (0,)) * (1 + len(styles))
+    # A second process doubles the memory on a GPU and gains little.
+    processes = None if device == "cpu" else 1
+    spec = BuildSpec(kind=restyle.KIND, settings=settings, images_per_source=images)
+    return make(options, sources, maker, spec, processes)
 
 
 def _sizes(words: str | None, most: int) -> tuple[int, ...]:
-    """Sides in pixels, 0 for the original size; empty where none is asked for."""
+    """Sides in pixels, 0 for the original size; empty without --size."""
     if words is None:
         return ()
     sizes = []

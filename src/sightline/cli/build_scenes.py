@@ -1,4 +1,4 @@
-"""`sightline build scenes`: drawn scenes in the released layouts, which `mini` knows how to see."""
+"""`sightline build scenes`: synthetic scenes in the released layouts, for the embedded model `mini`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pathlib import Path
 
 from sightline.errors import UserError
 
-SUMMARY = "drawn scenes in the layouts of the four benchmarks: what `mini` was trained for, on unseen ones"
+SUMMARY = "make synthetic scenes in the layouts of the four benchmarks, for the embedded model `mini`"
 
 EXAMPLE = """examples:
   sightline build scenes --out scenes
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline run mmr3:restyling --model mini --data scenes/mmr3
 
-The same seed draws the same scenes. Every scene holds a combination that `mini` has not met in training;
-those to train an adapter on hold none, so that it does not learn the answers of the test.
+The same seed makes the same scenes. Every scene holds a combination that is not in the training set of
+`mini`. Scenes for training an adapter hold none of these combinations, so that it does not learn the test
+answers.
 """
 
 BENCHMARKS = ("codis", "iibench", "mmr3", "contextual")
@@ -31,23 +32,23 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--benchmark",
         action="append",
         choices=BENCHMARKS,
-        help="draw for this one alone; may repeat (default: all four)",
+        help="make scenes for this benchmark only; may repeat (default: all four)",
     )
     add(
         "--count",
         type=int,
         default=COUNT,
         metavar="N",
-        help=f"pairs of CODIS, questions a split, groups a task (default {COUNT})",
+        help=f"pairs of CODIS, questions per split, groups per task (default: {COUNT})",
     )
-    add("--seed", type=int, default=0, metavar="N", help="seed of all choices (default 0)")
-    training = "with --benchmark mmr3: scenes to train an adapter on, of which none can be in a test"
+    add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
+    training = "with --benchmark mmr3: make scenes to train an adapter, which are never in a test"
     add("--for-training", action="store_true", help=training)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Draw them; returns the exit status."""
+    """Make the scenes; returns the exit status."""
     from sightline.builders.synthetic import (
         generate_codis,
         generate_contextual,
@@ -59,7 +60,7 @@ def execute(options: argparse.Namespace) -> int:
     if count < 1:
         raise UserError("--count is too small", found=count, expected="1 or more")
     if options.for_training and options.benchmark != ["mmr3"]:
-        raise UserError("--for-training: only MM-R3's scenes can be trained on", expected="--benchmark mmr3")
+        raise UserError("--for-training needs MM-R3's scenes", expected="--benchmark mmr3")
     draws = {
         "codis": lambda folder: generate_codis(folder, pairs=count, seed=seed),
         "iibench": lambda folder: generate_iibench(folder, questions=count, dev=count, seed=seed),

@@ -1,4 +1,4 @@
-"""`sightline build split`: a validation split in proportion to the categories."""
+"""`sightline build split`: draws a validation split in proportion to the categories."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from sightline.cli.build_options import tell_by_reason
+from sightline.cli.build_options import print_by_reason
 
-SUMMARY = "a validation split that holds as much of every category as the whole does (ConTextual, Appendix C)"
+SUMMARY = "draw a validation split in proportion to the categories (ConTextual, Appendix C)"
 
 EXAMPLE = """examples:
   sightline build split all.csv --out data/mine
   sightline build split all.csv --out data/mine --count 50 --seed 1
   sightline run contextual --data data/mine --split val --model openai/gpt-4o
 
-all.csv has the columns image_url, instruction, response and category. DIR receives contextual_val.csv, the
-rows that were drawn, contextual_test.csv, all rows without their responses, as ConTextual was released (what
-is in val is in test too), and the images that lie beside all.csv. Of ConTextual's 506 instances, 100 are 30
-natural scenes and 10 of each other category.
+all.csv has the columns image_url, instruction, response and category. As in ConTextual's release, DIR
+receives contextual_val.csv, the drawn rows, and contextual_test.csv, all rows without their responses (the
+rows of val are in test too), and the images that lie beside all.csv. Of ConTextual's 506 instances, 100 are
+30 natural scenes and 10 of each other category.
 """
 
 
@@ -28,15 +28,15 @@ def register(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("table", metavar="TABLE", help="CSV in ConTextual's layout, with responses")
     add("--out", required=True, metavar="DIR", help="folder for contextual_val.csv and contextual_test.csv")
-    add("--count", type=int, default=100, metavar="N", help="rows to draw (default 100, the paper's)")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the draw (default 0)")
+    add("--count", type=int, default=100, metavar="N", help="rows to draw (default: 100, as the paper)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
     add("--force", action="store_true", help="replace the files of an earlier split")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Draw and write; returns the exit status."""
-    from sightline.builders.image_index import check_images
+    """Draw and write the split; returns the exit status."""
+    from sightline.builders.checked_images import check_images
     from sightline.builders.split import split_table, write_split
 
     split = split_table(Path(options.table), options.count, options.seed)
@@ -50,5 +50,5 @@ def execute(options: argparse.Namespace) -> int:
     print(f"  images: {len(gallery.files):,} in {options.out}")
     if gallery.broken:
         print(f"images missing or broken: {len(gallery.broken):,}", file=sys.stderr)
-        tell_by_reason(gallery.broken)
+        print_by_reason(gallery.broken)
     return 0

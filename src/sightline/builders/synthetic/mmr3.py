@@ -11,7 +11,7 @@ import msgspec
 from PIL import ImageChops
 from PIL.Image import Image as PilImage
 
-from sightline.builders.coco import LEAST, MOST
+from sightline.builders.coco import MAX_AREA, MIN_AREA
 from sightline.builders.mask import MASKINGS, VARIANTS, PixelBox, hidden_pixels, paint, prompt
 from sightline.builders.scenes.phrasings import Fact
 from sightline.builders.scenes.puzzles.puzzle import THINGS
@@ -190,7 +190,7 @@ def _large_thing(name: str, random: Random, held_out: bool) -> _LargeThing:
         largest = ImageChops.lighter(ImageChops.lighter(*channels[:2]), channels[2])
         changed = largest.point(lambda value: 255 * (value > 8))
         box, area = changed.getbbox(), changed.histogram()[255]
-        if box is not None and LEAST <= area / (image.width * image.height) <= MOST:
+        if box is not None and MIN_AREA <= area / (image.width * image.height) <= MAX_AREA:
             return _LargeThing(room.things[0].shape, image, PixelBox(*box), area)
 
 
