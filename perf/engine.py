@@ -1,9 +1,9 @@
-"""The engine against a bare client: whole processes, the 1,399 II-Bench images, one loopback server.
+"""The engine against a bare client: whole processes, the 1,399 II-Bench images, one local server.
 
     python perf/engine.py [--short] [--rounds N] [--only NAME ...]
 
-Prints, for each scenario, both wall times, their ratio, what was refused, processor seconds per 1,000
-probes and peak memory. Ratios are what counts: machines differ, and are noisy.
+Prints for each scenario both wall times, their ratio, the share of refused calls, processor seconds for 1,000
+probes, and peak memory. Compare ratios: wall times differ between machines and runs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from process_usage import ProcessUsage, run_python
+
 HERE = Path(__file__).resolve().parent
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or HERE.parents[1] / "shared")
 PROBES = 1399
 
 
 class Scenario(NamedTuple):
-    """A server, how many calls each client may have in flight, and the ratio that is aimed at."""
+    """A server, the parallel calls of each client, and the target ratio."""
 
     name: str
     server: tuple[str, ...]
@@ -53,12 +55,10 @@ SCENARIOS = (
 )
 
 
-class Ran(NamedTuple):
-    """A finished process: wall and processor seconds, peak memory in MB, what the server counted."""
+class ClientRun(NamedTuple):
+    """A finished client process: what it used, and what the server counted."""
 
-    wall: float
-    cpu: float
-    memory: float
+    usage: ProcessUsage
     stats: dict[str, Any]
 
 
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _measure(scenario: Scenario, rounds: int) -> None:
-    bare, ours, known = [], [], []
+    bare, ours, cached = [], [], []
     for number in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             with _Server((*scenario.server, "--fail-seed", str(number + 1))) as server:
@@ -89,27 +89,31 @@ def _measure(scenario: Scenario, rounds: int) -> None:
                 command = _sightline(server.port, scenario.concurrency, Path(folder))
                 ours.append(server.run(command))
                 if not scenario.server:
-                    known.append(server.run(command))
-    ratio = statistics.median(mine.wall / floor.wall for mine, floor in zip(ours, bare, strict=True))
+                    cached.append(server.run(command))
+    ratio = statistics.median(
+        mine.usage.wall / floor.usage.wall for mine, floor in zip(ours, bare, strict=True)
+    )
     sent = statistics.median(run.stats["requests"] for run in ours)
     refused = statistics.median(run.stats["limited"] for run in ours)
     _print(
         scenario.name,
-        statistics.median(run.wall for run in bare),
+        statistics.median(run.usage.wall for run in bare),
         ours,
         f"{ratio:.2f}",
         f"{100 * refused / sent:.1f} %",
         scenario.aim,
     )
-    if known:
-        assert all(run.stats["requests"] == 0 for run in known), "a known answer was asked again"
-        _print("all known", None, known, "", "", "under 1 s")
+    if cached:
+        assert all(run.stats["requests"] == 0 for run in cached), "a cached answer was asked again"
+        _print("all cached", None, cached, "", "", "under 1 s")
 
 
-def _print(name: str, bare: float | None, ours: Sequence[Ran], ratio: str, refused: str, aim: str) -> None:
-    wall = statistics.median(run.wall for run in ours)
-    cpu = statistics.median(run.cpu for run in ours) * 1000 / PROBES
-    memory = statistics.median(run.memory for run in ours)
+def _print(
+    name: str, bare: float | None, ours: Sequence[ClientRun], ratio: str, refused: str, aim: str
+) -> None:
+    wall = statistics.median(run.usage.wall for run in ours)
+    cpu = statistics.median(run.usage.cpu for run in ours) * 1000 / PROBES
+    memory = statistics.median(run.usage.memory for run in ours)
     floor = f"{bare:.2f} s" if bare is not None else ""
     print(
         f"{name:<22}{floor:>8}{wall:>9.2f} s{ratio:>7}{refused:>9}{cpu:>8.2f} s{memory:>6.0f}  {aim}",
@@ -118,7 +122,7 @@ def _print(name: str, bare: float | None, ours: Sequence[Ran], ratio: str, refus
 
 
 def _measure_start() -> None:
-    """How long `--help` takes, and that it loads nothing heavy."""
+    """Measure how long `--help` takes, and check that it imports nothing heavy."""
     command = [sys.executable, "-m", "sightline", "--help"]
     times = []
     for _ in range(5):
@@ -136,17 +140,17 @@ def _measure_start() -> None:
 
 
 def _bare(port: int, concurrency: int) -> list[str]:
-    return [sys.executable, str(HERE / "floor.py"), str(SHARED / "tools"), str(port), str(concurrency)]
+    return [str(HERE / "floor.py"), str(SHARED / "tools"), str(port), str(concurrency)]
 
 
 def _sightline(port: int, concurrency: int, folder: Path) -> list[str]:
     words = f"run iibench:none --model http://127.0.0.1:{port}/v1#mock --concurrency {concurrency} --quiet"
     places = ["--data", str(SHARED / "data" / "iibench"), "--store", str(folder / "s.db")]
-    return [sys.executable, "-m", "sightline", *words.split(), *places, "--out", str(folder / "out")]
+    return ["-m", "sightline", *words.split(), *places, "--out", str(folder / "out")]
 
 
 class _Server:
-    """The test server, as a child process on a free port."""
+    """The test server, as a child process at a free port."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
@@ -166,18 +170,10 @@ class _Server:
         self._process.terminate()
         self._process.wait()
 
-    def run(self, command: list[str]) -> Ran:
+    def run(self, command: list[str]) -> ClientRun:
         """Run a client to its end."""
         self._get("/reset", b"{}")
-        began = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            assert process.stderr is not None
-            raise SystemExit(f"{command} failed ({process.returncode}): {process.stderr.read()}")
-        return Ran(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, self._get("/stats"))
+        return ClientRun(run_python(command), self._get("/stats"))
 
     def _get(self, path: str, body: bytes | None = None) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", body) as reply:

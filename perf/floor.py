@@ -1,7 +1,7 @@
-"""The bare client with Sightline's own prompts, so that a seeded server treats both alike.
+"""The bare client with Sightline's prompts, so that a seeded server treats both clients alike.
 
-The server's latencies and failures are seeded by each request's texts and images: only with the same
-prompts do the two clients meet the same ones, and their times can be compared run by run.
+The server derives latencies and failures from the texts and images of each request: only with equal
+prompts do both clients meet the same ones, and can their times be compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ INSTRUCTION = (
 
 
 def prompt(question: str, options: list[str]) -> str:
-    """II-Bench's prompt of setting none."""
+    """Build II-Bench's prompt of the setting `none`.
+
+    Args:
+        question: The question.
+        options: The texts of the options.
+
+    Returns:
+        The prompt.
+    """
     listed = "".join(f"({letter}) {option}\n" for letter, option in zip("ABCDEF", options, strict=False))
     return f"{INSTRUCTION}\nQuestion: {question}\n{listed}Answer:\n"
 

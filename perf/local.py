@@ -1,13 +1,13 @@
-"""How fast a local model answers, beside the obvious loop: processor and `generate`, a probe at a time.
+"""Local models against the plain loop of processor and `generate`, one probe at a time.
 
-    python perf/local.py [--model FOLDER]    1,000 probes with an image each, then 250 images with 4 each,
-                                             then answers of a sentence in place of a phrase
-    python perf/local.py --short             a tenth of them, as CI runs it
+    python perf/local.py [--model FOLDER]    1,000 probes with one image each, then 250 images with 4 probes
+                                             each, then answers of a sentence instead of a phrase
+    python perf/local.py --short             a tenth of them, as in CI
     python perf/local.py --gpu               LLaVA-1.5-7B's shape in bfloat16, on a CUDA device
 
-Without a folder a LLaVA of random weights is made, of the packaged model's size. Ours is `sightline.arun` on
-an empty store: planning, judging by rules and the results folder are in its seconds, loading libraries is in
-nobody's. In single precision both sides must give the same answers.
+Without a folder the model is a LLaVA of random weights, of the embedded model's size. Sightline runs as
+`sightline.arun` on an empty store: its seconds include planning, judging by rules and writing results;
+importing libraries is excluded on both sides. In float32 both sides must give the same answers.
 """
 
 from __future__ import annotations
@@ -33,19 +33,24 @@ from PIL import Image
 import sightline
 
 PHRASE, SENTENCE = 8, 32
-"""Tokens of an answer: about what the median of the released answers has, for CODIS (7 words) and for
-ConTextual (25 words)."""
+"""Tokens of an answer: about the medians of the released answers of CODIS (7 words) and ConTextual (25)."""
 
 BANDWIDTH = 4.8e12
-"""Bytes a second that the memory of an H200 moves; with it each step of a batch reads all weights once."""
+"""Memory bandwidth of an H200 in bytes per second; each step of a batch reads all weights once."""
 
 ASKS = ("What is", "Which colour is", "How large is", "Where is", "Is there anything beside")
 THINGS = ("the circle", "the red square", "the smallest thing", "the triangle on the left", "it", "the star")
 
 
 class Case(NamedTuple):
-    """Probes of one measurement: how many, how many of them show the same image, and tokens of an answer
-    at most."""
+    """The probes of one measurement.
+
+    Attributes:
+        name: Its name in the table.
+        probes: How many probes.
+        a_image: How many of them share an image.
+        tokens: Largest number of tokens of an answer.
+    """
 
     name: str
     probes: int
@@ -54,12 +59,28 @@ class Case(NamedTuple):
 
 
 def question(random: Random) -> str:
-    """A short question about what is drawn."""
+    """Generate a short question about an image.
+
+    Args:
+        random: Source of randomness.
+
+    Returns:
+        The question.
+    """
     return f"{random.choice(ASKS)} {random.choice(THINGS)}, number {random.randint(1, 999)}?"
 
 
 def write(case: Case, folder: Path, side: int) -> Path:
-    """A groups file and its images."""
+    """Write a groups file and its images.
+
+    Args:
+        case: The probes.
+        folder: Where to write.
+        side: Side of an image in pixels.
+
+    Returns:
+        The groups file.
+    """
     random, pixels = Random(case.name), np.random.default_rng(case.probes)
     lines = []
     for number in range(case.probes):
@@ -78,7 +99,14 @@ def write(case: Case, folder: Path, side: int) -> Path:
 
 
 def tokenizer(size: int = 400) -> Any:
-    """A byte tokenizer of so many tokens that knows the words of the questions."""
+    """Train a byte tokenizer that has tokens for the words of the questions.
+
+    Args:
+        size: Number of tokens.
+
+    Returns:
+        The tokenizer.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     library: Any = import_module("transformers")
@@ -102,7 +130,12 @@ def tokenizer(size: int = 400) -> Any:
 
 
 def make(folder: Path, *, large: bool) -> None:
-    """A LLaVA of random weights: of the packaged model's size, or of LLaVA-1.5-7B's."""
+    """Write a LLaVA of random weights.
+
+    Args:
+        folder: Where to write.
+        large: LLaVA-1.5-7B's shape; otherwise the embedded model's.
+    """
     t: Any = import_module("transformers")
     pil: Any = import_module("transformers.models.clip.image_processing_pil_clip")
     words = tokenizer()
@@ -161,24 +194,45 @@ def make(folder: Path, *, large: bool) -> None:
 
 
 class Took(NamedTuple):
-    """Seconds by the clock, and those that processors worked: others on the machine blur them less."""
+    """Seconds of wall time and of processor time; other work on the machine affects the latter less."""
 
     wall: float
     processor: float
 
     @classmethod
     def since(cls, began: Took) -> Took:
-        """What it took since then."""
+        """Compute the time since an earlier reading.
+
+        Args:
+            began: The earlier reading.
+
+        Returns:
+            The difference.
+        """
         return cls(time.perf_counter() - began.wall, time.process_time() - began.processor)
 
 
 def now() -> Took:
-    """The clocks as they stand."""
+    """Read the clocks.
+
+    Returns:
+        The clocks.
+    """
     return Took(time.perf_counter(), time.process_time())
 
 
 def loop(model_folder: Path, file: Path, device: str, most: int) -> tuple[Took, list[str]]:
-    """Seconds and answers of the obvious loop; loading the model is not in the seconds."""
+    """Run the plain loop; loading the model is not in its time.
+
+    Args:
+        model_folder: The model.
+        file: The groups file.
+        device: The torch device.
+        most: Largest number of tokens of an answer.
+
+    Returns:
+        The time and the answers.
+    """
     t: Any = import_module("transformers")
     processor = t.AutoProcessor.from_pretrained(model_folder)
     model = t.AutoModelForImageTextToText.from_pretrained(model_folder, dtype="auto").to(device).eval()
@@ -203,7 +257,17 @@ def loop(model_folder: Path, file: Path, device: str, most: int) -> tuple[Took, 
 
 
 def ours(model_folder: Path, file: Path, folder: Path, most: int) -> tuple[Took, list[str]]:
-    """Seconds and answers of a whole evaluation on an empty store, loading the model included."""
+    """Run an evaluation on an empty store; loading the model is in its time.
+
+    Args:
+        model_folder: The model.
+        file: The groups file.
+        folder: Where store and results are written.
+        most: Largest number of tokens of an answer.
+
+    Returns:
+        The time and the answers.
+    """
     out = Path(tempfile.mkdtemp(dir=folder))
     began = now()
     evaluation = asyncio.run(
@@ -224,7 +288,11 @@ def ours(model_folder: Path, file: Path, folder: Path, most: int) -> tuple[Took,
 
 @contextmanager
 def unshared() -> Iterator[None]:
-    """Every request with its own image, though others of its batch show the same."""
+    """Encode the image of every request separately inside the block, even if requests share it.
+
+    Yields:
+        Nothing.
+    """
 
     from sightline.models.local.batches import collate
     from sightline.models.local.image_features import to_device
@@ -237,13 +305,33 @@ def unshared() -> Iterator[None]:
 
 
 def bound(model_folder: Path, batch: int, most: int) -> float:
-    """Probes a second if nothing took time but reading all weights once a token of a batch."""
+    """Compute the speed if only reading all weights once for each token of a batch took time.
+
+    Args:
+        model_folder: The model.
+        batch: Requests in a batch.
+        most: Tokens of an answer.
+
+    Returns:
+        Probes per second.
+    """
     size = sum(file.stat().st_size for file in model_folder.glob("*.safetensors"))
     return batch * BANDWIDTH / (size * most)
 
 
 def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int) -> None:
-    """One case both ways, and without sharing where images are shared. Raises AssertionError."""
+    """Measure one case with both sides, and without sharing if images are shared.
+
+    Args:
+        case: The probes.
+        model_folder: The model.
+        folder: Where files are written.
+        device: The torch device.
+        side: Side of an image in pixels.
+
+    Raises:
+        AssertionError: The answers differ.
+    """
     place = folder / case.name.replace(" ", "-")
     place.mkdir()
     file = write(case, place, side)
@@ -260,7 +348,14 @@ def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int
 
 
 def show(case: Case, name: str, took: Took, alone: Took | None = None) -> None:
-    """One line of the table."""
+    """Print one line of the table.
+
+    Args:
+        case: The probes.
+        name: The side that was measured.
+        took: Its time.
+        alone: The time of the plain loop.
+    """
     line = f"{case.name:<22}{name:<18}{took.wall:>8.1f} s{case.probes / took.wall:>8.1f} probes/s"
     line += f"{took.processor:>8.1f} processor s"
     if alone is not None:
@@ -269,7 +364,11 @@ def show(case: Case, name: str, took: Took, alone: Took | None = None) -> None:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print.
+
+    Returns:
+        The exit status.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

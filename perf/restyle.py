@@ -2,10 +2,10 @@
 
     python perf/restyle.py [--limit N] [--rounds N] [--processes N]
 
-The plain loop restyles one image after the other with torch as it comes, all its threads included, and
-writes the same PNGs. Prints images made a second (originals and grayscale among them) for both, the ratio
-of the times, peak memory of the largest process, and how far the images differ. Ratios are what counts:
-machines differ, and are noisy.
+The plain loop restyles one image after the other with torch's defaults, all its threads included, and
+writes the same PNG files. Prints images per second (originals and grayscale included) for both, the ratio
+of the times, peak memory of the largest process, and how far the images differ. Compare ratios: wall times
+differ between machines.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from process_usage import run_python
 
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 IMAGES = SHARED / "data/codis/images"
@@ -27,16 +26,8 @@ WEIGHTS = SHARED / "data/styles"
 PAINTED = ("candy", "mosaic", "udnie")
 
 
-class Ran(NamedTuple):
-    """A finished process: wall and processor seconds, peak memory in MB of its largest process."""
-
-    wall: float
-    cpu: float
-    memory: float
-
-
 def main() -> None:
-    """Measure and print; or, in a process of its own, be the plain loop."""
+    """Measure and print; with --plain, run the plain loop in this process."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -52,7 +43,15 @@ def main() -> None:
 
 
 def plain_network(weights: Mapping[str, Any], x: Any) -> Any:
-    """The network as pytorch/examples has it, layer by layer: (1, 3, H, W), 0-255, sides multiples of 4."""
+    """Apply the style network of pytorch/examples, layer by layer.
+
+    Args:
+        weights: Name -> weights of one style.
+        x: An image, shape (1, 3, H, W), values 0-255, sides multiples of 4.
+
+    Returns:
+        The restyled image, same shape.
+    """
     from torch.nn import functional
 
     def convolved(x: Any, name: str, stride: int = 1) -> Any:
@@ -102,24 +101,14 @@ def _measure(limit: int, rounds: int, processes: int) -> None:
         words = ["build", "restyle", str(IMAGES), "--weights", str(WEIGHTS), "--out", str(built)]
         words += ["--limit", str(limit), "--processes", str(processes), "--quiet", "--force"]
         for _ in range(rounds):
-            plain.append(_run([__file__, "--plain", str(loop), "--limit", str(limit)]))
-            ours.append(_run(["-m", "sightline", *words]))
+            plain.append(run_python([__file__, "--plain", str(loop), "--limit", str(limit)]))
+            ours.append(run_python(["-m", "sightline", *words]))
         made = len(list(loop.iterdir()))
         for name, ran in (("plain loop", plain), (f"sightline, {processes} processes", ours)):
             wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
             print(f"{name:<26}{made / wall:>7.2f} images/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB")
         ratio = statistics.median(mine.wall / other.wall for mine, other in zip(ours, plain, strict=True))
         print(f"ratio of the times {ratio:.2f} (aim: at most 1); {_differences(loop, built / 'images')}")
-
-
-def _run(words: list[str]) -> Ran:
-    began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{words} failed ({process.returncode})")
-    return Ran(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def _differences(plain: Path, ours: Path) -> str:

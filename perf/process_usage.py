@@ -1,0 +1,49 @@
+"""Measures a whole process: wall time, processor time, peak memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class ProcessUsage(NamedTuple):
+    """What a finished process used.
+
+    Attributes:
+        wall: Seconds of wall time.
+        cpu: Seconds of processor time, of all its child processes too.
+        memory: Peak memory of its largest process, in MB.
+    """
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def run_python(arguments: Sequence[str]) -> ProcessUsage:
+    """Run this Python with arguments, and measure the process; its standard output is discarded.
+
+    Args:
+        arguments: The arguments, such as a script and its options.
+
+    Returns:
+        What the process used.
+
+    Raises:
+        SystemExit: The process failed; the message holds its standard error.
+    """
+    with tempfile.TemporaryFile("w+") as errors:
+        began = time.perf_counter()
+        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            raise SystemExit(f"{arguments} failed ({process.returncode}): {errors.read()}")
+    return ProcessUsage(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
