@@ -51,6 +51,18 @@ def test_only_the_listed_modules_import_from_a_papers_folder() -> None:
     assert {name for name, papers in found.items() if papers} == set(IMPORTS)
 
 
+def test_no_paper_imports_from_another() -> None:
+    crossing = {
+        (file.relative_to(ROOT).as_posix(), paper)
+        for file in (ROOT / "benchmarks").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for paper in folders([str(node.module)])
+        if paper not in file.parts
+    }
+    assert crossing == set()
+
+
 def test_only_the_listed_modules_name_a_paper() -> None:
     found = {
         name

@@ -16,7 +16,7 @@ from sightline.registry import BENCHMARKS, benchmark, benchmark_class, model_fac
 @pytest.fixture
 def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test plugs in goes when it ends."""
-    monkeypatch.setattr(registry, "_plugged", {kind: {} for kind in registry._plugged})
+    monkeypatch.setattr(registry, "_from_plugins", {kind: {} for kind in registry._from_plugins})
 
 
 def test_a_benchmark_declares_what_reports_show_first() -> None:
@@ -106,7 +106,7 @@ def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
     names = ("minicpm/", "openai/ours/", "hf/ours/")
     installed = EntryPoints(EntryPoint(name, "operator:itemgetter", "sightline.models") for name in names)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: installed.select(group=group))
-    registry._plugged["models"] = {"hf/ours/too/": list, "hf/": dict}
+    registry._from_plugins["models"] = {"hf/ours/too/": list, "hf/": dict}
     found = {
         "mini": "mini",
         "minicpm/v-2.6": "minicpm/",
@@ -123,7 +123,7 @@ def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
 @pytest.mark.usefixtures("plugged")
 @pytest.mark.parametrize("spec", ["minimax", "mini/", "mini/m", "alone2"])
 def test_a_name_without_a_closing_slash_is_no_prefix(spec: str) -> None:
-    registry._plugged["models"] = {"alone": list, "mine/": list}
+    registry._from_plugins["models"] = {"alone": list, "mine/": list}
     assert model_factory("alone") == ("alone", list)
     with pytest.raises(UserError, match=r"unknown model.*\balone, .*mine/\.\.\.") as refused:
         model_factory(spec)

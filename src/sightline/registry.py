@@ -57,7 +57,7 @@ PERTURBATIONS = {
 EXPORT_FORMATS = {"jsonl": "sightline.formats.export:JSONL"}
 """The export formats that hold answers to any benchmark; the others belong to a benchmark."""
 
-_plugged: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}
+_from_plugins: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}
 
 
 def benchmark(name: str) -> Benchmark:
@@ -138,8 +138,8 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
     if fitting:
         longest = max(fitting, key=len)
         return longest, _find("models", longest, MODELS)
-    known = [f"{name}..." if name.endswith("/") else name for name in names]
-    raise unknown_name("model", spec, [*known, "baseline/chance"])
+    listed = [f"{name}..." if name.endswith("/") else name for name in names]
+    raise unknown_name("model", spec, [*listed, "baseline/chance"])
 
 
 def attachment(folder: str) -> Any:
@@ -200,21 +200,23 @@ def plug_in(file: str) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise UserError("cannot be loaded", file=file, expected="a Python file")
     module = importlib.util.module_from_spec(spec)
-    # Classes look their annotations up in their module, which must be found by name for that.
+    # Classes resolve their annotations in their module, which they find by its name.
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         raise UserError(f"fails when it is loaded: {error!r}", file=file) from error
-    if not any(hasattr(module, kind) for kind in _plugged):
-        raise UserError(f"defines none of {', '.join(_plugged)}", file=file, expected="a mapping of names")
-    for kind, things in _plugged.items():
+    if not any(hasattr(module, kind) for kind in _from_plugins):
+        raise UserError(
+            f"defines none of {', '.join(_from_plugins)}", file=file, expected="a mapping of names"
+        )
+    for kind, things in _from_plugins.items():
         things.update(getattr(module, kind, {}))
 
 
 def _find(kind: str, name: str, built_in: Mapping[str, str]) -> Any:
-    if name in _plugged[kind]:
-        return _plugged[kind][name]
+    if name in _from_plugins[kind]:
+        return _from_plugins[kind][name]
     if name in built_in:
         return _load(built_in[name])
     for entry in _entry_points(kind):
@@ -229,7 +231,7 @@ def _load(entry: str) -> Any:
 
 
 def _names(kind: str, built_in: Mapping[str, str]) -> list[str]:
-    return sorted({*built_in, *_plugged[kind], *(entry.name for entry in _entry_points(kind))})
+    return sorted({*built_in, *_from_plugins[kind], *(entry.name for entry in _entry_points(kind))})
 
 
 def _entry_points(kind: str) -> Any:

@@ -30,7 +30,7 @@ Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 @pytest.fixture(autouse=True)
 def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test plugs in goes when it ends."""
-    monkeypatch.setattr(registry, "_plugged", {kind: {} for kind in registry._plugged})
+    monkeypatch.setattr(registry, "_from_plugins", {kind: {} for kind in registry._from_plugins})
     load_perturbation.cache_clear()
     yield
     load_perturbation.cache_clear()

@@ -78,7 +78,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(kind, "requests", [])
     monkeypatch.setattr(Signs, "reading", [])
     models = {"blind": lambda *_: [Asked("blind")], "sees": lambda *_: [Captions("sees")]}
-    monkeypatch.setattr(registry, "_plugged", {**registry._plugged, "models": models})
+    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
     monkeypatch.chdir(tmp_path)
 
 

@@ -59,7 +59,7 @@ class Yes(OfflineModel):
 @pytest.fixture(autouse=True)
 def _models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     models = {name: lambda *_, name=name: [Yes(name)] for name in ("yes", "judge")}
-    monkeypatch.setattr(registry, "_plugged", {**registry._plugged, "models": models})
+    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
     monkeypatch.chdir(tmp_path)
 
 

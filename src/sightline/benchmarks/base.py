@@ -154,7 +154,7 @@ class Benchmark(ABC):
 
         Args:
             group: The answers of one sample. Cases about failed or empty answers are allowed; no judge is
-                asked about them.
+                called for them.
 
         Yields:
             Cases about single answers first, then comparisons.
@@ -177,7 +177,7 @@ class Benchmark(ABC):
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None
     ) -> dict[str, Any]:
-        """Derive options from a file of answers that says itself what the model was shown or asked.
+        """Derive options from a file of answers that holds what the model got.
 
         Args:
             file: The file of answers.

@@ -45,11 +45,11 @@ class Journal:
 
     def __enter__(self) -> Self:
         """Open and lock the journal; create it and its folder if they do not exist."""
-        self._hold()
+        self._lock_file()
         # The process that held it may have removed it after it was opened here.
-        while not self._in_place():
+        while not self._is_current():
             self._file.close()
-            self._hold()
+            self._lock_file()
         return self
 
     def __exit__(
@@ -57,7 +57,7 @@ class Journal:
     ) -> None:
         """Close the journal; remove one that was created and not used."""
         with contextlib.suppress(OSError):
-            if self._idle and self._in_place():
+            if self._idle and self._is_current():
                 discard(self._folder)
             self._file.close()
 
@@ -105,25 +105,25 @@ class Journal:
         Returns:
             Id -> the latest entry of the source.
         """
-        found: dict[str, FinishedSource] = {}
+        finished: dict[str, FinishedSource] = {}
         decoder = msgspec.json.Decoder(FinishedSource)
         self._file.seek(0)
-        whole = len(self._file.readline())
+        complete = len(self._file.readline())
         for line in self._file:
             try:
                 entry = decoder.decode(line if line.endswith(b"\n") else b"")
             except (msgspec.DecodeError, UnicodeDecodeError):
                 break
-            found[entry.id] = entry
-            whole += len(line)
-        self._file.truncate(whole)
-        return found
+            finished[entry.id] = entry
+            complete += len(line)
+        self._file.truncate(complete)
+        return finished
 
     def discard(self) -> None:
         """Remove the journal after the build."""
         discard(self._folder)
 
-    def _hold(self) -> None:
+    def _lock_file(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._idle = not self._path.exists()
@@ -143,7 +143,7 @@ class Journal:
             self._file.close()
             raise self._failed(error) from None
 
-    def _in_place(self) -> bool:
+    def _is_current(self) -> bool:
         """Whether the locked file is still the journal of the folder."""
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))

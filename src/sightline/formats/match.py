@@ -52,28 +52,28 @@ def match(
     return matched, list(dict.fromkeys((sample, variant) for sample, variant, _ in absent))
 
 
-def _refuse_unknown_samples(predictions: Sequence[Prediction], known: list[str], file: Path) -> None:
-    samples = set(known)
+def _refuse_unknown_samples(predictions: Sequence[Prediction], ids: list[str], file: Path) -> None:
+    samples = set(ids)
     unknown = [p.sample for p in predictions if p.sample not in samples]
     if not unknown:
         return
-    near = get_close_matches(unknown[0], known, n=1, cutoff=0.0) or ["none"]
+    near = get_close_matches(unknown[0], ids, n=1, cutoff=0.0) or ["none"]
     raise UserError(
         f"{len(unknown)} of {len(predictions)} answers are for samples that the benchmark does not have: "
         + _listed(dict.fromkeys(unknown)),
         file=file,
         field="id",
-        expected=f"ids of its {len(known)} samples; nearest to '{unknown[0]}' is '{near[0]}'",
+        expected=f"ids of its {len(ids)} samples; nearest to '{unknown[0]}' is '{near[0]}'",
     )
 
 
 def _refuse_unknown_variants(
-    predictions: Sequence[Prediction], known: set[tuple[str, str]], file: Path
+    predictions: Sequence[Prediction], probes: set[tuple[str, str]], file: Path
 ) -> None:
-    unknown = next((p for p in predictions if (p.sample, p.variant) not in known), None)
+    unknown = next((p for p in predictions if (p.sample, p.variant) not in probes), None)
     if unknown is None:
         return
-    variants = sorted(variant for sample, variant in known if sample == unknown.sample)
+    variants = sorted(variant for sample, variant in probes if sample == unknown.sample)
     raise UserError(
         "answers a variant that this setting does not ask",
         file=file,

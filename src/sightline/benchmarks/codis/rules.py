@@ -48,13 +48,13 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
         return "right"
     if allowed := allowed_times(reference):
         return _judge_time(question, allowed, answer)
-    given, expected = claim_of(question, answer), claim_of(question, reference)
+    claimed, expected = claim_of(question, answer), claim_of(question, reference)
     if expected is None and explicit(reference):
-        given, expected = said_yes_or_no(question, answer), explicit(reference)
-    if given == OPEN:
+        claimed, expected = said_yes_or_no(question, answer), explicit(reference)
+    if claimed == OPEN:
         return "wrong"
-    if given is not None and expected is not None:
-        return "right" if given == expected else "wrong"
+    if claimed is not None and expected is not None:
+        return "right" if claimed == expected else "wrong"
     if offer_of(question) is not None and expected is not None:
         return "undecided"
     return _judge_words(reference, answer)
@@ -92,16 +92,16 @@ def times_in(question: str, answer: str) -> frozenset[int]:
 
 def _judge_time(question: str, allowed: frozenset[int], answer: str) -> RuleVerdict:
     final = announced(answer) or answer
-    given = times_in(question, final)
-    if given and _RELATIVE_TIME.search(final):
+    times = times_in(question, final)
+    if times and _RELATIVE_TIME.search(final):
         return "undecided"
-    if not given:
+    if not times:
         return "wrong" if declines(answer) else "undecided"
     if not _FULL_DAY.search(question):
         allowed = on_the_dial(allowed)
-    if given <= allowed:
+    if times <= allowed:
         return "right"
-    return "undecided" if given & allowed else "wrong"
+    return "undecided" if times & allowed else "wrong"
 
 
 def _judge_words(reference: str, answer: str) -> RuleVerdict:
@@ -115,9 +115,9 @@ def _judge_words(reference: str, answer: str) -> RuleVerdict:
     if denials(reference) != denials(answer) or unclear:
         return "undecided"
     for kind in (numbers, colours):
-        expected, given = kind(reference), kind(answer)
-        if len(expected) == 1 and len(content(reference)) <= 1 and given:
-            return "undecided" if len(given) > 1 else "right" if given == expected else "wrong"
+        expected, named = kind(reference), kind(answer)
+        if len(expected) == 1 and len(content(reference)) <= 1 and named:
+            return "undecided" if len(named) > 1 else "right" if named == expected else "wrong"
     expected_words, words_of_answer = content(reference), content(answer)
     if sorted(expected_words) == sorted(words_of_answer):
         return "right" if expected_words == words_of_answer else "wrong"

@@ -65,7 +65,7 @@ class ContextualRecord(Struct, frozen=True):
 class Shots(Struct, frozen=True):
     """The few-shot examples: how many are used, whether all are left out of the samples, their seed."""
 
-    shown: int = 0
+    count: int = 0
     held_out: bool = False
     seed: int = 0
 
@@ -98,7 +98,7 @@ def read_samples(
     ids = {name for table in tables.values() for name in table}
     references = _by_url(answers, ANSWER, ids)
     tasks = _by_url(labels, "task", ids)
-    examples = _sample_examples(folder, list(solved.values()), shots) if shots.shown or shots.held_out else []
+    examples = _sample_examples(folder, list(solved.values()), shots) if shots.count or shots.held_out else []
     left_out = {(one.image_url, one.instruction) for one in examples}
     samples = []
     for name, record in tables[split].items():
@@ -113,7 +113,7 @@ def read_samples(
                 images=(image_of(record, folder),),
                 references=(reference,) if reference.strip() else (),
                 labels=_labels(record.category, tasks.get(name)),
-                record=replace(record, response=reference, examples=tuple(examples[: shots.shown])),
+                record=replace(record, response=reference, examples=tuple(examples[: shots.count])),
             )
         )
     return samples

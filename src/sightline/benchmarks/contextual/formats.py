@@ -57,13 +57,13 @@ def add_judgements(predictions: Sequence[Prediction], path: Path) -> list[Predic
         expected = "{model: {image_url: 1 or 0}}"
         raise UserError("is not one object", file=path, found=f"{len(rows)} of them", expected=expected)
     ((_, by_model),) = rows
-    given = {
+    judgements = {
         (model, url): _verdict(value, RecordLocation(path, url))
         for model, of in by_model.items()
         for url, value in _of_model(of, RecordLocation(path, model)).items()
     }
     answered = {(one.model, one.sample) for one in predictions}
-    for model, url in given:
+    for model, url in judgements:
         if (model, url) not in answered:
             raise UserError(
                 f"a judgement of an answer by '{model}' that is not there",
@@ -72,7 +72,8 @@ def add_judgements(predictions: Sequence[Prediction], path: Path) -> list[Predic
                 expected="the answers that were judged, in a file of the same models",
             )
     return [
-        replace(one, verdicts=(*one.verdicts, *given.get((one.model, one.sample), ()))) for one in predictions
+        replace(one, verdicts=(*one.verdicts, *judgements.get((one.model, one.sample), ())))
+        for one in predictions
     ]
 
 
@@ -151,7 +152,7 @@ def _verdict(value: object, location: RecordLocation) -> tuple[Verdict, ...]:
     if value is None:
         return ()
     if isinstance(value, int | float) and value in (0, 1):
-        said: VerdictName = "right" if value else "wrong"
+        verdict: VerdictName = "right" if value else "wrong"
         return (
             Verdict(
                 targets=(),
@@ -159,7 +160,7 @@ def _verdict(value: object, location: RecordLocation) -> tuple[Verdict, ...]:
                 scorer="contextual/judge",
                 judge=JUDGE,
                 kind="model",
-                verdict=said,
+                verdict=verdict,
                 raw=str(int(value)),
             ),
         )

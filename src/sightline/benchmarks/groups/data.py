@@ -1,4 +1,4 @@
-"""Makes samples and probes of a groups file, or of a file of answers that holds what was asked."""
+"""Makes samples and probes of a groups file, or of a file of answers that holds the questions."""
 
 from __future__ import annotations
 
@@ -174,11 +174,11 @@ def _answered_lines(file: Path) -> list[GroupLine]:
     content = read_bytes(file)
     is_json = content.lstrip()[:1] in (b"{", b"[")
     rows = json_records(content, file) if is_json else table_rows(read_table(content, file), file)
-    found: dict[tuple[str, str], GroupLine] = {}
+    lines: dict[tuple[str, str], GroupLine] = {}
     for where, record in rows:
         line = _answered_line(record, where, file)
-        found.setdefault((line.group, line.variant), line)
-    return list(found.values())
+        lines.setdefault((line.group, line.variant), line)
+    return list(lines.values())
 
 
 def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLine:

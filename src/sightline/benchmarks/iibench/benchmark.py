@@ -101,11 +101,15 @@ class IIBench(Benchmark):
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """One query, or one for each option order; `references` holds the right letter in that order."""
-        shown: tuple[str, ...] = sample.record.options
+        first_order: tuple[str, ...] = sample.record.options
         root = sample.images[0].root if sample.images else ""
         orders = options["orders"]
         for number in range(orders):
-            order = shown if number == 0 else _shuffled(shown, f"{options['seed']}/{sample.id}/{number}")
+            order = (
+                first_order
+                if number == 0
+                else _shuffled(first_order, f"{options['seed']}/{sample.id}/{number}")
+            )
             letter = carry_letter(sample.references[0], sample.options, order) if sample.references else None
             images = [ImageRef(f"{root}/{path}", root) for path in _examples(options).values()]
             images.extend(sample.images)

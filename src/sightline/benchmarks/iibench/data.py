@@ -44,9 +44,9 @@ def read_samples(
     Raises:
         UserError: A file or a record is wrong.
     """
-    shown = _shown(predictions)
-    if folder is None and shown:
-        return _samples_shown(shown.values(), answers)
+    collected = _predictions_by_id(predictions)
+    if folder is None and collected:
+        return _samples_of_predictions(collected.values(), answers)
     folder = data_folder(folder, "iibench", f"{split}.json")
     path = folder / f"{split}.json"
     records = read_records(path, IIBenchRecord, name="local_path")
@@ -56,12 +56,14 @@ def read_samples(
     return [
         Sample(
             id=question.id,
-            question=_as_shown(question, shown).question,
+            question=_as_collected(question, collected).question,
             images=(ImageRef(str(folder / record.local_path), str(folder)),),
             references=(key[question.id],) if question.id in key else (),
             options=question.options,
             labels={name: getattr(record.meta_data, name) for name in LABELS},
-            record=ShownQuestion(_as_shown(question, shown).options, _keywords(shown.get(question.id))),
+            record=ShownQuestion(
+                _as_collected(question, collected).options, _keywords(collected.get(question.id))
+            ),
         )
         for record, question in released
         if question.id not in left_out
@@ -99,17 +101,19 @@ def images_by_path(folder: Path) -> dict[str, ImageRef] | None:
     return {Path(os.path.relpath(image.path, image.root)).as_posix(): image for image in images}
 
 
-def _as_shown(question: IIBenchQuestion, shown: Mapping[str, Prediction]) -> IIBenchQuestion | Prediction:
-    return shown.get(question.id, question)
+def _as_collected(
+    question: IIBenchQuestion, collected: Mapping[str, Prediction]
+) -> IIBenchQuestion | Prediction:
+    return collected.get(question.id, question)
 
 
-def _keywords(shown: Prediction | None) -> str | None:
+def _keywords(prediction: Prediction | None) -> str | None:
     """The key words in a released prompt; for 21 questions the release used domains that were renamed later."""
-    found = re.search(r"^Key words: (.*)$", shown.prompt, re.MULTILINE) if shown else None
+    found = re.search(r"^Key words: (.*)$", prediction.prompt, re.MULTILINE) if prediction else None
     return found[1] if found else None
 
 
-def _samples_shown(shown: Iterable[Prediction], answers: str | None) -> list[Sample]:
+def _samples_of_predictions(predictions: Iterable[Prediction], answers: str | None) -> list[Sample]:
     """The samples of a predictions file alone, without a data folder; images are names only."""
     if answers is not None:
         raise UserError(
@@ -126,11 +130,11 @@ def _samples_shown(shown: Iterable[Prediction], answers: str | None) -> list[Sam
             cluster=one.image or one.sample,
             record=ShownQuestion(one.options, _keywords(one)),
         )
-        for one in shown
+        for one in predictions
     ]
 
 
-def _shown(file: str | None) -> dict[str, Prediction]:
+def _predictions_by_id(file: str | None) -> dict[str, Prediction]:
     if file is None:
         return {}
-    return {shown.sample: shown for shown in read_predictions(Path(file), ANSWER_FILES, setting="")}
+    return {one.sample: one for one in read_predictions(Path(file), ANSWER_FILES, setting="")}
