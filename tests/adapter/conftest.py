@@ -1,4 +1,4 @@
-"""Tiny models for the tests of adapters, and what they are trained on."""
+"""Tiny models and training data for the tests of adapters."""
 
 from __future__ import annotations
 

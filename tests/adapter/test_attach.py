@@ -1,4 +1,4 @@
-"""An adapter on models of several architectures: what it is given, what it changes, what it leaves alone."""
+"""Adapters on models of several architectures: their inputs, and what they change."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _texts(model: LocalModel, requests: Sequence[Request]) -> list[str]:
 
 
 def _saved(base: Path, kind: AdapterKind, place: Path, scale: float = 1.0) -> SavedAdapter:
-    """An adapter of that kind with random weights, large enough to be heard."""
+    """An adapter of that kind with random weights that are large enough to change answers."""
     plain = LocalModel(base, name="hf/tiny")
     torch.manual_seed(11)
     made = attach(load(plain.checkpoint, plain.args), kind)
@@ -73,7 +73,7 @@ def _requests(images: list[ImageRef], asking: Asking, **options: Any) -> list[Re
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("choices", [(), CHOICES])
-def test_without_vectors_the_answers_are_the_base_model_s_token_for_token(
+def test_an_adapter_without_vectors_gives_the_answers_of_the_base_model(
     name: str,
     choices: tuple[str, ...],
     folder: Folder,
@@ -91,7 +91,7 @@ def test_without_vectors_the_answers_are_the_base_model_s_token_for_token(
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("choices", [(), CHOICES])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_answers_as_one_request_at_a_time_and_unlike_the_base_model(
+def test_batched_answers_equal_single_answers_and_differ_from_the_base_model(
     name: str,
     choices: tuple[str, ...],
     kind: str,
@@ -112,10 +112,10 @@ def test_a_batch_answers_as_one_request_at_a_time_and_unlike_the_base_model(
 
 
 @pytest.mark.parametrize("name", ["llava", "blip2", "blip2_t5", "qwen2_vl"])
-def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
+def test_vectors_precede_the_embeddings_of_prompt_and_image(
     name: str, folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:
-    """What the language model is given with the adapter is, behind the vectors, what it is given without."""
+    """Behind the vectors, the language model receives the same embeddings as without the adapter."""
     from sightline.adapter.batch import ExampleEncoder, training_batch
     from sightline.adapter.examples import TrainingExample
     from sightline.models.local.attachment import entrance
@@ -152,7 +152,7 @@ def test_vectors_stand_before_the_embeddings_of_prompt_and_image(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_adapter_is_read_as_it_was_written_bit_for_bit(kind: str, folder: Folder, tmp_path: Path) -> None:
+def test_a_saved_adapter_loads_bit_for_bit(kind: str, folder: Folder, tmp_path: Path) -> None:
     saved = _saved(folder("llava"), KINDS[kind], tmp_path / "one")
     plain = LocalModel(folder("llava"), name="hf/tiny")
     made = attach(load(plain.checkpoint, plain.args), KINDS[kind])
@@ -164,8 +164,8 @@ def test_an_adapter_is_read_as_it_was_written_bit_for_bit(kind: str, folder: Fol
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
-def test_lora_answers_from_the_weights_that_it_changed(folder: Folder, tmp_path: Path) -> None:
-    """Merged, the model is one of the base's own modules, and its logits are those of LoRA beside it."""
+def test_lora_is_merged_into_the_weights_that_it_changes(folder: Folder, tmp_path: Path) -> None:
+    """After merging, the model has the modules of the base model and the logits of LoRA."""
     saved = _saved(folder("llava"), KINDS["lora"], tmp_path, scale=0.3)
     plain = LocalModel(folder("llava"), name="hf/tiny")
     beside = attach(load(plain.checkpoint, plain.args), KINDS["lora"])
@@ -179,7 +179,7 @@ def test_lora_answers_from_the_weights_that_it_changed(folder: Folder, tmp_path:
     assert not torch.allclose(one, without, atol=1e-2)
 
 
-def test_the_adapter_is_a_part_of_whose_answers_these_are(folder: Folder, tmp_path: Path) -> None:
+def test_the_identity_of_a_model_includes_its_adapter(folder: Folder, tmp_path: Path) -> None:
     plain = LocalModel(folder("llava"), name="hf/tiny")
     one = _saved(folder("llava"), KINDS["prefix"], tmp_path / "one")
     two = _saved(folder("llava"), KINDS["prefix"], tmp_path / "two", scale=2)
@@ -207,7 +207,7 @@ def test_another_template_than_in_training_is_refused(folder: Folder, tmp_path: 
         LocalModel(folder("chat"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
 
 
-def test_a_image_of_the_training_is_refused(
+def test_a_training_image_is_refused(
     folder: Folder, images: list[ImageRef], asking: Asking, tmp_path: Path
 ) -> None:
     saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
@@ -226,7 +226,7 @@ def test_a_image_of_the_training_is_refused(
     assert "was trained on this image" in refused.message
 
 
-def test_weights_that_do_not_belong_to_the_settings_are_named(folder: Folder, tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_the_metadata_are_an_error(folder: Folder, tmp_path: Path) -> None:
     saved = _saved(folder("llava"), Prefix(prefix=2), tmp_path)
     save_adapter(tmp_path, saved.metadata, {"vectors": torch.nn.Parameter(torch.zeros(3, 32))})
     model = LocalModel(folder("llava"), name="hf/tiny", attachment=SavedAdapter(tmp_path))
@@ -242,7 +242,7 @@ def test_weights_that_do_not_belong_to_the_settings_are_named(folder: Folder, tm
         ('{"adapter": {"kind": "other"}}', "cannot be read"),
     ],
 )
-def test_a_folder_that_holds_no_adapter_is_told(broken: str, said: str, tmp_path: Path) -> None:
+def test_a_folder_without_an_adapter_is_an_error(broken: str, said: str, tmp_path: Path) -> None:
     if broken:
         (tmp_path / "adapter.json").write_text(broken)
     with pytest.raises(UserError, match=said):

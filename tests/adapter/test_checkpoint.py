@@ -1,4 +1,4 @@
-"""Going on after a stop."""
+"""Checkpoints: a stopped training continues."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from sightline.errors import EnvironmentFailedError, UserError
         ("blip2_t5", "prefix", "ce"),
     ],
 )
-def test_stopped_anywhere_it_ends_at_the_same_weights(
+def test_a_training_that_was_stopped_ends_at_the_same_weights(
     name: str, kind: str, loss: Any, folder: Folder, data: Path, tmp_path: Path
 ) -> None:
     whole, parted = (
@@ -71,7 +71,7 @@ def test_stopped_anywhere_it_ends_at_the_same_weights(
     assert not (tmp_path / "parted" / "state.pt").exists()
 
 
-def test_a_disk_that_is_full_loses_no_checkpoint(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_checkpoint(tmp_path: Path) -> None:
     checkpoint = TrainingCheckpoint(tmp_path, {"seed": 1})
     checkpoint.begin()
     checkpoint.write({"weights": torch.zeros(10)})
@@ -87,7 +87,7 @@ def test_a_disk_that_is_full_loses_no_checkpoint(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"state.pt", "log.jsonl"}
 
 
-def test_a_checkpoint_is_written_from_the_weights_and_not_from_a_copy(tmp_path: Path) -> None:
+def test_writing_a_checkpoint_copies_no_weights(tmp_path: Path) -> None:
     weights = torch.arange(8 * 2**20, dtype=torch.float32)
     checkpoint = TrainingCheckpoint(tmp_path, {"seed": 1})
     checkpoint.begin()

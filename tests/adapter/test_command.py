@@ -27,7 +27,7 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 
 
-def test_training_is_said_to_begin_once_the_data_are_checked(
+def test_progress_shows_training_only_after_the_data_are_checked(
     folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[str, int]] = []
@@ -91,7 +91,7 @@ def test_the_command_trains_and_run_uses_it(
 
 
 @pytest.mark.parametrize("stopped_in", ["the first validation", "training"])
-def test_a_stop_tells_what_is_kept_and_what_is_begun_is_no_adapter_yet(
+def test_an_interruption_reports_the_checkpoint_and_an_unfinished_training_is_no_adapter(
     stopped_in: str,
     folder: Folder,
     data: Path,
@@ -128,7 +128,7 @@ def _counts(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[st
     return found
 
 
-def test_the_size_for_a_model_is_told_from_its_configuration_alone(
+def test_the_size_is_computed_from_the_configuration_alone(
     folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "config.json").write_bytes((folder("llava") / "config.json").read_bytes())
@@ -140,7 +140,7 @@ def test_the_size_for_a_model_is_told_from_its_configuration_alone(
         assert found["width"] == 32
 
 
-def test_of_a_model_of_the_hub_config_json_alone_is_fetched(
+def test_only_config_json_of_a_hub_model_is_downloaded(
     folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     constants: Any = import_module("huggingface_hub.constants")

@@ -1,4 +1,4 @@
-"""What is trained on, and what is refused."""
+"""Training examples: what is used and what is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 
 
-def test_groups_of_one_image_are_on_one_side(data: Path) -> None:
+def test_groups_that_share_an_image_stay_together(data: Path) -> None:
     learned, held = split(read_examples([data], {}), 0.25, seed=1)
     sides = [
         {image.digest for group in side for one in group for image in one.request.images.values()}
@@ -33,14 +33,14 @@ def test_groups_of_one_image_are_on_one_side(data: Path) -> None:
     assert not sides[0] & sides[1]
 
 
-def test_lines_with_a_label_are_left_out_and_a_label_that_no_line_has_is_told(data: Path) -> None:
+def test_lines_with_a_label_are_left_out_and_an_unknown_label_is_an_error(data: Path) -> None:
     groups = read_examples([data], {"wording": ["r2"]})
     assert {len(group) for group in groups} == {2}
     with pytest.raises(UserError, match="--without wording=r9: no line has that label"):
         read_examples([data], {"wording": ["r9"]})
 
 
-def test_what_a_test_shows_must_not_be_trained_on(folder: Folder, data: Path, tmp_path: Path) -> None:
+def test_test_images_must_not_be_in_the_training_data(folder: Folder, data: Path, tmp_path: Path) -> None:
     other = write_groups(tmp_path / "other", seed=1)
     run_training(small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix(), test=[str(other)]))
     (tmp_path / "other" / "0.png").write_bytes((data.parent / "2.png").read_bytes())
@@ -50,7 +50,7 @@ def test_what_a_test_shows_must_not_be_trained_on(folder: Folder, data: Path, tm
         run_training(small_training(folder("llava"), data, tmp_path / "again", test=[str(other)]))
 
 
-def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, tmp_path: Path) -> None:
+def test_images_made_from_one_source_count_as_the_same_image(folder: Folder, tmp_path: Path) -> None:
     Image.effect_noise((64, 64), 80).convert("RGB").save(tmp_path / "photo.png")
     sources = tmp_path / "sources.jsonl"
     sources.write_text(json.dumps({"id": "a", "image": "photo.png", "references": ["noise"]}))
@@ -84,7 +84,7 @@ def test_images_that_a_builder_made_of_one_source_are_the_same(folder: Folder, t
         ({"prompt": "a " * 300}, r"record .*g0 r1: the model cannot take this prompt: .*no room"),
     ],
 )
-def test_bad_lines_are_named_before_any_step(
+def test_a_bad_line_is_an_error_before_the_first_step(
     change: dict[str, Any], said: str, folder: Folder, data: Path, tmp_path: Path
 ) -> None:
     lines = [json.loads(line) for line in data.read_text().splitlines()]
@@ -95,9 +95,7 @@ def test_bad_lines_are_named_before_any_step(
     assert not (tmp_path / "out").exists()
 
 
-def test_groups_of_one_variant_have_nothing_to_be_consistent_about(
-    folder: Folder, data: Path, tmp_path: Path
-) -> None:
+def test_groups_with_one_variant_are_an_error(folder: Folder, data: Path, tmp_path: Path) -> None:
     kept = [line for line in data.read_text().splitlines() if '"r2"' not in line and '"r3"' not in line]
     with pytest.raises(UserError, match="--without leaves no group with two variants; expected fewer"):
         run_training(
@@ -108,7 +106,7 @@ def test_groups_of_one_variant_have_nothing_to_be_consistent_about(
         run_training(small_training(folder("llava"), data, tmp_path / "out", without={"wording": ["r1"]}))
 
 
-def test_the_same_groups_twice_are_refused(folder: Folder, data: Path, tmp_path: Path) -> None:
+def test_naming_a_groups_file_twice_is_an_error(folder: Folder, data: Path, tmp_path: Path) -> None:
     twice = [str(data), f"{data.parent}/../{data.parent.name}/{data.name}"]
     training = replace(small_training(folder("llava"), data, tmp_path / "out"), data=twice)
     with pytest.raises(UserError, match=r"groups\.jsonl: --data names this file twice"):

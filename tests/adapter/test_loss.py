@@ -1,4 +1,4 @@
-"""What a training makes small, against transformers and plain arithmetic."""
+"""The training loss, compared with transformers and with explicit formulas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from sightline.models.local.model import LocalModel
 def test_a_step_in_several_passes_has_the_loss_and_the_gradients_of_one(
     parts: int, loss: Any, folder: Folder, data: Path
 ) -> None:
-    """Not by the weights that come of it: Adam takes no notice of a gradient that is too large throughout."""
+    """Compares gradients, not weights: Adam ignores a constant factor of the gradients."""
     groups = read_examples([data], {})
     # Groups of two and of three, with answers of several lengths.
     groups = [group[number % 2 :] for number, group in enumerate(groups)]
@@ -62,7 +62,9 @@ def _gradient(weight: torch.nn.Parameter) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_the_loss_is_the_model_s_own_on_the_answer_s_tokens(name: str, folder: Folder, data: Path) -> None:
+def test_the_loss_equals_that_of_transformers_on_the_answer_tokens(
+    name: str, folder: Folder, data: Path
+) -> None:
     """Against transformers' loss on one example at a time, with labels on the answer alone."""
     attached = attached_to(folder(name), BiLstm(prefix=0, hidden=3))
     loaded, encoder = attached.loaded, encoder_of(attached)
@@ -76,7 +78,7 @@ def test_the_loss_is_the_model_s_own_on_the_answer_s_tokens(name: str, folder: F
             inputs = {key: value for key, value in alone.inputs.items() if key != "decoder_input_ids"}
             said = loaded.model(**inputs, labels=alone.targets)
         else:
-            # The last token of an answer is not read; the one after it is put there in its place.
+            # The last token of an answer is not an input, so the token after it takes its position.
             inputs = training_batch(loaded, [one._replace(answer=[*one.answer, loaded.pad])]).inputs
             labels = inputs["input_ids"].clone()
             labels[:, : one.prompt.tokens] = IGNORED
@@ -90,7 +92,7 @@ def test_the_loss_is_the_model_s_own_on_the_answer_s_tokens(name: str, folder: F
 def test_a_batch_has_the_loss_and_the_gradients_of_its_examples(
     name: str, folder: Folder, data: Path
 ) -> None:
-    """What shorter prompts and answers are filled up with has no part in either, adapter and all."""
+    """Padding influences neither, including the adapter."""
     attached = attached_to(folder(name), BiLstm(hidden=6))
     encoder = encoder_of(attached)
     ready = [encoder.encode(one) for group in read_examples([data], {})[:4] for one in group]
@@ -136,7 +138,7 @@ def test_the_disagreement_is_the_mean_divergence_of_pairs() -> None:
 
 
 @pytest.mark.parametrize("name", ["llava", "paligemma", "qwen2_vl", "idefics3"])
-def test_no_place_of_an_answer_sees_what_follows_it(name: str, folder: Folder, data: Path) -> None:
+def test_attention_within_an_answer_is_causal(name: str, folder: Folder, data: Path) -> None:
     plain = LocalModel(folder(name), name="hf/tiny")
     attached = attach(load(plain.checkpoint, plain.args), Prefix())
     encoder = ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)

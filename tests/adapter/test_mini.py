@@ -19,7 +19,7 @@ from sightline.cli.main import main
 def test_a_short_training_raises_con_and_loses_no_accuracy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """MM-R3's Table 6 in small: the paper's adapter, restyling, other images for the test."""
+    """A small version of MM-R3's Table 6: the paper's adapter, restyling, other images for the test."""
     learned, tested = (
         generate_mmr3(tmp_path / "train", groups=80, seed=7, held_out=False),
         generate_mmr3(tmp_path / "test", groups=40, seed=8),

@@ -1,4 +1,4 @@
-"""The adapter's module against the same in plain float64, and against itself where nothing may change."""
+"""The adapter's module, compared with an implementation in numpy and with itself."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def _weights(module: BiLstmPrefix) -> dict[str, Floats]:
 
 
 def _prompts() -> tuple[torch.Tensor, torch.Tensor]:
-    """Three prompts of unlike lengths among other things, which stand left, right and between."""
+    """Three prompts of different lengths, with padding on the left, on the right and on both sides."""
     torch.manual_seed(5)
     seen = torch.tensor([[1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [0, 1, 1, 1, 0, 0]]).bool()
     return torch.randn(3, 6, WIDTH, dtype=torch.float64), seen
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_it_is_what_the_paper_says_in_plain_numpy(layers: int) -> None:
+def test_the_module_equals_the_paper_in_numpy(layers: int) -> None:
     module = _module(layers=layers, hidden=4)
     embeddings, seen = _prompts()
     made = module(embeddings, seen).detach().numpy()
@@ -78,7 +78,7 @@ def test_it_is_what_the_paper_says_in_plain_numpy(layers: int) -> None:
         np.testing.assert_allclose(made[row].ravel(), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_its_gradients_are_those_of_finite_differences() -> None:
+def test_gradients_equal_finite_differences() -> None:
     module = _module(layers=2, hidden=3, prefix=2)
     embeddings, seen = _prompts()
     embeddings.requires_grad_()
@@ -91,7 +91,7 @@ def test_its_gradients_are_those_of_finite_differences() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_is_no_prompt_changes_nothing(dtype: torch.dtype) -> None:
+def test_embeddings_outside_the_prompt_change_nothing(dtype: torch.dtype) -> None:
     module = _module(dtype)
     embeddings, seen = _prompts()
     embeddings = embeddings.to(dtype)
@@ -105,7 +105,7 @@ def test_what_is_no_prompt_changes_nothing(dtype: torch.dtype) -> None:
         )
 
 
-def test_sizes_are_the_paper_s_where_nothing_is_said() -> None:
+def test_the_default_sizes_are_those_of_the_paper() -> None:
     module = BiLstmPrefix(BiLstm(), 16)
     assert (module.length, module.lstm.num_layers, module.lstm.hidden_size, module.lstm.dropout) == (
         3,

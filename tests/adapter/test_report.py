@@ -1,4 +1,4 @@
-"""Runs with adapters held against the run without: `compare` over several pairs, and `adapter report`."""
+"""Runs with and without adapters: `compare` over several pairs, and `adapter report`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _groups(folder: Path, first: int) -> Path:
 
 
 class Runs:
-    """Two adapters, of much training and of little, the runs with them and the one without."""
+    """Two adapters with many and with few steps, the runs with them and the run without."""
 
     def __init__(self, folder: Path, model: Path) -> None:
         self.model, self.folder = f"hf/{model}", folder
@@ -84,7 +84,7 @@ def _differences(table: dict[str, Any]) -> dict[tuple[str, str], float]:
     return {(row["metric"], row["subset"]): row["difference value"] for row in table["rows"]}
 
 
-def test_pairs_together_differ_by_the_mean_of_what_each_differs(runs: Runs, capsys: Capture) -> None:
+def test_the_pooled_difference_is_the_mean_of_the_differences(runs: Runs, capsys: Capture) -> None:
     alone = [
         _differences(_json(["compare", "1", run, "--by", "wording", *BOTH, *runs.store], capsys)[0])
         for run in ("2", "3")
@@ -101,7 +101,7 @@ def test_pairs_together_differ_by_the_mean_of_what_each_differs(runs: Runs, caps
         assert row["other value"] - row["base value"] == pytest.approx(row["difference value"])
 
 
-def test_as_many_runs_on_both_sides_are_pairs(runs: Runs, capsys: Capture) -> None:
+def test_equally_many_runs_on_both_sides_form_pairs(runs: Runs, capsys: Capture) -> None:
     (there,) = _json(["compare", "2", "3", *BOTH, *runs.store], capsys)
     (both,) = _json(["compare", "2,3", "3,2", *BOTH, *runs.store], capsys)
     assert any(_differences(there).values())
@@ -117,14 +117,14 @@ def test_as_many_runs_on_both_sides_are_pairs(runs: Runs, capsys: Capture) -> No
         (["1", "two"], "'two' is not the number of a run"),
     ],
 )
-def test_what_cannot_be_compared_is_exit_status_2(
+def test_runs_that_cannot_be_compared_give_exit_status_2(
     words: list[str], said: str, runs: Runs, capsys: Capture
 ) -> None:
     assert main(["compare", *words, *runs.store]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_the_report_finds_the_runs_and_says_what_the_adapter_costs(runs: Runs, capsys: Capture) -> None:
+def test_the_report_finds_the_runs_and_shows_the_cost(runs: Runs, capsys: Capture) -> None:
     words = ["adapter", "report", *runs.adapters, "--by", "wording", *runs.store]
     effects, costs = _json(words, capsys)
     (table,) = _json(["compare", "1", "2,3", "--by", "wording", *BOTH, *runs.store], capsys)
@@ -141,7 +141,7 @@ def test_the_report_finds_the_runs_and_says_what_the_adapter_costs(runs: Runs, c
         assert row["ms without value"] > 0
 
 
-def test_a_run_that_has_no_like_without_the_adapter_is_named(runs: Runs, capsys: Capture) -> None:
+def test_a_run_without_a_counterpart_is_reported(runs: Runs, capsys: Capture) -> None:
     store = ["--store", str(runs.folder / "other.db")]
     words = ["run", f"groups:{runs.test}", "--model", runs.model, "--quiet", *store, "--set", "embedder=none"]
     report = ["adapter", "report", runs.adapters[0], *store]

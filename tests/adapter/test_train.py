@@ -1,4 +1,4 @@
-"""Training: what changes and what does not, and what is told of it."""
+"""Training: what changes, what does not, and which notes it gives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_adapter_learns(name: str, kind: str, folder: Folder, data: Path, tm
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_weight_of_the_model_moves_by_a_bit(kind: str, folder: Folder, data: Path) -> None:
+def test_no_weight_of_the_frozen_model_changes(kind: str, folder: Folder, data: Path) -> None:
     plain = LocalModel(folder("llava"), name="hf/tiny")
     attached = attach(load(plain.checkpoint, plain.args), KINDS[kind])
     own = set(map(id, attached.weights.values()))
@@ -64,7 +64,7 @@ def test_no_weight_of_the_model_moves_by_a_bit(kind: str, folder: Folder, data: 
     assert not any(torch.equal(attached.weights[name], weight) for name, weight in first.items())
 
 
-def test_remembered_or_made_anew_it_learns_the_same(folder: Folder, data: Path, tmp_path: Path) -> None:
+def test_the_cache_of_examples_does_not_change_the_result(folder: Folder, data: Path, tmp_path: Path) -> None:
     for cache_bytes in (0, 10**9):
         run_training(
             small_training(
@@ -81,7 +81,7 @@ def test_remembered_or_made_anew_it_learns_the_same(folder: Folder, data: Path, 
 
 
 def test_the_rate_falls_linearly_to_zero(folder: Folder, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As transformers' linear schedule: where all gradients are one, Adam's steps are as long as the rate."""
+    """As transformers' linear schedule. With gradients of 1, Adam's steps equal the learning rate."""
     from transformers import get_linear_schedule_with_warmup
 
     attached = attached_to(folder("llava"), Prefix())
@@ -105,7 +105,7 @@ def test_the_rate_falls_linearly_to_zero(folder: Folder, data: Path, monkeypatch
     assert schedule.get_last_lr() == [0]
 
 
-def test_an_epoch_shows_every_group_once_in_an_order_of_its_own(folder: Folder, data: Path) -> None:
+def test_an_epoch_uses_every_group_once_in_its_own_order(folder: Folder, data: Path) -> None:
     shown: dict[int, list[str]] = {}
     groups = read_examples([data], {})
     attached = attached_to(folder("llava"), Prefix())
@@ -160,7 +160,7 @@ def test_a_loss_that_diverges_stops_at_its_step_and_the_last_checkpoint_is_kept(
     assert not (tmp_path / "out" / "adapter.json").exists()
 
 
-def test_a_weight_that_is_no_number_is_what_the_training_is_said_to_diverge_by(
+def test_a_weight_that_is_not_finite_is_a_divergence(
     folder: Folder, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attached = attached_to(folder("llava"), Prefix())
@@ -181,11 +181,11 @@ def test_a_weight_that_is_no_number_is_what_the_training_is_said_to_diverge_by(
     [
         ([3.0] * 30, False),
         ([3.0] * 20 + [8.0] * 20, True),
-        # What the last step alone came to says nothing against it.
+        # The loss of the last step alone does not matter.
         ([3.0] * 20 + [8.0] * 18 + [30.0, 1.0], True),
     ],
 )
-def test_a_loss_that_rises_far_above_where_it_began_diverges(
+def test_a_loss_far_above_its_initial_value_is_a_divergence(
     losses: list[float], diverges: bool, folder: Folder, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = LocalModel(folder("llava"), name="hf/tiny")
@@ -203,7 +203,7 @@ def test_a_loss_that_rises_far_above_where_it_began_diverges(
         assert len(list(trainer.steps())) == len(losses)
 
 
-def test_a_training_that_did_not_help_and_settings_that_look_odd_are_told(
+def test_notes_report_a_useless_training_and_unusual_settings(
     folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = small_training(folder("llava"), data, tmp_path / "good", adapter=Prefix())
@@ -232,7 +232,7 @@ def test_a_training_that_did_not_help_and_settings_that_look_odd_are_told(
     ("out", "said"),
     [("file", "file: is a file; expected a folder for --out"), ("/proc/x", "/proc/x: .*expected .*--out")],
 )
-def test_a_folder_that_cannot_be_had_is_told_before_any_step(
+def test_an_unusable_output_folder_is_an_error_before_the_first_step(
     out: str, said: str, folder: Folder, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

@@ -1,4 +1,4 @@
-"""Small trainings for the tests of adapters: their data, and how they are run."""
+"""Small trainings for the tests of adapters: data and helpers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWERS = ("a cat", "a red dog", "blue", "no")
 
 
 def write_groups(folder: Path, seed: int) -> Path:
-    """Eight groups of three wordings about four images, the answers of two lengths."""
+    """Eight groups of three phrasings about four images, with answers of two lengths."""
     folder.mkdir()
     lines = []
     for number in range(8):
@@ -71,7 +71,7 @@ def small_training(model: Path, data: Path, out: Path, **more: Any) -> Training:
 def run_training(
     training: Training, *, stopped_in: int | None = None
 ) -> tuple[TrainedAdapter, list[TrainingStep], list[Validation]]:
-    """The whole training, or, with KeyboardInterrupt, as far as the step that Ctrl-C is pressed in."""
+    """Run a training; with `stopped_in`, Ctrl-C is pressed in that step and KeyboardInterrupt raised."""
     steps: list[TrainingStep] = []
     seen: list[Validation] = []
     stop = Event()
@@ -94,7 +94,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def attached_to(model: Path, kind: AdapterKind) -> Attached:
-    """The model with an adapter, the same each time."""
+    """The model with an adapter, with the same weights each time."""
     plain = LocalModel(model, name="hf/tiny")
     loaded = load(plain.checkpoint, plain.args)
     torch.manual_seed(2)

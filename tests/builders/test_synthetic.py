@@ -1,4 +1,4 @@
-"""The drawn data sets: in the released layouts, the same from the same seed, and solvable only as meant."""
+"""The synthetic data sets: released layouts, reproducible, and without shortcuts to the answers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_scenes(tmp_pa
     assert digests(tmp_path / "a") != digests(tmp_path / "c")
 
 
-def test_a_folder_of_its_own_is_drawn_anew_and_another_is_refused(tmp_path: Path) -> None:
+def test_a_synthetic_folder_is_replaced_and_another_is_refused(tmp_path: Path) -> None:
     first = digests(generate_codis(tmp_path / "mine", pairs=5))
     assert digests(generate_codis(tmp_path / "mine", pairs=5)) == first
     (tmp_path / "theirs").mkdir()
@@ -87,7 +87,7 @@ def test_codis_like_pairs_load_as_codis_in_all_five_categories(tmp_path: Path) -
     assert all(inspect_image(sample.images[0], {}).format == "PNG" for sample in samples)
 
 
-def test_the_rules_take_neither_answer_of_a_pair_for_the_other(tmp_path: Path) -> None:
+def test_the_rules_distinguish_the_answers_of_a_pair(tmp_path: Path) -> None:
     for sample in samples_of(Codis(), generate_codis(tmp_path, pairs=60, seed=7), "default", "test"):
         first, second = sample.references
         assert judge_by_rules(sample.question, first, first) == "right"
@@ -98,7 +98,7 @@ def test_the_rules_take_neither_answer_of_a_pair_for_the_other(tmp_path: Path) -
 def test_neither_the_image_nor_the_context_alone_gives_the_answer(
     kind: Callable[[Random], PuzzleImage],
 ) -> None:
-    """Each image has two answers; over many images, so has a question with its context."""
+    """Each image has two answers; over many images, a question with its context has several too."""
     by_context: dict[tuple[str, str], set[str]] = {}
     for seed in range(400):
         for puzzle in kind(Random(seed)).puzzles:
@@ -136,7 +136,7 @@ def test_iibench_like_questions_load_as_iibench_with_one_right_option(tmp_path: 
     assert list(key) == [sample.id for sample in test]
 
 
-def test_every_meaning_is_drawn_in_several_ways() -> None:
+def test_every_meaning_has_several_images() -> None:
     for meaning in MEANINGS:
         images = {render(meaning_scene(meaning, Random(seed))[0]).tobytes() for seed in range(6)}
         assert len(images) > 3
@@ -202,7 +202,7 @@ def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
             assert len({line.prompt for line in lines}) == (3 if task == "rephrasing" else 1)
 
 
-def test_a_wording_is_labelled_by_how_often_training_says_it(tmp_path: Path) -> None:
+def test_a_phrasing_is_labelled_by_its_frequency_in_training(tmp_path: Path) -> None:
     lines = read_groups(generate_mmr3(tmp_path, groups=30, seed=1) / "rephrasing" / "groups.jsonl")
     tiers = Counter(line.labels["wording"] for line in lines)
     assert set(tiers) == {"common", "rare", "unseen"}
@@ -252,7 +252,7 @@ def test_every_fact_of_a_place_is_true_of_it() -> None:
         assert set(by_kind.get("color", [])) <= {thing.colour for thing in made.things}
 
 
-def test_contextual_like_questions_have_a_image_and_in_val_a_response(tmp_path: Path) -> None:
+def test_contextual_like_questions_have_an_image_and_val_has_responses(tmp_path: Path) -> None:
     folder = generate_contextual(tmp_path, questions=12, val=12)
     with (folder / "contextual_val.csv").open() as file:
         val = list(csv.DictReader(file))
@@ -265,7 +265,7 @@ def test_contextual_like_questions_have_a_image_and_in_val_a_response(tmp_path: 
     assert all(row["response"] and (folder / row["image_url"]).is_file() for row in val)
 
 
-def test_a_smaller_drawing_leaves_no_image_of_a_larger_one_and_what_a_user_put_there(
+def test_a_smaller_data_set_replaces_a_larger_one_and_keeps_files_of_the_user(
     tmp_path: Path,
 ) -> None:
     generate_codis(tmp_path, pairs=30)
@@ -276,7 +276,7 @@ def test_a_smaller_drawing_leaves_no_image_of_a_larger_one_and_what_a_user_put_t
     assert (tmp_path / "captions.json").exists()
 
 
-def test_whether_a_thing_is_there_is_asked_with_both_answers_and_as_told(tmp_path: Path) -> None:
+def test_existence_questions_have_both_answers_and_respect_held_out_things(tmp_path: Path) -> None:
     for held_out in (False, True):
         answers = []
         for seed in range(200):
@@ -293,7 +293,7 @@ def test_whether_a_thing_is_there_is_asked_with_both_answers_and_as_told(tmp_pat
         assert {"yes", "no"} == set(answers)
 
 
-def test_a_test_uses_wordings_that_training_never_says() -> None:
+def test_a_test_uses_phrasings_that_training_never_uses() -> None:
     random = Random(0)
     tested = {TIME.choose_for_test(random) for _ in range(200)}
     said = {TIME.choose_for_training(random) for _ in range(2000)}
@@ -301,12 +301,12 @@ def test_a_test_uses_wordings_that_training_never_says() -> None:
     assert said == {*TIME.common, *TIME.rare}
 
 
-def test_a_thing_of_no_known_shape_is_an_error() -> None:
+def test_an_unknown_shape_is_an_error() -> None:
     with pytest.raises(KeyError):
         render(Scene((Thing("unicorn", (0.5, 0.5), 0.5),)))
 
 
-def test_the_command_draws_the_folders_that_the_python_functions_draw(
+def test_the_command_writes_the_same_folders_as_the_python_functions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "scenes"

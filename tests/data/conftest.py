@@ -1,4 +1,4 @@
-"""A small data set in a repository's archive, and a server on loopback that hands archives out badly."""
+"""A small data set in a repository's archive, and a faulty archive server on loopback."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drawn(colour: str) -> bytes:
 
 @pytest.fixture(scope="session")
 def content() -> dict[str, bytes]:
-    """The repository: three records about two images, and what the data set does not need."""
+    """The repository: three records about two images, and files that the data set does not need."""
     records = [record(0, "a.jpg"), record(1, "b.jpg"), record(2, "a.jpg")]
     return {
         "README.md": b"# CODIS",
@@ -86,7 +86,7 @@ def pack(content: dict[str, bytes]) -> Pack:
 
 
 class Server:
-    """Hands out `content`; the other fields make it do so badly. `asked` are the Range headers received."""
+    """Serves `content`; the other fields add faults. `asked` holds the Range headers received."""
 
     def __init__(self) -> None:
         self.content = b""
@@ -129,9 +129,9 @@ class Server:
             handler.send_header("Content-Length", str(len(self.content) - start))
         handler.end_headers()
         piece = self.content[start : self.cut]
-        # Counted first: a client that has all of it may look before this thread goes on.
+        # Counted first: the client may read the counter before this thread continues.
         self.sent += len(piece)
-        # A client that had enough hangs up.
+        # The client closes the connection once it has enough.
         with suppress(BrokenPipeError, ConnectionResetError):
             handler.wfile.write(piece)
 

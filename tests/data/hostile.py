@@ -1,4 +1,4 @@
-"""A server on loopback that answers what it is told to, byte by byte, and what is fetched from it."""
+"""A server on loopback that sends given bytes, and helpers to download from it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from sightline.data.image_download import ImageDownload, download_images
 from sightline.data.image_fetcher import FetchLimits
 
 Page = bytes | Callable[[socket.socket], None]
-"""What is sent, or what sends it."""
+"""The bytes to send, or a function that sends them."""
 
 
 LIMITS = FetchLimits(bytes=300_000, redirects=4, attempts=2, host=HostLimits(pause=0.01))
 
 
 def settle(wanted: Mapping[str, str], folder: Path, **limits: Any) -> ImageDownload:
-    """Fetch images from this machine too, with little max_failures."""
+    """Download images, also from this machine, with short pauses and few attempts."""
     return download_images(wanted, folder, allow_private=True, limits=replace(LIMITS, **limits))
 
 
 def counts(found: ImageDownload) -> tuple[int, int, int]:
-    """How many images were there, were fetched, are missing."""
+    """The numbers of present, downloaded and missing images."""
     return found.present, found.downloaded, len(found.missing)
 
 
@@ -62,7 +62,7 @@ def page(
     media: str = "image/png",
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A whole answer."""
+    """A complete HTTP response."""
     lines = {
         "Content-Type": media,
         "Content-Length": str(len(body)),
@@ -131,7 +131,7 @@ class Hostile:
                 found = found.pop(0) if len(found) > 1 else found[0]
         time.sleep(self.hold)
         with self._lock:
-            # Counted before the answer goes out: who has it may ask for the next.
+            # Counted before the response is sent, because the client may then send the next request.
             self._now -= 1
         if callable(found):
             found(connection)
@@ -154,7 +154,7 @@ def hostile() -> Iterator[Hostile]:
         request_queue_size = 64
 
     with Server(("127.0.0.1", 0), Handler) as running:
-        # Threads that still drip or stream at the end are not waited for.
+        # Do not wait for threads that still send at the end.
         running.block_on_close = False
         state.port = running.server_address[1]
         threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
@@ -163,7 +163,7 @@ def hostile() -> Iterator[Hostile]:
 
 
 def slowly(piece: bytes, seconds: float) -> Page:
-    """A body that comes in drops, without an end."""
+    """An endless body that arrives slowly."""
 
     def send(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n")
@@ -175,6 +175,6 @@ def slowly(piece: bytes, seconds: float) -> Page:
 
 
 def silence(connection: socket.socket) -> None:
-    """No answer at all, until the other side hangs up."""
+    """No response until the client closes the connection."""
     connection.settimeout(20)
     connection.recv(1)

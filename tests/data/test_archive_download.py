@@ -1,4 +1,4 @@
-"""A download goes on where it stopped, and trusts nothing that a server says."""
+"""A download continues where it stopped, and does not trust the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def part(tmp_path: Path) -> Path:
     return tmp_path / "archive.part"
 
 
-def test_what_is_there_already_is_not_sent_again(part: Path, server: Any) -> None:
+def test_a_partial_file_is_continued(part: Path, server: Any) -> None:
     server.content = CONTENT
     part.write_bytes(CONTENT[:3000])
     download_archive(server.url, part)
@@ -27,7 +27,7 @@ def test_what_is_there_already_is_not_sent_again(part: Path, server: Any) -> Non
     assert server.sent == len(CONTENT) - 3000
 
 
-def test_a_whole_file_is_only_asked_after(part: Path, server: Any) -> None:
+def test_a_complete_file_is_not_sent_again(part: Path, server: Any) -> None:
     server.content = CONTENT
     part.write_bytes(CONTENT)
     download_archive(server.url, part)
@@ -35,14 +35,14 @@ def test_a_whole_file_is_only_asked_after(part: Path, server: Any) -> None:
     assert server.sent == 0
 
 
-def test_a_file_that_is_longer_than_the_servers_is_fetched_anew(part: Path, server: Any) -> None:
+def test_a_file_longer_than_the_servers_is_downloaded_again(part: Path, server: Any) -> None:
     server.content = CONTENT
     part.write_bytes(CONTENT + b"more")
     download_archive(server.url, part)
     assert part.read_bytes() == CONTENT
 
 
-def test_a_server_that_cannot_go_on_begins_anew(part: Path, server: Any) -> None:
+def test_without_range_support_the_download_starts_again(part: Path, server: Any) -> None:
     server.content, server.ranges = CONTENT, False
     part.write_bytes(b"other" * 100)
     download_archive(server.url, part)
@@ -50,7 +50,7 @@ def test_a_server_that_cannot_go_on_begins_anew(part: Path, server: Any) -> None
 
 
 @pytest.mark.parametrize("said", [0, 17])
-def test_another_part_than_was_asked_for_is_never_joined(part: Path, server: Any, said: int) -> None:
+def test_another_range_than_requested_is_never_appended(part: Path, server: Any, said: int) -> None:
     server.content, server.claimed_start = CONTENT, said
     part.write_bytes(CONTENT[:3000])
     with pytest.raises(EnvironmentFailedError, match="another range than requested"):
@@ -79,13 +79,13 @@ def test_a_redirect_to_https_is_followed(part: Path, server: Any) -> None:
         download_archive(server.url, part)
 
 
-def test_a_server_that_falls_silent_is_given_up(part: Path, server: Any) -> None:
+def test_a_server_that_stops_sending_times_out(part: Path, server: Any) -> None:
     server.silent.clear()
     with pytest.raises(EnvironmentFailedError, match="timed out"):
         download_archive(server.url, part, timeout=0.2)
 
 
-def test_a_server_that_is_not_there_is_said_to_be_so(part: Path) -> None:
+def test_an_unreachable_server_is_reported(part: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -94,12 +94,12 @@ def test_a_server_that_is_not_there_is_said_to_be_so(part: Path) -> None:
     assert not part.exists()
 
 
-def test_a_name_that_is_no_address_is_refused(part: Path) -> None:
+def test_an_invalid_url_is_refused(part: Path) -> None:
     with pytest.raises(InvalidReleaseError, match="this is not a URL"):
         download_archive("http://exa mple/x", part)
 
 
-def test_a_disk_that_refuses_is_told_from_a_connection_that_broke(tmp_path: Path, server: Any) -> None:
+def test_a_disk_error_differs_from_a_broken_connection(tmp_path: Path, server: Any) -> None:
     server.content = CONTENT
     with pytest.raises(EnvironmentFailedError, match="cannot be written: No such file or directory"):
         download_archive(server.url, tmp_path / "gone/archive.part")

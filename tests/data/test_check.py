@@ -1,4 +1,4 @@
-"""A data folder is counted as the papers count it, and every image that cannot be used is found."""
+"""`data check` counts as the papers do, and finds every image that cannot be used."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_missing_image_names_the_samples_that_need_it(folder: Path, source: Re
     assert found.splits[0].broken == []
 
 
-def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, source: Release) -> None:
+def test_a_truncated_image_is_broken_although_it_opens(folder: Path, source: Release) -> None:
     path = folder / "images/b.jpg"
     content = path.read_bytes()
     path.write_bytes(content[:-400])
@@ -98,7 +98,7 @@ def test_a_image_whose_end_is_cut_off_is_broken_though_it_opens(folder: Path, so
 
 
 @pytest.mark.parametrize(("stored", "problem"), [(b"", "the file is empty"), (b"hello", "not an image")])
-def test_a_file_that_is_no_image_is_broken(
+def test_a_file_that_is_not_an_image_is_broken(
     folder: Path, source: Release, stored: bytes, problem: str
 ) -> None:
     (folder / "images/b.jpg").write_bytes(stored)
@@ -114,14 +114,14 @@ def test_a_link_out_of_the_folder_is_broken(tmp_path: Path, folder: Path, source
     assert fault.problem.startswith("leads out of the data folder")
 
 
-def test_files_that_no_record_names_are_told_and_do_no_harm(folder: Path, source: Release) -> None:
+def test_unreferenced_files_are_listed_and_are_no_fault(folder: Path, source: Release) -> None:
     (folder / "images/Thumbs.db").write_bytes(b"x")
     found = check_data(source, folder)
     assert found.unreferenced == ["images/Thumbs.db"]
     assert found.sound
 
 
-def test_records_that_differ_from_the_release_are_told(folder: Path, source: Release) -> None:
+def test_records_that_differ_from_the_release_are_reported(folder: Path, source: Release) -> None:
     records = json.loads((folder / "data.json").read_text())
     (folder / "data.json").write_text(json.dumps(records[:2]))
     (split,) = check_data(source, folder).splits

@@ -1,4 +1,4 @@
-"""What data sets are made of, against the tables of their papers."""
+"""`data describe`, compared with the tables of the papers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def iibench(shared: Path) -> DataDescription:
     return describe_data(releases()["iibench"], shared / "data/iibench")
 
 
-def test_iibenchs_counts_are_those_of_its_table_1(iibench: DataDescription) -> None:
+def test_the_counts_of_iibench_equal_table_1(iibench: DataDescription) -> None:
     assert (iibench.samples, iibench.images, iibench.unreadable_images) == (1434, 1222, 0)
     assert iibench.splits == {"test": 1399, "dev": 35}
     counted = {
@@ -68,7 +68,7 @@ def test_iibenchs_counts_are_those_of_its_table_1(iibench: DataDescription) -> N
         assert shares[value] == pytest.approx(printed, abs=0.0051)
 
 
-def test_iibenchs_texts_are_nearly_as_long_as_in_its_table_1(iibench: DataDescription) -> None:
+def test_the_text_lengths_of_iibench_are_close_to_table_1(iibench: DataDescription) -> None:
     """16.91, 14.05 and 170.47 words are printed; docs/reproduction.md has what the released texts give."""
     lengths = {kind: (length.texts, round(length.words, 2)) for kind, length in iibench.lengths.items()}
     assert lengths == {
@@ -78,7 +78,7 @@ def test_iibenchs_texts_are_nearly_as_long_as_in_its_table_1(iibench: DataDescri
     }
 
 
-def test_contextuals_counts_and_lengths_are_those_of_its_table_2(shared: Path) -> None:
+def test_the_counts_and_lengths_of_contextual_equal_table_2(shared: Path) -> None:
     found = describe_data(releases()["contextual"], shared / "data/contextual")
     # All of val stands in test too.
     assert (found.samples, found.splits) == (506, {"test": 506, "val": 100})
@@ -93,14 +93,14 @@ def test_contextuals_counts_and_lengths_are_those_of_its_table_2(shared: Path) -
     assert len(found.verbs.top) == 20
 
 
-def test_one_split_is_counted_by_itself(shared: Path) -> None:
+def test_one_split_can_be_described_alone(shared: Path) -> None:
     found = describe_data(releases()["contextual"], shared / "data/contextual", "val")
     assert (found.samples, found.splits) == (100, {"val": 100})
     counted = {value: share.samples for value, share in found.labels["category"].items()}
     assert sorted(counted.values()) == [10] * 7 + [30]  # Appendix C
 
 
-def test_every_form_is_printed(shared: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_text_and_json_are_printed(shared: Path, tmp_path: Path, capsys: Capture) -> None:
     shutil.copy(shared / "data/contextual/contextual_val.csv", tmp_path)
     words = ["data", "describe", "contextual", "--data", str(tmp_path), "--quiet"]
     assert main(words) == 0
@@ -126,7 +126,7 @@ def test_other_questions_have_no_verbs(shared: Path) -> None:
     }
 
 
-def test_a_wrong_call_is_told(tmp_path: Path, capsys: Capture) -> None:
+def test_a_wrong_call_is_an_error(tmp_path: Path, capsys: Capture) -> None:
     with pytest.raises(UserError, match="no data folder for codis"):
         describe_data(releases()["codis"], None)
     for words, message in (

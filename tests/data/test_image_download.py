@@ -1,4 +1,4 @@
-"""Images are fetched once and put where they belong; no end of the process loses any."""
+"""Images are downloaded once to their paths; no interruption loses any."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def manifest(folder: Path) -> Any:
     return json.loads((folder / IMAGE_MANIFEST).read_text())
 
 
-def test_images_lie_under_their_names_and_are_listed_with_their_digests(
-    hostile: Hostile, tmp_path: Path
-) -> None:
+def test_images_have_their_names_and_are_listed_with_their_digests(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/time/a.png": page(IMAGE), "/web/b.JPG": page(drawn(1, form="JPEG"))})
     found = settle(wanted, tmp_path)
     assert counts(found) == (0, 2, 0)
@@ -71,7 +69,7 @@ TRICKS = (
 )
 
 
-def test_no_trick_of_a_name_leads_out_of_the_folder_of_images(hostile: Hostile, tmp_path: Path) -> None:
+def test_no_url_writes_outside_the_folder_of_images(hostile: Hostile, tmp_path: Path) -> None:
     urls = [hostile.url(path) for path in TRICKS]
 
     class Every(dict[str, Page | list[Page]]):
@@ -103,9 +101,7 @@ PATHS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", PATHS)
-def test_a_path_that_no_image_can_have_is_one_recorded_error(
-    hostile: Hostile, tmp_path: Path, case: str
-) -> None:
+def test_an_invalid_path_is_one_recorded_error(hostile: Hostile, tmp_path: Path, case: str) -> None:
     path, detail = PATHS[case]
     folder, outside = tmp_path / "data", tmp_path / "outside"
     for made in (folder / "images/folder", outside):
@@ -121,9 +117,7 @@ def test_a_path_that_no_image_can_have_is_one_recorded_error(
     assert list(outside.iterdir()) == []
 
 
-def test_two_urls_never_share_a_name_not_even_where_case_does_not_count(
-    hostile: Hostile, tmp_path: Path
-) -> None:
+def test_two_urls_never_share_a_name_even_if_only_case_differs(hostile: Hostile, tmp_path: Path) -> None:
     hostile.serve({"/a.png": page(IMAGE)})
     wanted = {hostile.url("/a.png"): "images/a.png", hostile.url("/A.PNG"): "images/A.PNG"}
     (lost,) = settle(wanted, tmp_path).missing.values()
@@ -133,21 +127,21 @@ def test_two_urls_never_share_a_name_not_even_where_case_does_not_count(
 
 @pytest.fixture
 def three(hostile: Hostile, tmp_path: Path) -> dict[str, str]:
-    """Three images, fetched."""
+    """Three downloaded images."""
     wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abc"})
     settle(wanted, tmp_path)
     hostile.asked.clear()
     return wanted
 
 
-def test_the_second_time_nothing_is_fetched(hostile: Hostile, tmp_path: Path, three: dict[str, str]) -> None:
+def test_a_second_call_downloads_nothing(hostile: Hostile, tmp_path: Path, three: dict[str, str]) -> None:
     before = (tmp_path / IMAGE_MANIFEST).read_bytes()
     assert counts(settle(three, tmp_path)) == (3, 0, 0)
     assert hostile.connections == 3
     assert (tmp_path / IMAGE_MANIFEST).read_bytes() == before
 
 
-def test_only_what_is_gone_or_has_changed_is_fetched_again(
+def test_only_missing_and_changed_images_are_downloaded_again(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
     (tmp_path / "images/a.png").unlink()
@@ -157,7 +151,7 @@ def test_only_what_is_gone_or_has_changed_is_fetched_again(
     assert (tmp_path / "images/b.png").read_bytes() == drawn(ord("b"))
 
 
-def test_one_that_changed_stays_where_it_cannot_be_fetched_again(
+def test_a_changed_image_stays_if_it_cannot_be_downloaded_again(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
     (tmp_path / "images/b.png").write_bytes(drawn(5))
@@ -167,7 +161,7 @@ def test_one_that_changed_stays_where_it_cannot_be_fetched_again(
     assert list(manifest(tmp_path)["missing"]) == [hostile.url("/b.png")]
 
 
-def test_without_the_manifest_images_are_known_by_being_whole(
+def test_without_the_manifest_complete_images_are_kept(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
     (tmp_path / IMAGE_MANIFEST).unlink()
@@ -177,25 +171,21 @@ def test_without_the_manifest_images_are_known_by_being_whole(
     assert hostile.asked == ["/c.png"]
 
 
-def test_a_manifest_that_is_none_is_wrong_input(tmp_path: Path, three: dict[str, str]) -> None:
+def test_an_invalid_manifest_is_wrong_input(tmp_path: Path, three: dict[str, str]) -> None:
     (tmp_path / IMAGE_MANIFEST).write_text('{"images": 3}')
     with pytest.raises(UserError, match=r"image_manifest\.json: is not an image manifest"):
         settle(three, tmp_path)
 
 
-def test_what_failed_is_asked_for_again_and_no_longer_missing_once_it_is_there(
-    hostile: Hostile, tmp_path: Path
-) -> None:
+def test_a_failed_url_is_requested_again_and_then_no_longer_missing(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/a.png": [page(status="404 Not Found"), page(IMAGE)]})
     assert counts(settle(wanted, tmp_path)) == (0, 0, 1)
     assert counts(settle(wanted, tmp_path)) == (0, 1, 0)
     assert manifest(tmp_path)["missing"] == {}
 
 
-def test_what_is_known_of_urls_that_are_not_wanted_now_stays_in_the_manifest(
-    hostile: Hostile, tmp_path: Path
-) -> None:
-    """The splits of a data set are fetched one after the other, into one folder."""
+def test_entries_of_other_urls_stay_in_the_manifest(hostile: Hostile, tmp_path: Path) -> None:
+    """The splits of a data set are downloaded one after the other into one folder."""
     of_val = hostile.serve({"/a.png": page(IMAGE), "/dead.png": page(status="404 Not Found")})
     assert counts(settle(of_val, tmp_path)) == (0, 1, 1)
     before = manifest(tmp_path)
@@ -207,7 +197,7 @@ def test_what_is_known_of_urls_that_are_not_wanted_now_stays_in_the_manifest(
         assert after[kind].items() >= before[kind].items()
 
 
-def test_images_of_another_folder_are_taken_before_any_is_fetched(
+def test_images_of_another_folder_are_copied_before_any_is_downloaded(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
     (tmp_path / "images/b.png").write_bytes(b"not an image")
@@ -224,7 +214,7 @@ def test_images_of_another_folder_are_taken_before_any_is_fetched(
     assert about_c.startswith(f"{tmp_path}/images/c.png: leads out of the data folder")
 
 
-def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hostile) -> None:
+def test_two_processes_cannot_download_into_one_folder(tmp_path: Path, hostile: Hostile) -> None:
     wanted = hostile.serve({"/a.png": page(IMAGE)})
     inside: list[BaseException] = []
 
@@ -241,10 +231,10 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path: Path, hostile: Hos
     assert "another --to" in str(inside[0])
 
 
-def test_a_copy_that_is_not_whole_is_not_taken_for_the_image(
+def test_an_incomplete_copy_is_not_used(
     hostile: Hostile, tmp_path: Path, three: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody may write to an image while it is copied: what counts is what was copied."""
+    """Another process may change an image during the copy; the copy itself must be verified."""
 
     def half(origin: Path, part: Path) -> None:
         content = origin.read_bytes()
@@ -263,7 +253,7 @@ def test_a_copy_that_is_not_whole_is_not_taken_for_the_image(
         assert content == (tmp_path / entry["path"]).read_bytes()
 
 
-def test_other_images_come_while_the_disk_is_slow(
+def test_a_slow_disk_does_not_block_other_downloads(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
@@ -274,7 +264,7 @@ def test_other_images_come_while_the_disk_is_slow(
     monkeypatch.setattr(os, "fsync", sync)
     wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abc"})
     assert counts(settle(wanted, tmp_path)) == (0, 3, 0)
-    # That of the manifest comes when all is done.
+    # The manifest is written at the end.
     assert len(threads) >= 3
     assert threading.get_ident() not in threads[:3]
 
@@ -289,7 +279,7 @@ download_images(json.loads(sys.argv[1]), Path(sys.argv[2]), allow_private=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
+def test_after_ctrl_c_or_a_kill_the_same_call_continues(
     hostile: Hostile, tmp_path: Path, number: signal.Signals
 ) -> None:
     wanted = hostile.serve({f"/{name}.png": page(drawn(ord(name))) for name in "abcd"})
@@ -298,7 +288,7 @@ def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
     def kill(connection: socket.socket) -> None:
         whole = page(drawn(ord("d")))
         connection.sendall(whole[:-30])
-        # The half of it has a file of its own by the time that the others are done.
+        # Wait until the others are done and this one has a partial file.
         while not (len(list((tmp_path / "images").glob("*.png"))) == 3 and list(tmp_path.rglob(".*.tmp"))):
             if process.poll() is not None:
                 return
@@ -321,7 +311,7 @@ def test_after_ctrl_c_or_a_kill_the_same_call_goes_on(
     assert files(tmp_path) == ["image_manifest.json", *(f"images/{name}.png" for name in "abcd")]
 
 
-def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
+def test_partial_files_of_a_killed_process_are_removed_and_nothing_else(
     hostile: Hostile, tmp_path: Path, three: dict[str, str]
 ) -> None:
     part = partial_path(tmp_path / "images/a.png", hostile.url("/a.png"))
@@ -333,10 +323,10 @@ def test_what_a_kill_left_half_written_is_removed_and_nothing_else(
     assert left == {"images/mine.part", "image_manifest.json"}
 
 
-def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_download_and_keeps_finished_images(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/a.png": page(IMAGE), "/b.png": page(noise(200))})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # No disk can be filled in a test; a limit on the size of files refuses in the same place.
+    # A limit on file sizes fails in the same place as a full disk.
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
     try:
         with pytest.raises(EnvironmentFailedError, match=os.strerror(errno.EFBIG)):
@@ -349,7 +339,7 @@ def test_a_full_disk_ends_it_and_keeps_what_is_there(hostile: Hostile, tmp_path:
     assert hostile.asked == ["/b.png"]
 
 
-def test_a_folder_that_cannot_be_written_is_the_surroundings_fault(hostile: Hostile, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_an_environment_error(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/a.png": page(IMAGE)})
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFailedError, match="cannot be written"):

@@ -1,4 +1,4 @@
-"""An image is fetched whole or not at all, whatever the other side sends, and no host is pressed."""
+"""An image is fetched completely or not at all, whatever the server sends, and hosts are throttled."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ __all__ = ["hostile"]
 IMAGE = drawn()
 
 
-def test_the_type_is_what_the_content_is_whatever_the_server_calls_it(
-    hostile: Hostile, tmp_path: Path
-) -> None:
+def test_the_content_determines_the_type_not_the_server(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/a.png": page(IMAGE, media="text/html"), "/b": page(drawn(form="WEBP"))})
     assert counts(settle(wanted, tmp_path)) == (0, 2, 0)
 
 
 def png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
-    """A PNG that says it is so large, with these chunks and one line of pixels."""
+    """A PNG that claims a size, with these chunks and one line of pixels."""
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     whole = [(b"IHDR", head), *chunks, (b"IDAT", zlib.compress(bytes(100))), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -57,7 +55,7 @@ GZIPPED = gzip.compress(bytes(10_000_000))
 
 
 def two_in_one(connection: socket.socket) -> None:
-    """A length that is too small on a connection that stays open, with another answer behind it."""
+    """A length that is too small on an open connection, followed by another response."""
     whole = page(IMAGE, headers={"Content-Length": "60", "Connection": "keep-alive"})
     connection.sendall(whole)
     connection.sendall(page(drawn(3)))
@@ -97,14 +95,14 @@ BAD: dict[str, tuple[Page, int, str, str]] = {
     "gzip of an image": (page(gzip.compress(IMAGE), headers={"Content-Encoding": "GZip"}), 1, "", ""),
     "brotli": (page(IMAGE, headers={"Content-Encoding": "br"}), 1, "compressed", "sent as br"),
     "no HTTP": (b"SSH-2.0-OpenSSH_9.7\r\n\r\n", 1, "invalid HTTP", ""),
-    # Where a server hangs up without a word aiohttp asks once more of itself, at each of our two attempts.
+    # If a server closes the connection at once, aiohttp retries once in each of our two attempts.
     "hung up": (b"", 4, "connection broken", ""),
     "endless words": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000, 1, "invalid HTTP", ""),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_no_image_is_one_recorded_error_and_leaves_nothing(
+def test_a_response_that_is_not_an_image_is_one_recorded_error_and_leaves_nothing(
     hostile: Hostile, tmp_path: Path, case: str
 ) -> None:
     answer, asked, reason, detail = BAD[case]
@@ -125,11 +123,11 @@ def test_what_is_no_image_is_one_recorded_error_and_leaves_nothing(
     ("answer", "limit", "detail"),
     [
         (silence, {"read": 0.2}, "no data for 0.2 s"),
-        # Each drop comes in time; they only never end.
+        # Data arrives in time but never ends.
         (slowly(b"x", 0.05), {"total": 0.5}, "not complete within 0.5 s"),
     ],
 )
-def test_a_server_that_takes_for_ever_is_not_waited_for(
+def test_a_server_that_never_finishes_times_out(
     hostile: Hostile, tmp_path: Path, answer: Page, limit: dict[str, float], detail: str
 ) -> None:
     wanted = hostile.serve({"/x.png": answer})
@@ -139,7 +137,7 @@ def test_a_server_that_takes_for_ever_is_not_waited_for(
     assert files(tmp_path) == ["image_manifest.json"]
 
 
-def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None:
+def test_a_refused_connection_is_a_recorded_error(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -148,7 +146,7 @@ def test_a_port_where_nobody_listens_is_a_recorded_error(tmp_path: Path) -> None
     assert files(tmp_path) == ["image_manifest.json"]
 
 
-def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
+def test_an_endless_body_is_neither_read_completely_nor_held_in_memory(
     hostile: Hostile, tmp_path: Path
 ) -> None:
     limit = 24 * 1024 * 1024
@@ -161,13 +159,13 @@ def test_an_endless_body_is_neither_read_to_its_end_nor_held_in_memory(
         tracemalloc.stop()
     (lost,) = found.missing.values()
     assert (lost.reason, lost.detail) == ("too large", "more than 25,165,824 bytes")
-    # What the sockets of both sides hold comes on top of what was taken.
+    # The buffers of the sockets come on top of what was read.
     assert limit < hostile.sent < limit + 16 * 1024 * 1024
     assert most < 4 * 1024 * 1024
     assert files(tmp_path) == ["image_manifest.json"]
 
 
-def test_what_passes_is_asked_again_and_then_fetched(hostile: Hostile, tmp_path: Path) -> None:
+def test_temporary_failures_are_retried(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve(
         {
             "/a.png": [page(status="429 Slow Down", headers={"Retry-After": "0.02"}), page(IMAGE)],
@@ -180,7 +178,7 @@ def test_what_passes_is_asked_again_and_then_fetched(hostile: Hostile, tmp_path:
     assert sorted(hostile.asked) == sorted([path for path in hostile.pages for _ in range(2)])
 
 
-def test_a_host_that_wants_a_long_rest_is_left_alone_for_this_time(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_host_that_asks_for_a_long_pause_gets_no_further_request(hostile: Hostile, tmp_path: Path) -> None:
     busy = page(status="429 Too Many Requests", headers={"Retry-After": "3600"})
     wanted = hostile.serve({f"/{number}.png": busy for number in range(30)})
     found = settle(wanted, tmp_path)
@@ -190,7 +188,7 @@ def test_a_host_that_wants_a_long_rest_is_left_alone_for_this_time(hostile: Host
     assert told == {"127.0.0.1 asks for a pause of 3,600 s"}
 
 
-def test_a_host_that_fails_every_time_is_given_up(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_host_that_always_fails_gets_no_further_request(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({f"/{number}.png": page(status="502 Bad Gateway") for number in range(60)})
     found = settle(wanted, tmp_path)
     reasons = [lost.reason for lost in found.missing.values()]
@@ -201,23 +199,23 @@ def test_a_host_that_fails_every_time_is_given_up(hostile: Hostile, tmp_path: Pa
     assert told == {"127.0.0.1 failed 12 times in a row, the last time: HTTP 502: Bad Gateway"}
 
 
-def test_dead_links_between_good_ones_do_not_give_the_host_up(hostile: Hostile, tmp_path: Path) -> None:
+def test_dead_links_do_not_count_as_failures_of_the_host(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({f"/{n}.png": page(status="404 Not Found") for n in range(40)})
     found = settle(wanted, tmp_path)
     assert {lost.reason for lost in found.missing.values()} == {"HTTP 404"}
 
 
-def test_a_host_is_asked_for_few_images_at_a_time(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_host_gets_few_requests_at_a_time(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({f"/{number}.png": page(drawn(number)) for number in range(16)})
     hostile.hold = 0.03
     assert counts(settle(wanted, tmp_path, host=HostLimits(concurrency=3))) == (0, 16, 0)
     assert 2 <= hostile.most <= 3
 
 
-def test_a_request_says_who_asks_wants_nothing_compressed_and_sends_no_cookie(
+def test_a_request_has_a_user_agent_refuses_compression_and_sends_no_cookie(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    # The same url, with the signs in the clear that need no quoting where they stand.
+    # The same URL, without quoting where it is not needed.
     asked = ["/a.png", "/b%2B_(1).png?x=/"]
     hostile.serve({asked[0]: page(IMAGE, headers={"Set-Cookie": "who=you"}), asked[1]: page(IMAGE)})
     named = {"/a.png": "images/a.png", "/b%2B_%281%29.png?x=%2F": "images/b.png"}

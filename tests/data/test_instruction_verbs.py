@@ -1,4 +1,4 @@
-"""VerbCounts and nouns of instructions, against ConTextual's own and what a reader makes of them."""
+"""Verbs and nouns of instructions, compared with ConTextual's paper and with a human annotation."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def instructions(shared: Path) -> list[str]:
     return [row["instruction"] for _, row in table_rows(read_table(read_bytes(path), path), path)]
 
 
-def test_verbs_and_nouns_are_those_that_a_reader_finds(instructions: list[str]) -> None:
+def test_verbs_and_nouns_match_a_human_annotation(instructions: list[str]) -> None:
     said = {number: verb_and_noun(instructions[number]) for number in BY_HAND}
     wrong = {
         number: order
@@ -131,7 +131,7 @@ def test_questions_have_no_verb_of_a_command(question: str) -> None:
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))
-def test_any_text_is_read(texts: list[str]) -> None:
+def test_any_text_can_be_parsed(texts: list[str]) -> None:
     found = count_verbs(texts)
     assert found.commands + found.others == len(texts)
     assert found.different <= found.commands

@@ -1,4 +1,4 @@
-"""A data set is pulled whole and checked, or nothing of it appears."""
+"""A data set is pulled completely and verified, or not at all."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_the_archive_becomes_the_layout_that_the_benchmark_reads(
     assert [sample.id for sample in load_samples(source, folder, "test")] == ["000", "001", "002"]
 
 
-def test_a_data_set_that_is_there_already_is_not_fetched_again(
+def test_an_existing_data_set_is_not_downloaded_again(
     tmp_path: Path, source: Release, archive: Callable[..., str]
 ) -> None:
     pull(source, tmp_path, origin=archive())
     assert pull(source, tmp_path, origin="no such file") == (tmp_path / "codis", False)
 
 
-def test_another_folder_in_the_way_is_left_as_it_is(
+def test_a_folder_with_other_content_is_not_changed(
     tmp_path: Path, source: Release, archive: Callable[..., str]
 ) -> None:
     mine = tmp_path / "codis/data.json"
@@ -78,7 +78,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_an_archive_of_something_else_is_refused_and_leaves_nothing(
+def test_another_archive_is_refused_and_leaves_nothing(
     tmp_path: Path, source: Release, archive: Callable[..., str], case: str
 ) -> None:
     changes, message = WRONG[case]
@@ -89,7 +89,7 @@ def test_an_archive_of_something_else_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
-def test_a_member_that_is_no_file_is_refused(
+def test_a_member_that_is_not_a_file_is_refused(
     tmp_path: Path, source: Release, archive: Callable[..., str], kind: bytes
 ) -> None:
     member = tarfile.TarInfo()
@@ -113,9 +113,7 @@ def test_a_member_or_an_archive_that_is_too_large_is_refused(
 
 
 @pytest.mark.parametrize("kept", [0, 5, 300, -9, -1])
-def test_an_archive_cut_off_anywhere_is_refused(
-    tmp_path: Path, source: Release, pack: Pack, kept: int
-) -> None:
+def test_a_truncated_archive_is_refused(tmp_path: Path, source: Release, pack: Pack, kept: int) -> None:
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(pack()[:kept])
     with pytest.raises(UserError, match="the archive is broken or incomplete"):
@@ -123,7 +121,7 @@ def test_an_archive_cut_off_anywhere_is_refused(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_byte_that_changed_on_the_way_is_seen_wherever_it_lies(
+def test_a_changed_byte_is_detected_anywhere_in_the_archive(
     tmp_path: Path, source: Release, pack: Pack, content: dict[str, bytes]
 ) -> None:
     stored = bytearray(pack(level=0))
@@ -138,14 +136,14 @@ def test_a_byte_that_changed_on_the_way_is_seen_wherever_it_lies(
     ("given", "told"),
     [("absent.tar.gz", "does not exist"), (".", "is a folder; expected the .tar.gz of")],
 )
-def test_an_archive_that_is_no_file_is_refused(
+def test_an_archive_that_is_not_a_file_is_refused(
     tmp_path: Path, source: Release, given: str, told: str
 ) -> None:
     with pytest.raises(UserError, match=told):
         pull(source, tmp_path / "data", origin=str(tmp_path / given))
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(
+def test_a_full_disk_is_reported_and_leaves_nothing(
     tmp_path: Path, source: Release, archive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -157,18 +155,14 @@ def test_a_full_disk_is_said_and_leaves_nothing(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_download_is_pulled_like_a_file_and_not_kept(
-    tmp_path: Path, source: Release, pack: Pack, server: Any
-) -> None:
+def test_a_downloaded_archive_is_not_kept(tmp_path: Path, source: Release, pack: Pack, server: Any) -> None:
     server.content = pack()
     folder, _ = pull(source, tmp_path, origin=server.url)
     assert files(tmp_path) == ["codis/data.json", "codis/images/a.jpg", "codis/images/b.jpg"]
     assert folder == tmp_path / "codis"
 
 
-def test_a_download_that_broke_off_goes_on_where_it_stopped(
-    tmp_path: Path, source: Release, pack: Pack, server: Any
-) -> None:
+def test_an_interrupted_download_continues(tmp_path: Path, source: Release, pack: Pack, server: Any) -> None:
     server.content, server.cut = pack(), 1000
     with pytest.raises(
         EnvironmentFailedError, match=r"1,000 of [\d,]+ bytes received; the same command continues"
@@ -182,7 +176,7 @@ def test_a_download_that_broke_off_goes_on_where_it_stopped(
     assert files(tmp_path) == ["codis/data.json", "codis/images/a.jpg", "codis/images/b.jpg"]
 
 
-def test_a_download_of_something_else_is_thrown_away(
+def test_a_download_of_another_archive_is_removed(
     tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content = pack({"data/data.json": b"[]"})
@@ -191,7 +185,7 @@ def test_a_download_of_something_else_is_thrown_away(
     assert files(tmp_path) == []
 
 
-def test_halves_of_two_archives_are_never_taken_for_one(
+def test_parts_of_two_archives_are_never_combined(
     tmp_path: Path, source: Release, pack: Pack, server: Any
 ) -> None:
     server.content, server.cut = pack(level=0), 2000
@@ -206,7 +200,7 @@ def test_halves_of_two_archives_are_never_taken_for_one(
 
 
 class Elsewhere(Release, frozen=True):
-    """A source whose public archive lies on loopback."""
+    """A release whose public archive is on loopback."""
 
     address: str = ""
 
@@ -215,7 +209,7 @@ class Elsewhere(Release, frozen=True):
         return self.address
 
 
-def test_a_public_archive_that_is_gone_is_no_fault_of_the_user(
+def test_a_missing_public_archive_is_an_environment_error(
     tmp_path: Path, source: Release, server: Any
 ) -> None:
     server.status = 404
@@ -227,7 +221,7 @@ def test_a_public_archive_that_is_gone_is_no_fault_of_the_user(
     assert not (tmp_path / "data").exists()
 
 
-def test_the_pinned_addresses_name_whole_revisions() -> None:
+def test_the_pinned_urls_contain_full_revisions() -> None:
     from sightline.data.releases import releases
 
     for source in releases().values():

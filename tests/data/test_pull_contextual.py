@@ -1,4 +1,4 @@
-"""`data pull contextual`: the records at their pinned revision, then their images, as a user meets it."""
+"""`data pull contextual`: the records at their pinned revision, then their images."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_released_records_have_the_pinned_digests(shared: Path, tmp_path: Pa
     assert pull(CONTEXTUAL, tmp_path) == (tmp_path / "contextual", False)
 
 
-def test_the_506_images_of_the_paper_are_named_once_each_though_val_is_in_test_too(shared: Path) -> None:
+def test_the_506_images_of_the_paper_are_requested_once_although_val_is_a_part_of_test(shared: Path) -> None:
     wanted = image_paths(CONTEXTUAL, shared / "data/contextual")
     assert len(wanted) == 506
     assert len({path.casefold() for path in wanted.values()}) == 506
@@ -79,7 +79,7 @@ def test_the_506_images_of_the_paper_are_named_once_each_though_val_is_in_test_t
     assert {url.split("/")[2] for url in wanted} == {"textvision-data-quality.s3.us-west-1.amazonaws.com"}
 
 
-def test_records_and_images_are_pulled_and_the_second_time_nothing_is(
+def test_records_and_images_are_pulled_once(
     hostile: Hostile, call: Callable[..., int], tmp_path: Path, capsys: Capture
 ) -> None:
     assert call("--allow-private", "--quiet") == 0
@@ -98,10 +98,10 @@ def test_records_and_images_are_pulled_and_the_second_time_nothing_is(
     assert len(hostile.asked) == 3
 
 
-def test_a_image_beside_that_is_cut_off_is_named(
+def test_a_truncated_image_of_the_other_folder_is_reported(
     hostile: Hostile, origin: Path, call: Callable[..., int], capsys: Capture
 ) -> None:
-    """Also where its url gives none, which is said of the url alone."""
+    """Even if its URL fails, which is reported separately."""
     hostile.pages["/time-images/b.png"] = page(status="404 Not Found")
     images = origin / "images/time-images"
     images.mkdir(parents=True)
@@ -141,7 +141,7 @@ def test_missing_images_are_a_table_by_reason_and_exit_status_1(
     }
 
 
-def test_a_private_address_is_fetched_from_only_where_the_call_allows_it(
+def test_private_addresses_need_allow_private(
     hostile: Hostile, call: Callable[..., int], capsys: Capture
 ) -> None:
     assert call("--quiet") == 1
@@ -149,7 +149,7 @@ def test_a_private_address_is_fetched_from_only_where_the_call_allows_it(
     assert hostile.connections == 0
 
 
-def test_images_that_the_folder_has_already_need_no_network(
+def test_images_of_a_folder_need_no_network(
     hostile: Hostile, call: Callable[..., int], origin: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (origin / "images/time-images").mkdir(parents=True)
@@ -180,14 +180,14 @@ def test_a_folder_of_other_records_is_wrong_input(
         (["check", "codis", "--allow-private"], "unknown option --allow-private"),
     ],
 )
-def test_private_addresses_are_allowed_only_where_there_are_urls(
+def test_allow_private_is_only_for_data_sets_with_urls(
     words: list[str], message: str, capsys: Capture
 ) -> None:
     assert main(["data", *words]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_source_by_url_has_no_folder_of_images() -> None:
+def test_an_archive_url_has_no_folder_of_images() -> None:
     for source in releases().values():
         assert isinstance(source, Release)
         assert bool(source.images) != bool(source.image_urls)

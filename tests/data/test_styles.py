@@ -1,4 +1,4 @@
-"""The style weights are pulled like a data set: whole and checked, or nothing of them appears."""
+"""The style weights are pulled like a data set: completely and verified, or not at all."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_only_the_three_styles_are_taken_out_of_the_archive(
+def test_only_the_three_styles_are_extracted(
     tmp_path: Path, source: Release, archive: Callable[..., bytes], server: Any
 ) -> None:
     server.content = archive()
@@ -63,7 +63,7 @@ def test_only_the_three_styles_are_taken_out_of_the_archive(
     assert pull(source, tmp_path, origin="no such file") == (folder, False)
 
 
-def test_a_download_of_weights_that_broke_off_goes_on_where_it_stopped(
+def test_an_interrupted_download_of_weights_continues(
     tmp_path: Path, source: Release, archive: Callable[..., bytes], server: Any
 ) -> None:
     server.content, server.cut = archive(), 70_000
@@ -100,7 +100,7 @@ def test_an_archive_of_other_weights_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("layout", ["{style}.bin", ASSETS + "/{style}.bin", "{style}.pth"])
-def test_a_folder_with_the_files_serves_too(tmp_path: Path, source: Release, layout: str) -> None:
+def test_a_folder_with_the_files_is_accepted(tmp_path: Path, source: Release, layout: str) -> None:
     mine = tmp_path / "mine"
     for style in NETWORK_STYLES:
         path = mine / layout.format(style=style)
@@ -138,19 +138,19 @@ def test_the_state_dicts_of_the_shared_folder_have_the_pinned_digests(
     assert "already present" in capsys.readouterr().out
 
 
-def test_styles_are_pulled_and_not_looked_through(capsys: pytest.CaptureFixture[str]) -> None:
+def test_styles_can_be_pulled_but_not_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "check", "styles"]) == 2
     assert "unknown data set 'styles'" in capsys.readouterr().err
 
 
-def test_missing_weights_are_told_with_the_command_that_fetches_them(tmp_path: Path) -> None:
+def test_missing_weights_name_the_command_that_downloads_them(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"no weights of the style 'candy'; expected .*`sightline data pull st"
     ):
         weights_file("candy", tmp_path)
 
 
-def test_the_pinned_address_names_a_whole_revision() -> None:
+def test_the_pinned_url_contains_a_full_revision() -> None:
     assert len(STYLE_WEIGHTS.revision) == 40
     assert STYLE_WEIGHTS.url.endswith(f"nihui/ncnn-android-styletransfer/tar.gz/{STYLE_WEIGHTS.revision}")
     digests = {digest for file in STYLE_WEIGHTS.files for digest in (file.sha256, *file.forms.values())}

@@ -1,4 +1,4 @@
-"""Nothing is fetched from inside the network of whoever fetches, by whatever name it goes."""
+"""Nothing is downloaded from private networks, whatever the URL, the host name or the redirect is."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_address_of_the_public_internet_is_not_refused(address: str) -> None:
 @pytest.mark.parametrize(
     "address", ["", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "1.2.3.4.5", "fe80::1%lo"]
 )
-def test_what_only_a_socket_takes_for_an_address_is_refused(address: str) -> None:
+def test_unusual_forms_of_addresses_are_refused(address: str) -> None:
     assert refused(address)
 
 
@@ -85,7 +85,7 @@ NO_URLS = (
 
 
 @pytest.mark.parametrize("url", NO_URLS)
-def test_what_is_no_url_of_http_is_refused(url: str) -> None:
+def test_only_http_urls_are_accepted(url: str) -> None:
     with pytest.raises(DownloadError, match="URL refused"):
         parse_url(url)
 
@@ -103,7 +103,7 @@ def test_a_redirect_is_followed_as_browsers_do(location: str, target: str) -> No
 
 
 @pytest.mark.parametrize("location", ["", "http://h/c.png", "file:///etc/passwd", "ftp://h/c", "http://[::1"])
-def test_a_redirect_to_nowhere_or_to_less_than_https_is_refused(location: str) -> None:
+def test_an_invalid_or_insecure_redirect_is_refused(location: str) -> None:
     with pytest.raises(DownloadError, match="URL refused"):
         redirect_target(URL("https://h/a/b.png"), location)
 
@@ -133,7 +133,7 @@ HERE = (
 
 
 @pytest.mark.parametrize("host", HERE)
-def test_this_machine_is_not_even_connected_to(hostile: Hostile, tmp_path: Path, host: str) -> None:
+def test_this_machine_gets_no_connection(hostile: Hostile, tmp_path: Path, host: str) -> None:
     hostile.serve({"/a.png": page(drawn())})
     found = settled([f"http://{host}:{hostile.port}/a.png"], tmp_path)
     assert len(found.missing) == 1
@@ -149,14 +149,14 @@ def test_a_refused_address_says_why(hostile: Hostile, tmp_path: Path) -> None:
     )
 
 
-def test_private_addresses_are_fetched_from_where_that_is_allowed(hostile: Hostile, tmp_path: Path) -> None:
+def test_private_addresses_can_be_allowed(hostile: Hostile, tmp_path: Path) -> None:
     wanted = hostile.serve({"/a.png": page(drawn())})
     assert not download_images(wanted, tmp_path, allow_private=True, limits=LIMITS).missing
 
 
 @pytest.fixture
 def named(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """Names and their addresses; a name that is looked up again and again goes through its list."""
+    """Host names with addresses; each lookup of a name gives the next address of its list."""
     names: dict[str, list[str]] = {}
 
     async def resolve(_: object, host: str, port: int = 0, family: int = 0) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def named(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("found", ["127.0.0.1", "93.184.215.14 127.0.0.1", "10.0.0.1", "169.254.169.254"])
-def test_a_name_of_which_any_address_is_private_is_refused(
+def test_a_name_with_any_private_address_is_refused(
     hostile: Hostile, tmp_path: Path, named: dict[str, list[str]], found: str
 ) -> None:
     named["images.test"] = [found]
@@ -182,7 +182,7 @@ def test_a_name_of_which_any_address_is_private_is_refused(
     assert hostile.connections == 0
 
 
-def test_a_connection_goes_to_the_address_that_was_looked_at_and_the_name_is_not_asked_again(
+def test_a_connection_goes_to_the_checked_address_without_a_second_lookup(
     tmp_path: Path, named: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named["rebinding.test"] = ["93.184.215.14", "127.0.0.1"]
@@ -199,7 +199,7 @@ def test_a_connection_goes_to_the_address_that_was_looked_at_and_the_name_is_not
     assert (lost.reason, lost.detail) == ("no connection", "not in a test")
 
 
-def test_a_name_that_turns_private_between_two_images_is_refused_from_then_on(
+def test_a_name_that_becomes_private_is_refused(
     hostile: Hostile, tmp_path: Path, named: dict[str, list[str]], public: None
 ) -> None:
     named["rebinding.test"] = ["127.0.0.1", "10.0.0.1"]
@@ -212,7 +212,7 @@ def test_a_name_that_turns_private_between_two_images_is_refused_from_then_on(
 
 @pytest.fixture
 def public(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's address counts as public, and no other of this machine."""
+    """Treat the server's address as public, and no other address of this machine."""
     real = url_safety.refuse_private
     monkeypatch.setattr(
         url_safety, "refuse_private", lambda address: None if address == "127.0.0.1" else real(address)
@@ -234,7 +234,7 @@ INSIDE = (
 
 
 @pytest.mark.parametrize("location", INSIDE)
-def test_a_redirect_leads_nowhere_that_a_url_may_not(
+def test_redirects_obey_the_same_rules_as_urls(
     hostile: Hostile, tmp_path: Path, public: None, location: str
 ) -> None:
     hostile.serve({"/a.png": redirect(location.format(port=hostile.port)), "/b.png": page(drawn())})

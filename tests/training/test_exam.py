@@ -10,7 +10,7 @@ from training.mini import exam, words
 from sightline.registry import plug_in
 
 
-def test_a_guess_follows_the_words_and_of_options_what_was_right_most_often() -> None:
+def test_a_guess_follows_the_words_or_the_most_frequent_right_option() -> None:
     read = [("What color is the sky?", "blue")] * 3 + [("What color is the grass?", "green")] * 2
     options = "Which?\n(A) up\n(B) down"
     guesser = words.Words("words", [*read, (options, "B")])
@@ -19,8 +19,8 @@ def test_a_guess_follows_the_words_and_of_options_what_was_right_most_often() ->
     assert guesser.guess("Now?\n(A) down\n(B) up") == "down"
 
 
-def test_without_eyes_the_drawn_questions_stay_near_chance(tmp_path: Path) -> None:
-    """As `exam` runs it; the pictograms' options tell nothing, and a pair of CODIS needs its image."""
+def test_without_images_the_synthetic_questions_stay_near_chance(tmp_path: Path) -> None:
+    """As in `exam`: the options of pictograms give no hint, and CODIS pairs need their image."""
     plug_in(words.__file__)
     others = exam.parts(tmp_path / "read", 120, 1)
     (tmp_path / "read" / words.READ).write_text(json.dumps([part.spec for part in others]))

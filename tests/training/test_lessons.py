@@ -1,4 +1,4 @@
-"""What `mini` learns from holds nothing of what it is tested on."""
+"""The training data of `mini` contain nothing of its tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def turns_of(world: str, count: int, *, exam: bool = False) -> list[Turn]:
     return [turn for _ in range(count) for turn in WORLDS[world](random, exam).turns]
 
 
-def test_a_lesson_is_a_image_of_the_models_size_and_questions_with_answers() -> None:
+def test_a_lesson_is_an_image_of_the_input_size_with_questions_and_answers() -> None:
     random = Random(0)
     for _ in range(40):
         made: Lesson = lesson(random)
@@ -35,7 +35,7 @@ def test_a_lesson_is_a_image_of_the_models_size_and_questions_with_answers() -> 
         assert all(turn.prompt and turn.answer for turn in made.turns)
 
 
-def test_no_training_question_is_put_in_words_that_are_kept_for_tests() -> None:
+def test_no_training_question_uses_an_unseen_phrasing() -> None:
     unseen = (
         {
             phrase
@@ -67,9 +67,7 @@ def test_no_training_question_is_put_in_words_that_are_kept_for_tests() -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_no_training_lesson_shows_or_names_a_thing_in_a_colour_that_is_kept_for_tests(
-    world: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_training_lesson_contains_a_held_out_thing(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Scene] = []
 
     def remembered(scene: Scene) -> Image:
@@ -87,7 +85,7 @@ def test_no_training_lesson_shows_or_names_a_thing_in_a_colour_that_is_kept_for_
     assert not [turn for turn in said for pair in kept if pair in f"{turn.prompt} {turn.answer}"]
 
 
-def test_no_training_lesson_means_what_is_kept_for_tests() -> None:
+def test_no_training_lesson_contains_a_held_out_meaning() -> None:
     kept = {
         pictogram_meaning(*pair).meaning for pair in product(SYMBOLS, FATES) if pictogram_is_held_out(*pair)
     }
@@ -98,13 +96,13 @@ def test_no_training_lesson_means_what_is_kept_for_tests() -> None:
     }
 
 
-def test_an_exam_asks_of_what_is_kept() -> None:
+def test_an_exam_uses_held_out_meanings() -> None:
     meant = {turn.answer for turn in turns_of("meaning", 60, exam=True) if turn.kind == "meaning"}
     together = {pictogram_meaning(s, t).meaning: pictogram_is_held_out(s, t) for s in SYMBOLS for t in FATES}
     assert all(together.get(meaning, True) for meaning in meant)
 
 
-def test_of_every_thing_colour_idea_and_fate_some_are_kept_and_most_are_not() -> None:
+def test_a_minority_of_every_thing_colour_idea_and_fate_is_held_out() -> None:
     for name in THINGS:
         assert sum(rooms.thing_is_held_out(name, colour) for colour in VIVID) == 1
     for symbol in SYMBOLS:
@@ -116,14 +114,14 @@ def test_of_every_thing_colour_idea_and_fate_some_are_kept_and_most_are_not() ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_every_puzzle_some_combinations_are_kept_and_most_are_not(kind: object) -> None:
+def test_a_minority_of_the_combinations_of_every_puzzle_is_held_out(kind: object) -> None:
     assert callable(kind)
     mixes = {puzzle.combination for seed in range(400) for puzzle in kind(Random(seed)).puzzles}
     kept = sum(map(phrasings.is_held_out, mixes))
     assert 0.05 < kept / len(mixes) < 0.35
 
 
-def test_no_training_image_poses_a_puzzle_or_shows_writing_in_a_combination_that_is_kept(
+def test_no_training_image_has_a_held_out_puzzle_or_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []

@@ -1,4 +1,4 @@
-"""Packing, learning and going on after a kill: what the training script rests on."""
+"""Packing, learning and continuing after a kill in the training script."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def made(words: Any) -> Any:
 
 
 @torch.no_grad()
-def test_a_turn_in_a_packed_row_is_read_as_if_it_stood_alone(made: Any, words: Any) -> None:
+def test_a_turn_in_a_packed_row_is_processed_independently(made: Any, words: Any) -> None:
     (one,) = lessons_of(1, 5, 1)
     together, targets = logits(made, pack([one], words, 400))
     alone = [logits(made, pack([one._replace(turns=[turn])], words, 400)) for turn in one.turns]
@@ -51,7 +51,7 @@ def test_a_turn_in_a_packed_row_is_read_as_if_it_stood_alone(made: Any, words: A
 
 
 @torch.no_grad()
-def test_a_packed_question_is_what_the_processor_makes_of_the_conversation(made: Any, words: Any) -> None:
+def test_a_packed_question_equals_the_output_of_the_processor(made: Any, words: Any) -> None:
     (one,) = lessons_of(1, 9, 1)
     turn: Turn = one.turns[0]
     batch = pack([one._replace(turns=[turn])], words, 400)
@@ -67,7 +67,7 @@ def test_a_packed_question_is_what_the_processor_makes_of_the_conversation(made:
     assert torch.allclose(pixel_values(batch.pixels, made.device), encoded["pixel_values"], atol=1e-5)
 
 
-def test_every_answer_can_be_said_in_the_vocabulary_and_read_back(words: Any) -> None:
+def test_every_answer_can_be_encoded_and_decoded(words: Any) -> None:
     for step in range(4):
         for one in lessons_of(2, step, 12):
             for turn in one.turns:
@@ -77,7 +77,7 @@ def test_every_answer_can_be_said_in_the_vocabulary_and_read_back(words: Any) ->
                 assert said.replace(" ", "").casefold() == turn.answer.replace(" ", "").casefold()
 
 
-def test_the_rate_warms_up_stays_and_falls() -> None:
+def test_the_learning_rate_warms_up_stays_and_decays() -> None:
     rates = [rate_at(step, 1000) for step in range(1000)]
     assert rates[0] < 0.01
     assert rates[300] == 1.0
@@ -85,7 +85,7 @@ def test_the_rate_warms_up_stays_and_falls() -> None:
     assert rates[-1] < 0.02
 
 
-def test_what_is_saved_is_small_and_loads_with_the_same_weights(
+def test_the_checkpoint_is_small_and_loads_with_the_same_weights(
     made: Any, words: Any, tmp_path: Path
 ) -> None:
     from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -99,7 +99,7 @@ def test_what_is_saved_is_small_and_loads_with_the_same_weights(
         assert torch.equal(weight, made.state_dict()[name].half().float())
 
 
-def test_training_that_was_stopped_goes_on_to_the_same_weights(words: Any, tmp_path: Path) -> None:
+def test_a_training_that_was_stopped_continues_to_the_same_weights(words: Any, tmp_path: Path) -> None:
     batches = [pack(lessons_of(1, step, 2), words, 272) for step in range(4)]
 
     def fresh() -> tuple[Any, list[torch.optim.Optimizer]]:
