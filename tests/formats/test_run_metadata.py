@@ -1,4 +1,4 @@
-"""The metadata of a results folder: from metrics.json; none from another tool's file; an error for a broken one."""
+"""The metadata of a results folder: read from our metrics.json only; a broken file is an error."""
 
 from __future__ import annotations
 

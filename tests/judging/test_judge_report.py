@@ -1,4 +1,4 @@
-"""Judges are compared with humans: verdicts that count, undecided verdicts, and comparisons without a result."""
+"""Judges are compared with humans: verdicts that count, undecided ones, and comparisons without a result."""
 
 from __future__ import annotations
 

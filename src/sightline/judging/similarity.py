@@ -25,7 +25,7 @@ GROUPS_PER_LOOKUP = 256
 """The number of groups whose vectors are fetched together."""
 
 TEXTS_PER_COMMIT = 1024
-"""The number of texts that are embedded and stored together: an interruption loses, or waits for, at most these."""
+"""The number of texts that are embedded and stored together: an interruption loses at most these."""
 
 
 def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorScorer | None:

@@ -1,4 +1,4 @@
-"""Attaches the figures of a benchmark's paper to the metrics of a run, and says whether they are comparable."""
+"""Attaches the figures of a paper to the metrics of a run, and says whether they are comparable."""
 
 from __future__ import annotations
 
