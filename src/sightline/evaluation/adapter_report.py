@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.plan.stored_probe import read_stored_probes
+from sightline.results.description import current_options
 from sightline.types import Answer
 
 CHUNK = 1000
@@ -44,7 +45,7 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
             comparable run without the adapter.
     """
     runs = [
-        _Run(number, body["description"])
+        _Run(number, {**body["description"], "options": current_options(body["description"]["options"])})
         for number, body, _, finished in store.runs()
         if _completed(body, finished)
     ]

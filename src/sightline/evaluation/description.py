@@ -10,7 +10,7 @@ from sightline.formats.synthetic_marker import is_synthetic
 from sightline.models.base import Cautious, Model
 from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec
-from sightline.results.aggregate import EvaluationDescription
+from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.types import UNCHANGED
 

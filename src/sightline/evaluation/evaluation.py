@@ -21,7 +21,8 @@ from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import report_markdown
-from sightline.results.aggregate import EvaluationDescription, aggregate
+from sightline.results.aggregate import aggregate
+from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import failures
 from sightline.results.folder import ResultsFolder
 from sightline.results.published import attach

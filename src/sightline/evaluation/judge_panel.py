@@ -15,7 +15,7 @@ from sightline.images import ImageLimits
 from sightline.judging.judges import HumanJudge, Judge, ModelJudge, RulesJudge, judge_kind
 from sightline.judging.panel import JudgePanel, judged_partners
 from sightline.plan.spec import Decide
-from sightline.results.aggregate import EvaluationDescription
+from sightline.results.description import EvaluationDescription
 
 
 def prepared_panel(prepared: Prepared) -> JudgePanel:

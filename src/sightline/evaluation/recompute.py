@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from msgspec.structs import replace
 
 from sightline.engine.store import Store
@@ -15,7 +14,8 @@ from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import EvaluationDescription, aggregate
+from sightline.results.aggregate import aggregate
+from sightline.results.description import stored_description
 from sightline.results.published import attach
 
 UNFINISHED = "did not finish, or is still running: the same command asks what is missing, as a new run"
@@ -46,7 +46,7 @@ def recompute(
         UserError: There is no such run.
     """
     number, body, finished = store.run(run)
-    description = msgspec.convert(body["description"], EvaluationDescription)
+    description = stored_description(body["description"])
     if not finished:
         description = replace(description, notes=[*description.notes, f"run {number} {UNFINISHED}"])
     benchmark = find_benchmark(description.benchmark)

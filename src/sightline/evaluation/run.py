@@ -28,7 +28,7 @@ from sightline.judging.text_metrics import identities_of
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.results.aggregate import EvaluationDescription
+from sightline.results.description import EvaluationDescription
 
 PROBES_PER_WRITE = 256
 """How many probes are collected before they are written to the store."""

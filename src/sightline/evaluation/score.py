@@ -31,7 +31,7 @@ from sightline.plan.effective import setting_of
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import EvaluationDescription
+from sightline.results.description import EvaluationDescription
 from sightline.types import Probe, Sample
 
 PredictionsByProbe = Mapping[tuple[str, str, int], Prediction]

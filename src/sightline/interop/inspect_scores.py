@@ -46,7 +46,8 @@ from sightline.metric_types import Result
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
 from sightline.plan.stored_probe import StoredProbe, sample_index
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import EvaluationDescription, aggregate
+from sightline.results.aggregate import aggregate
+from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.types import (
     Answer,

@@ -31,7 +31,7 @@ from sightline.models.inspect import chat_messages, generate_config
 from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, TaskOptions, declared_options, spec_of
 from sightline.plan.stored_probe import judge_images, probe_position, stored_probe
-from sightline.results.aggregate import EvaluationDescription
+from sightline.results.description import EvaluationDescription
 from sightline.types import ImageFile, ImageRef, Probe
 
 SET = "set_"

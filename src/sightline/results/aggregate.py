@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 import sightline
@@ -24,33 +24,10 @@ from sightline.metric_types import (
 )
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.tally import tally
-from sightline.plan.spec import Decide
+from sightline.results.description import EvaluationDescription
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, Verdict
-
-
-class EvaluationDescription(Struct, frozen=True, kw_only=True):
-    """What a result reports about its evaluation besides counts and metrics; the store keeps it per run.
-
-    `benchmark_options` are the effective options of the benchmark, `options` those and all others.
-    `data_digest` is the digest of the samples, `planned_samples` their number. The JSON names of both
-    renamed fields stay those of earlier versions, so that stored runs stay readable.
-    """
-
-    benchmark: str
-    setting: str
-    model: str
-    identity: str
-    judges: tuple[str, ...]
-    decide: Decide
-    benchmark_options: Mapping[str, Any] = field(name="chosen")
-    options: Mapping[str, Any]
-    data_digest: str
-    planned_samples: int = field(name="planned")
-    against: str | None = None
-    seed: int = 0
-    notes: list[str] = field(default_factory=list)
 
 
 class Aggregate(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,70 @@
+"""The description of an evaluation, which results report and the store keeps for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from sightline.plan.spec import Decide
+
+_EARLIER_OPTIONS = {
+    "picture": "image",
+    "judge_picture": "judge_image",
+    "drawn": "synthetic",
+    "own": "other_data",
+}
+"""The name of an option in earlier versions -> its name now."""
+
+
+class EvaluationDescription(Struct, frozen=True, kw_only=True):
+    """What a result reports about its evaluation besides counts and metrics.
+
+    `benchmark_options` are the effective options of the benchmark, `options` those and all others.
+    `data_digest` is the digest of the samples, `planned_samples` their number. Two fields have other names in
+    JSON, those of earlier versions, so that stored runs stay readable.
+    """
+
+    benchmark: str
+    setting: str
+    model: str
+    identity: str
+    judges: tuple[str, ...]
+    decide: Decide
+    benchmark_options: Mapping[str, Any] = field(name="chosen")
+    options: Mapping[str, Any]
+    data_digest: str
+    planned_samples: int = field(name="planned")
+    against: str | None = None
+    seed: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
+    """Read the description that the store keeps of a run, of this version or an earlier one.
+
+    Args:
+        record: The description as plain data.
+
+    Returns:
+        The description, with the option names of this version.
+    """
+    current = {name: current_options(record[name]) for name in ("chosen", "options")}
+    return msgspec.convert({**record, **current}, EvaluationDescription)
+
+
+def current_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give options of an earlier version their names of this version.
+
+    Args:
+        options: The options by name.
+
+    Returns:
+        The options by their current names.
+
+    >>> current_options({"picture": "none", "seed": 0})
+    {'image': 'none', 'seed': 0}
+    """
+    return {_EARLIER_OPTIONS.get(name, name): value for name, value in options.items()}
