@@ -15,7 +15,7 @@ from sightline.benchmarks.groups.benchmark import Groups
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.judging.text_scores import with_text_scores
 from sightline.metric_types import MetricValue
-from sightline.metrics.consistency import consistency_metrics
+from sightline.metrics.consistency_metrics import consistency_metrics
 from sightline.metrics.tally import tally
 from sightline.scoring.similarity import pair_verdict
 from sightline.types import Group, Outcome, Usage

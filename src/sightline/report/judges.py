@@ -37,16 +37,17 @@ SEEN = (
 )
 POWER = (
     "items needed: the number of clusters that detect a difference of this size with a power of 80 %"
-    " (two-sided, 5 % level); detectable: the difference that these clusters detect with that power. Both assume that the"
-    " bootstrap's standard error falls with the square root of the number of clusters"
+    " (two-sided, 5 % level); detectable: the difference that these clusters detect with that power. Both"
+    " assume that the bootstrap's standard error falls with the square root of the number of clusters"
 )
 
 DISTINGUISHABLE: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
 """`JudgeDifference.distinguishable` in words."""
 
 UNCORRECTED = (
-    "distinguishable: the 95 % CI of the difference excludes 0. The best judge is chosen on the same answers and"
-    ' there is no multiple-comparison correction: with many judges, confirm a "yes" on new answers'
+    "distinguishable: the 95 % CI of the difference excludes 0. The best judge is chosen on the same"
+    " answers and there is no multiple-comparison correction: with many judges, confirm a \"yes\" on new"
+    " answers"
 )
 
 

@@ -24,7 +24,7 @@ from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setti
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metric_types import Metric
-from sightline.metrics.consistency import consistency_metrics
+from sightline.metrics.consistency_metrics import consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option

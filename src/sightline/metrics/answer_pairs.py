@@ -1,0 +1,133 @@
+"""The pairs of answers in a group, and the mean of a quantity over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.metric_types import Term
+from sightline.scoring.containment import normalised
+from sightline.scoring.similarity import CONTRADICTION, SIMILAR
+from sightline.types import Group, Outcome, Verdict
+
+PairPositions = tuple[int, int]
+"""The positions of the two answers of a pair in their group."""
+
+
+class AnswerPair(Struct, frozen=True):
+    """Two answers of a group and the verdict on their similarity."""
+
+    positions: PairPositions
+    verdict: Verdict
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the similarity is above the threshold."""
+        return self.verdict.verdict == "right"
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the answers contradict each other; known for consistent pairs."""
+        return self.verdict.scores.get(CONTRADICTION) == 1.0
+
+    @property
+    def similarity(self) -> float:
+        """The cosine similarity, -1 to 1."""
+        return self.verdict.value or 0.0
+
+
+def pairs(group: Group) -> list[AnswerPair]:
+    """The pairs of a group with a similarity.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Returns:
+        The pairs in the order of the outcomes.
+    """
+    verdicts = {verdict.targets: verdict for verdict in group.judgements if verdict.question == SIMILAR}
+    found: list[AnswerPair] = []
+    for first, second in combinations(range(len(group)), 2):
+        verdict = verdicts.get((group.outcomes[first].key, group.outcomes[second].key))
+        if verdict is not None:
+            found.append(AnswerPair((first, second), verdict))
+    return found
+
+
+def is_empty(outcome: Outcome) -> bool:
+    """Whether a response has no text, or none after post-processing.
+
+    Args:
+        outcome: The outcome.
+
+    Returns:
+        True if it is empty.
+    """
+    return outcome.status == "empty" or outcome.extracted == ""
+
+
+def without_empty_answers(group: Group) -> Group:
+    """The group without its empty answers (the asterisk of Table 5).
+
+    Args:
+        group: The outcomes of a group.
+
+    Returns:
+        The group and its partners without empty answers.
+    """
+    partners = {name: tuple(filter(_has_text, outcomes)) for name, outcomes in group.partners.items()}
+    return replace(group, outcomes=tuple(filter(_has_text, group.outcomes)), partners=partners)
+
+
+def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> Iterator[Term]:
+    """The mean of a quantity over pairs.
+
+    Args:
+        group: The group.
+        by_pair: The positions of each pair and its quantity.
+
+    Yields:
+        Overall, the pairs; under the labels of each answer, its mean over the pairs that hold it.
+    """
+    if not by_pair:
+        return
+    yield Term(sum(amount for _, amount in by_pair), len(by_pair), {})
+    sums, counts = [0.0] * len(group), [0] * len(group)
+    for positions, amount in by_pair:
+        for position in positions:
+            sums[position] += amount
+            counts[position] += 1
+    for outcome, total, count in zip(group, sums, counts, strict=True):
+        if count and outcome.labels:
+            yield Term(total / count, 1, outcome.labels, overall=False)
+
+
+def pairs_with_text(texts: Sequence[str]) -> Iterator[PairPositions]:
+    """The pairs without empty answers.
+
+    Args:
+        texts: The texts of the answers.
+
+    Returns:
+        The positions of the pairs.
+    """
+    return ((i, j) for i, j in combinations(range(len(texts)), 2) if texts[i] and texts[j])
+
+
+def _has_text(outcome: Outcome) -> bool:
+    return not is_empty(outcome)
+
+
+def normalised_answer(outcome: Outcome) -> str:
+    """An answer for exact comparison: as it was read, or as it was given if only humans judged it.
+
+    Args:
+        outcome: The outcome.
+
+    Returns:
+        The normalised text.
+    """
+    return normalised(outcome.response if outcome.extracted is None else outcome.extracted)

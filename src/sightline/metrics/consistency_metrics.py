@@ -1,0 +1,277 @@
+"""The metrics of groups whose probes ask the same thing: accuracy and consistency (MM-R3 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from sightline.metric_types import PERCENT, Metric
+from sightline.metrics.consistency import (
+    acc,
+    agree,
+    con,
+    consistent_mixed,
+    consistent_right,
+    consistent_wrong,
+    contrary_consistent,
+    empty,
+    failures,
+    in_failures,
+    inconsistent,
+    minus_sampling,
+    pairs_left_out,
+    pairs_left_out_or_empty,
+    refused,
+    s_c,
+    s_gt,
+    same_meaning,
+    without_empty,
+)
+from sightline.metrics.difference import difference_range
+from sightline.scoring.similarity import SIMILAR
+from sightline.types import UNCHANGED
+
+NO_REFERENCE = "no answers with references to score them against"
+NO_EMBEDDER = "no similarities: embedder=none"
+NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
+NO_SCORED_PAIR = "no two answers of a group to compare that both have references"
+NO_FAILURE = "no failure case: every answer is right, or none has a reference"
+NO_FAILING_PAIR = (
+    "no failure case with two answers to compare: every answer is right, or none has a reference"
+)
+
+
+def consistency_metrics(
+    *,
+    embedded: bool = True,
+    ignore_empty: bool = False,
+    sampling: bool = False,
+    task_metrics: Sequence[Metric] = (),
+) -> list[Metric]:
+    """The metrics of consistency, acc first.
+
+    Args:
+        embedded: Whether similarities exist; without them, the metrics that use them are null.
+        ignore_empty: Whether empty answers are left out of all metrics except their count.
+        sampling: Whether to add the differences to the repeated unchanged input.
+        task_metrics: Further metrics of the task, before the counts of answers and pairs left out.
+
+    Returns:
+        The metrics in the order of reports.
+    """
+    main = [ACC, S_GT, CON, S_C]
+    differences = [_minus_sampling(metric) for metric in main]
+    every = [*main, *(differences if sampling else ()), *_BESIDE, *task_metrics]
+    if ignore_empty:
+        every = [replace(metric, terms=without_empty(metric.terms)) for metric in every]
+    left_out = pairs_left_out_or_empty if ignore_empty else pairs_left_out
+    every += [replace(PAIRS_LEFT_OUT, terms=left_out), EMPTY]
+    if embedded:
+        return every
+    return [replace(metric, absent=NO_EMBEDDER) if _is_similarity(metric) else metric for metric in every]
+
+
+def _is_similarity(metric: Metric) -> bool:
+    return metric.judged == SIMILAR or metric.name.startswith("s_gt")
+
+
+def _minus_sampling(metric: Metric) -> Metric:
+    """The metric as a difference to the unchanged input (MM-R3 4.2, Tables 2-4, in brackets)."""
+    return replace(
+        metric,
+        name=f"{metric.name}_minus_sampling",
+        terms=minus_sampling(metric.terms),
+        meaning=f"{metric.name} minus that of the unchanged input, asked again and again",
+        range=difference_range(metric.range),
+        source="MM-R3 4.2, Tables 2-4",
+        unit="points",
+        needs=UNCHANGED,
+    )
+
+
+_MAIN = "MM-R3 3.3, Tables 2-5"
+_FAILURE = "MM-R3 A.5 and A.8, Tables 7 and 10-13"
+_COSINE = (-100.0, 100.0)
+
+ACC = Metric(
+    name="acc",
+    terms=acc,
+    meaning="answers that are right",
+    better="higher",
+    range=PERCENT,
+    source=_MAIN,
+    absent=NO_REFERENCE,
+)
+S_GT = Metric(
+    name="s_gt",
+    terms=s_gt,
+    meaning="mean cosine similarity of an answer to its nearest reference, x 100",
+    better="higher",
+    range=_COSINE,
+    source=_MAIN,
+    judged=None,
+    absent=NO_REFERENCE,
+)
+CON = Metric(
+    name="con",
+    terms=con,
+    meaning="pairs of answers in a group whose cosine similarity is above 0.7",
+    better="higher",
+    range=PERCENT,
+    source=_MAIN,
+    judged=SIMILAR,
+    absent=NO_PAIR,
+)
+S_C = Metric(
+    name="s_c",
+    terms=s_c,
+    meaning="mean cosine similarity of the pairs of answers in a group, x 100",
+    better="higher",
+    range=_COSINE,
+    source=_MAIN,
+    judged=SIMILAR,
+    absent=NO_PAIR,
+)
+PAIRS_LEFT_OUT = Metric(
+    name="pairs_left_out",
+    terms=pairs_left_out,
+    meaning="pairs that are not compared: an answer failed, or is left out as empty",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=SIMILAR,
+    absent=NO_PAIR,
+)
+EMPTY = Metric(
+    name="empty",
+    terms=empty,
+    meaning="answers without text, or without any after post-processing",
+    better="lower",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=None,
+    absent="no answers",
+)
+
+_BESIDE = (
+    Metric(
+        name="agree",
+        terms=agree,
+        meaning="pairs of answers that are equal after normalisation",
+        better="higher",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=None,
+        absent=NO_PAIR,
+    ),
+    Metric(
+        name="same_meaning",
+        terms=same_meaning,
+        meaning="pairs of answers that a judge calls the same in meaning",
+        better="higher",
+        range=PERCENT,
+        source="beyond the paper",
+        judged="same_meaning",
+        absent="no judge decided whether answers mean the same (--judge MODEL)",
+    ),
+    Metric(
+        name="contrary_consistent",
+        terms=contrary_consistent,
+        meaning="consistent pairs that contradict each other, such as yes and no",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent="no pair above the threshold",
+    ),
+    Metric(
+        name="consistent_right",
+        terms=consistent_right,
+        meaning="pairs that are consistent and of which both answers are right",
+        better="higher",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="consistent_wrong",
+        terms=consistent_wrong,
+        meaning="pairs that are consistent and of which both answers are wrong",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="consistent_mixed",
+        terms=consistent_mixed,
+        meaning="pairs that are consistent and of which one answer is right, one wrong",
+        better="neither",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="inconsistent",
+        terms=inconsistent,
+        meaning="pairs that are not consistent",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper",
+        judged=SIMILAR,
+        absent=NO_SCORED_PAIR,
+    ),
+    Metric(
+        name="failures",
+        terms=failures,
+        meaning="groups in which at least one answer is not right",
+        better="lower",
+        range=PERCENT,
+        source=_FAILURE,
+        absent=NO_REFERENCE,
+    ),
+    Metric(
+        name="s_gt_failures",
+        terms=in_failures(s_gt),
+        meaning="s_gt over the groups in which at least one answer is not right",
+        better="higher",
+        range=_COSINE,
+        source=_FAILURE,
+        judged=None,
+        absent=NO_FAILURE,
+    ),
+    Metric(
+        name="con_failures",
+        terms=in_failures(con),
+        meaning="con over the groups in which at least one answer is not right",
+        better="neither",
+        range=PERCENT,
+        source=_FAILURE,
+        judged=SIMILAR,
+        absent=NO_FAILING_PAIR,
+    ),
+    Metric(
+        name="s_c_failures",
+        terms=in_failures(s_c),
+        meaning="s_c over the groups in which at least one answer is not right",
+        better="neither",
+        range=_COSINE,
+        source=_FAILURE,
+        judged=SIMILAR,
+        absent=NO_FAILING_PAIR,
+    ),
+    Metric(
+        name="refused",
+        terms=refused,
+        meaning="answers that decline to answer",
+        better="lower",
+        range=PERCENT,
+        source="beyond the paper; MM-R3 A.9.3",
+        judged=None,
+        absent="no answers",
+    ),
+)
