@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -76,6 +77,22 @@ def test_a_pair_without_a_value_is_refused() -> None:
 def test_no_word_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "commands:" in capsys.readouterr().out
+
+
+def test_list_shows_every_metric_with_meaning_direction_and_range(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "codis"]) == 0
+    listed = capsys.readouterr().out
+    assert "acc_p: pairs of which both answers are right (0 to 100 %, higher is better; CODIS 3.3" in listed
+    assert main(["list", "--json"]) == 0
+    metrics = {one["name"]: one["metrics"] for one in json.loads(capsys.readouterr().out)}
+    assert {"agreement", "human_consistency", "acc_p_images", "output_variability"} <= metrics["codis"].keys()
+    assert {"rouge_l", "bertscore", "bleurt"} <= metrics["contextual"].keys()
+    assert {"names_colour", "con_minus_sampling"} <= metrics["groups"].keys()
+    for by_name in metrics.values():
+        for metric in by_name.values():
+            assert metric["meaning"]
+            assert metric["better"] in ("higher", "lower", "neither")
+            assert len(metric["range"]) == 2
 
 
 def test_defaults_are_listed_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`sightline list`: benchmarks, their settings, options and published rows."""
+"""`sightline list`: benchmarks with their settings, options, metrics and published rows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print what there is."""
+    """Print the benchmarks."""
     from sightline.registry import benchmark_names
 
     names = [options.benchmark] if options.benchmark else benchmark_names()
-    described = [_describe(name) for name in names]
+    descriptions = [_describe(name) for name in names]
     if options.json:
         from sightline.cli.printing import print_json
 
-        print_json(described)
+        print_json(descriptions)
         return 0
-    for one in described:
+    for one in descriptions:
         _print(one, full=options.benchmark is not None)
     return 0
 
@@ -43,15 +43,15 @@ def _describe(name: str) -> dict[str, Any]:
     from sightline.benchmarks.published import rows
     from sightline.plan.effective import effective
     from sightline.plan.spec import Spec
-    from sightline.registry import benchmark
+    from sightline.registry import benchmark as find_benchmark
 
-    found = benchmark(name)
+    benchmark = find_benchmark(name)
     return {
-        "name": found.name,
-        "title": found.title,
-        "citation": found.citation,
-        "splits": list(found.splits),
-        "judged_by": list(found.judged_by),
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "citation": benchmark.citation,
+        "splits": list(benchmark.splits),
+        "judged_by": list(benchmark.judged_by),
         "settings": [
             {
                 "name": setting.name,
@@ -61,23 +61,23 @@ def _describe(name: str) -> dict[str, Any]:
                 "sampling_source": setting.sampling_source,
                 "metrics": [
                     metric.name
-                    for metric in found.metrics(effective(found, setting, Spec(task=name)).benchmark)
+                    for metric in benchmark.metrics(effective(benchmark, setting, Spec(task=name)).benchmark)
                 ],
             }
-            for setting in found.settings.values()
+            for setting in benchmark.settings.values()
         ],
-        "metrics": _metrics(found),
+        "metrics": _metrics(benchmark),
         "options": {
             key: {"default": option.default, "summary": option.summary, "allowed": option.allowed}
-            for key, option in found.options.items()
+            for key, option in benchmark.options.items()
         },
-        "presets": {key: dict(value) for key, value in found.presets.items()},
+        "presets": {key: dict(value) for key, value in benchmark.presets.items()},
         "published_rows": rows(name),
     }
 
 
-def _metrics(found: Benchmark) -> dict[str, dict[str, Any]]:
-    """Every metric that a result of the benchmark can hold, by name."""
+def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """Every metric that a result of the benchmark can hold under any option, by name."""
     from msgspec.structs import asdict
 
     from sightline.benchmarks.text_metrics import NAMES
@@ -87,12 +87,15 @@ def _metrics(found: Benchmark) -> dict[str, dict[str, Any]]:
     from sightline.report.notes import direction
 
     definitions: dict[str, MetricDefinition] = {}
-    for setting in found.settings.values():
-        options = effective(found, setting, Spec(task=found.name)).benchmark
+    for setting in benchmark.settings.values():
+        options = effective(benchmark, setting, Spec(task=benchmark.name)).benchmark
         if "text_metrics" in options:
             options = {**options, "text_metrics": ",".join(NAMES)}
-        definitions |= {metric.name: metric.definition for metric in found.metrics(options)}
-    if "model" in found.judged_by or "human" in found.judged_by:
+        choices = ((name, option.choices or ()) for name, option in benchmark.options.items())
+        others = [{**options, name: choice} for name, values in choices for choice in values]
+        for metric in (metric for one in (options, *others) for metric in benchmark.metrics(one)):
+            definitions.setdefault(metric.name, metric.definition)
+    if "model" in benchmark.judged_by or "human" in benchmark.judged_by:
         definitions |= DEFINITIONS
     return {name: {**asdict(one), "direction": direction(one)} for name, one in definitions.items()}
 
@@ -111,7 +114,7 @@ def _print(one: dict[str, Any], *, full: bool) -> None:
             print(f"    --gen {name}: {preset}")
         print("  options (--set KEY=VALUE):")
         for key, option in one["options"].items():
-            print(f"    {key} = {_shown(option['default'])}: {option['summary']} ({option['allowed']})")
+            print(f"    {key} = {_option_text(option['default'])}: {option['summary']} ({option['allowed']})")
         print("  metrics:")
         for name, metric in one["metrics"].items():
             print(f"    {name}: {metric['meaning']} ({metric['direction']}; {metric['source']})")
@@ -119,8 +122,8 @@ def _print(one: dict[str, Any], *, full: bool) -> None:
     print()
 
 
-def _shown(default: Any) -> str:
-    """A default as it would be written behind --set KEY=."""
+def _option_text(default: Any) -> str:
+    """A default as on the command line after --set KEY=."""
     if isinstance(default, bool):
         return "on" if default else "off"
     return "null" if default is None else str(default)
