@@ -23,6 +23,40 @@ CORNERS = {
 }
 
 
+_SIGN_SAYS = Phrasings(
+    (
+        "What does the {colour} sign say?",
+        "What is written on the {colour} sign?",
+        "Which word is on the {colour} sign?",
+    ),
+    ("Read the {colour} sign.",),
+    ("The {colour} sign says what?",),
+)
+_SIGN_AT = Phrasings(
+    ("What does the sign at the {place} say?", "What is written on the sign at the {place}?"),
+    ("Read the sign at the {place}.",),
+    ("Which word is on the sign at the {place}?",),
+)
+_SIGN_COLOR = Phrasings(
+    (
+        "What color is the sign that says {word}?",
+        "Which color does the sign with the word {word} have?",
+    ),
+    ("The sign that says {word} has what color?",),
+    ("What is the color of the sign with the word {word}?",),
+)
+_PRICE = Phrasings(
+    ("How much is the {name}?", "What does the {name} cost?", "What is the price of the {name}?"),
+    ("Read the price of the {name}.",),
+    ("For the {name}, what is the price?",),
+)
+_COSTS = Phrasings(
+    ("Which thing costs ${price}?", "What can I buy for ${price}?"),
+    ("What is it that costs ${price}?",),
+    ("For ${price}, which thing can I buy?",),
+)
+
+
 class Board(Struct, frozen=True):
     """An image with text, the category of ConTextual that it represents, and the questions about it."""
 
@@ -57,46 +91,9 @@ def signs(random: Random) -> Board:
         ]
         combination = f"sign {colour} {word} {place}"
         facts += [
-            Fact(
-                "sign_says",
-                Phrasings(
-                    (
-                        f"What does the {colour} sign say?",
-                        f"What is written on the {colour} sign?",
-                        f"Which word is on the {colour} sign?",
-                    ),
-                    (f"Read the {colour} sign.",),
-                    (f"The {colour} sign says what?",),
-                ),
-                word,
-                combination,
-            ),
-            Fact(
-                "sign_at",
-                Phrasings(
-                    (
-                        f"What does the sign at the {place} say?",
-                        f"What is written on the sign at the {place}?",
-                    ),
-                    (f"Read the sign at the {place}.",),
-                    (f"Which word is on the sign at the {place}?",),
-                ),
-                word,
-                combination,
-            ),
-            Fact(
-                "sign_color",
-                Phrasings(
-                    (
-                        f"What color is the sign that says {word}?",
-                        f"Which color does the sign with the word {word} have?",
-                    ),
-                    (f"The sign that says {word} has what color?",),
-                    (f"What is the color of the sign with the word {word}?",),
-                ),
-                colour,
-                combination,
-            ),
+            Fact("sign_says", _SIGN_SAYS.fill(colour=colour), word, combination),
+            Fact("sign_at", _SIGN_AT.fill(place=place), word, combination),
+            Fact("sign_color", _SIGN_COLOR.fill(word=word), colour, combination),
         ]
     text = "; ".join(f"{colour} sign: {word}" for colour, word in zip(colours, words, strict=True))
     return Board("stvqa", _scene(random, things), tuple(facts), text)
@@ -172,31 +169,10 @@ def shop(random: Random) -> Board:
             Thing("band", (x, y + 0.17), 0.26, "white", stretch=0.7),
             Thing("words", (x, y + 0.17), 0.66, "black", text=f"${price}"),
         ]
+        combination = f"price {colour} {name} {price}"
         facts += [
-            Fact(
-                "price",
-                Phrasings(
-                    (
-                        f"How much is the {name}?",
-                        f"What does the {name} cost?",
-                        f"What is the price of the {name}?",
-                    ),
-                    (f"Read the price of the {name}.",),
-                    (f"For the {name}, what is the price?",),
-                ),
-                f"${price}",
-                f"price {colour} {name} {price}",
-            ),
-            Fact(
-                "costs",
-                Phrasings(
-                    (f"Which thing costs ${price}?", f"What can I buy for ${price}?"),
-                    (f"What is it that costs ${price}?",),
-                    (f"For ${price}, which thing can I buy?",),
-                ),
-                f"the {name}",
-                f"price {colour} {name} {price}",
-            ),
+            Fact("price", _PRICE.fill(name=name), f"${price}", combination),
+            Fact("costs", _COSTS.fill(price=str(price)), f"the {name}", combination),
         ]
     ranked = sorted(zip(prices, names, strict=True))
     for kind, (price, name) in (("cheapest", ranked[0]), ("dearest", ranked[-1])):
