@@ -215,7 +215,7 @@ def test_a_note_on_some_of_the_figures_names_them(iibench: Make) -> None:
 
 def test_a_note_on_all_values_of_a_metric_names_the_metric_alone(mmr3: Make) -> None:
     (by_colour,) = summary([attach(mmr3("context"), "BLIP-3")], "colour")
-    assert "* Table 11, BLIP-3, con, s_c: from one pair a response in the paper, which one is not known" in (
+    assert "* Table 11, BLIP-3, con, s_c: the paper takes one pair a response and does not say which" in (
         by_colour.notes
     )
 

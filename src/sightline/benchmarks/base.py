@@ -49,7 +49,7 @@ class Benchmark(ABC):
     release: Release | None = None
     """The public data set that `sightline data` fetches and checks."""
     published: Path | None = None
-    """The JSON file with the figures that its paper printed (`results.published` describes the format)."""
+    """The JSON file with the figures that its paper printed (`benchmarks.published` declares its format)."""
     answer_files: AnswerFiles = AnswerFiles()
     """How files of other tools hold the answers to it."""
     export_formats: Mapping[str, ExportFormat] = {}
