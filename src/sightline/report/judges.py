@@ -46,7 +46,7 @@ DISTINGUISHABLE: Mapping[bool | None, str] = {True: "yes", False: "no", None: "u
 
 UNCORRECTED = (
     "distinguishable: the 95 % CI of the difference excludes 0. The best judge is chosen on the same"
-    " answers and there is no multiple-comparison correction: with many judges, confirm a \"yes\" on new"
+    ' answers and there is no multiple-comparison correction: with many judges, confirm a "yes" on new'
     " answers"
 )
 
