@@ -1,4 +1,4 @@
-"""What end-to-end tests share: mock servers as processes of their own, a drawn data folder, the commands."""
+"""What end-to-end tests share: mock servers as processes of their own, a synthetic data folder, the commands."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def _processes(folder: Path) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture
-def drawn(tmp_path: Path) -> Callable[..., Path]:
-    """Makes an II-Bench folder of so many questions, two about each of the drawn images."""
+def iibench_folder(tmp_path: Path) -> Callable[..., Path]:
+    """Writes an II-Bench folder with a number of questions, two about each noise image."""
     from PIL import Image
 
     def make(questions: int, name: str = "data") -> Path:

@@ -43,8 +43,8 @@ def run(data: Path, model: str, *more: str, task: str = "iibench") -> int:
 
 
 @pytest.mark.parametrize("how", ["ocr", "layout"])
-def test_no_image_leaves_the_process(drawn: Any, mock: Any, how: str) -> None:
-    data, server = drawn(QUESTIONS), mock()
+def test_no_image_leaves_the_process(iibench_folder: Any, mock: Any, how: str) -> None:
+    data, server = iibench_folder(QUESTIONS), mock()
     assert run(data, server.model, "--augment", how) == 0
     stats = server.stats()
     assert (stats["with_image"], stats["requests"]) == (0, QUESTIONS)
@@ -57,8 +57,8 @@ def test_no_image_leaves_the_process(drawn: Any, mock: Any, how: str) -> None:
     assert server.stats()["with_image"] == QUESTIONS
 
 
-def test_the_captioner_is_shown_each_image_once_and_the_model_none(drawn: Any, mock: Any) -> None:
-    data, server, captioner = drawn(QUESTIONS), mock(), mock("--words", "a wall|a tree")
+def test_the_captioner_is_shown_each_image_once_and_the_model_none(iibench_folder: Any, mock: Any) -> None:
+    data, server, captioner = iibench_folder(QUESTIONS), mock(), mock("--words", "a wall|a tree")
     words = ["--augment", "layout+caption", "--captioner", captioner.model]
     for _ in range(2):
         assert run(data, server.model, *words) == 0
@@ -67,8 +67,8 @@ def test_the_captioner_is_shown_each_image_once_and_the_model_none(drawn: Any, m
         assert captioner.stats()["with_image"] == captioner.stats()["requests"] == QUESTIONS // 2
 
 
-def test_a_caption_of_build_caption_is_known_to_the_captioner(drawn: Any, mock: Any) -> None:
-    data, server, captioner = drawn(QUESTIONS), mock(), mock("--words", "a wall")
+def test_a_caption_of_build_caption_is_known_to_the_captioner(iibench_folder: Any, mock: Any) -> None:
+    data, server, captioner = iibench_folder(QUESTIONS), mock(), mock("--words", "a wall")
     words = ["--model", captioner.model, "--out", "captions.json", "--quiet"]
     assert main(["build", "caption", str(data), *words]) == 0
     asked = captioner.stats()["requests"]
@@ -88,9 +88,9 @@ def test_the_images_of_examples_are_told_too(shared: Path, mock: Any) -> None:
 
 
 def test_a_dry_run_tells_what_is_to_be_read(
-    drawn: Any, mock: Any, capsys: pytest.CaptureFixture[str]
+    iibench_folder: Any, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, server = drawn(QUESTIONS), mock()
+    data, server = iibench_folder(QUESTIONS), mock()
     assert run(data, server.model, "--augment", "ocr", "--dry-run", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["to_ask"], told["images_to_read"], told["captions_to_ask"]) == (
@@ -102,16 +102,18 @@ def test_a_dry_run_tells_what_is_to_be_read(
 
 
 def test_a_setting_without_images_is_refused(
-    drawn: Any, mock: Any, capsys: pytest.CaptureFixture[str]
+    iibench_folder: Any, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, server = drawn(2), mock()
+    data, server = iibench_folder(2), mock()
     assert run(data, server.model, "--augment", "ocr", task="iibench:no-image") == 2
     assert "this setting shows none" in capsys.readouterr().err
     assert server.stats()["requests"] == 0
 
 
-def test_a_sweep_tells_images_in_every_way(drawn: Any, mock: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    data, server = drawn(4), mock("--words", "a wall")
+def test_a_sweep_tells_images_in_every_way(
+    iibench_folder: Any, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, server = iibench_folder(4), mock("--words", "a wall")
     words = ["--model", server.model, "--data", str(data), "--quiet", "--format", "json"]
     ways = ["--augment", "ocr,layout,layout+caption", "--captioner", server.model]
     assert main(["sweep", "iibench", *words, *ways]) == 0

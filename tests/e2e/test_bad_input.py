@@ -60,14 +60,14 @@ def _mend(data: Path, change: Callable[[list[Any]], object]) -> Path:
 # Models
 
 
-def test_no_api_key(refuse: Refuse, drawn: Any) -> None:
-    message = refuse(*_run(drawn(4), model="openai/gpt-4o"))
+def test_no_api_key(refuse: Refuse, iibench_folder: Any) -> None:
+    message = refuse(*_run(iibench_folder(4), model="openai/gpt-4o"))
     assert "no API key for api.openai.com" in message
     assert "OPENAI_API_KEY" in message
 
 
-def test_a_server_that_is_not_there(refuse: Refuse, drawn: Any, free_port: int) -> None:
-    message = refuse(*_run(drawn(4), model=f"http://127.0.0.1:{free_port}/v1#m"))
+def test_a_server_that_is_not_there(refuse: Refuse, iibench_folder: Any, free_port: int) -> None:
+    message = refuse(*_run(iibench_folder(4), model=f"http://127.0.0.1:{free_port}/v1#m"))
     assert f"nothing answers at 127.0.0.1:{free_port}" in message
 
 
@@ -80,18 +80,20 @@ def test_a_server_that_is_not_there(refuse: Refuse, drawn: Any, free_port: int) 
     ],
 )
 def test_a_server_that_will_never_answer(
-    refuse: Refuse, drawn: Any, mock: Any, status: int, said: str
+    refuse: Refuse, iibench_folder: Any, mock: Any, status: int, said: str
 ) -> None:
     server = mock("--fail-rate", 1, "--fail-codes", status)
-    assert said in refuse(*_run(drawn(40), model=server.model))
+    assert said in refuse(*_run(iibench_folder(40), model=server.model))
 
 
 @pytest.mark.parametrize(
     ("model", "nearest"),
     [("opnai/gpt-4o", "openai/"), ("baseline/chanse", "baseline/chance"), ("replays/a", "replay/")],
 )
-def test_a_models_name_that_means_nothing(refuse: Refuse, drawn: Any, model: str, nearest: str) -> None:
-    message = refuse(*_run(drawn(4), model=model))
+def test_a_models_name_that_means_nothing(
+    refuse: Refuse, iibench_folder: Any, model: str, nearest: str
+) -> None:
+    message = refuse(*_run(iibench_folder(4), model=model))
     assert f"'{model}'" in message
     assert f"did you mean '{nearest}" in message
 
@@ -122,8 +124,10 @@ def test_a_models_name_that_means_nothing(refuse: Refuse, drawn: Any, model: str
         (["--store", "nowhere/s.db"], ["nowhere", "mkdir -p"]),
     ],
 )
-def test_a_word_that_means_nothing(refuse: Refuse, drawn: Any, more: list[str], said: list[str]) -> None:
-    message = refuse(*_run(drawn(4), *more))
+def test_a_word_that_means_nothing(
+    refuse: Refuse, iibench_folder: Any, more: list[str], said: list[str]
+) -> None:
+    message = refuse(*_run(iibench_folder(4), *more))
     for words in said:
         assert words in message
 
@@ -135,8 +139,8 @@ def test_a_word_that_means_nothing(refuse: Refuse, drawn: Any, more: list[str], 
         ("iibensh", ["iibensh", "did you mean 'iibench'"]),
     ],
 )
-def test_a_task_that_does_not_exist(refuse: Refuse, drawn: Any, task: str, said: list[str]) -> None:
-    message = refuse(*_run(drawn(4), task=task))
+def test_a_task_that_does_not_exist(refuse: Refuse, iibench_folder: Any, task: str, said: list[str]) -> None:
+    message = refuse(*_run(iibench_folder(4), task=task))
     for words in said:
         assert words in message
 
@@ -144,11 +148,11 @@ def test_a_task_that_does_not_exist(refuse: Refuse, drawn: Any, task: str, said:
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no file system that takes no folder")
 @pytest.mark.parametrize("command", ["run", "sweep"])
 def test_a_place_for_results_that_takes_none_is_found_before_anything_is_asked(
-    drawn: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+    iibench_folder: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """Its permissions are no hindrance to root, and say nothing of the file system."""
     store = tmp_path / "s.db"
-    words = [command, *_run(drawn(4), "--out", "/proc/x/y", "--store", store, "--quiet")[1:]]
+    words = [command, *_run(iibench_folder(4), "--out", "/proc/x/y", "--store", store, "--quiet")[1:]]
     assert main([str(word) for word in words]) == 2
     message = capsys.readouterr().err
     assert "/proc/x/y" in message
@@ -156,9 +160,9 @@ def test_a_place_for_results_that_takes_none_is_found_before_anything_is_asked(
     assert not store.exists()
 
 
-def test_a_store_that_is_something_else(refuse: Refuse, drawn: Any, tmp_path: Path) -> None:
+def test_a_store_that_is_something_else(refuse: Refuse, iibench_folder: Any, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary, this is no database")
-    message = refuse(*_run(drawn(4), "--store", "notes.txt"))
+    message = refuse(*_run(iibench_folder(4), "--store", "notes.txt"))
     assert "notes.txt: this file is not a SQLite database" in message
     assert (tmp_path / "notes.txt").read_text().startswith("dear diary")
 
@@ -173,8 +177,8 @@ def test_a_data_folder_that_is_not_there_or_holds_something_else(refuse: Refuse,
     assert "no data folder for iibench" in refuse("run", "iibench", "--model", "baseline/chance")
 
 
-def test_a_file_that_breaks_off(refuse: Refuse, drawn: Any) -> None:
-    data = drawn(20)
+def test_a_file_that_breaks_off(refuse: Refuse, iibench_folder: Any) -> None:
+    data = iibench_folder(20)
     whole = (data / "test.json").read_text()
     (data / "test.json").write_text(whole[: len(whole) // 2])
     message = refuse(*_run(data))
@@ -182,21 +186,23 @@ def test_a_file_that_breaks_off(refuse: Refuse, drawn: Any) -> None:
     assert "record" in message
 
 
-def test_a_record_without_a_field(refuse: Refuse, drawn: Any) -> None:
-    message = refuse(*_run(_mend(drawn(20), lambda records: records[3]["questions"][1].pop("question"))))
+def test_a_record_without_a_field(refuse: Refuse, iibench_folder: Any) -> None:
+    message = refuse(
+        *_run(_mend(iibench_folder(20), lambda records: records[3]["questions"][1].pop("question")))
+    )
     for words in ("test.json", "record images/6.png", "field questions[1].question"):
         assert words in message
 
 
-def test_a_field_of_the_wrong_kind(refuse: Refuse, drawn: Any) -> None:
-    data = _mend(drawn(20), lambda records: records[3]["meta_data"].update(domain=7))
+def test_a_field_of_the_wrong_kind(refuse: Refuse, iibench_folder: Any) -> None:
+    data = _mend(iibench_folder(20), lambda records: records[3]["meta_data"].update(domain=7))
     message = refuse(*_run(data))
     for words in ("test.json", "record images/6.png", "field meta_data.domain", "expected"):
         assert words in message
 
 
-def test_an_id_that_occurs_twice(refuse: Refuse, drawn: Any) -> None:
-    data = _mend(drawn(20), lambda records: records[7]["questions"][0].update(id="test-3"))
+def test_an_id_that_occurs_twice(refuse: Refuse, iibench_folder: Any) -> None:
+    data = _mend(iibench_folder(20), lambda records: records[7]["questions"][0].update(id="test-3"))
     message = refuse(*_run(data))
     for words in ("test.json", "record test-3", "field id", "twice"):
         assert words in message

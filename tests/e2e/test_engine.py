@@ -50,9 +50,9 @@ def _wait_for(process: Any, server: Any, answers: int) -> None:
 
 @pytest.mark.parametrize("delays", [(0.0, 0.0), (0.0, 0.6), (0.0, 0.0, 0.3)])
 def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
-    mock: Any, start: Any, drawn: Any, delays: tuple[float, ...]
+    mock: Any, start: Any, iibench_folder: Any, delays: tuple[float, ...]
 ) -> None:
-    server, data = mock("--latency-ms", 100), drawn(700)
+    server, data = mock("--latency-ms", 100), iibench_folder(700)
     processes, began = [], time.monotonic()
     for number, delay in enumerate(delays):
         time.sleep(max(0.0, began + delay - time.monotonic()))
@@ -66,8 +66,10 @@ def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
     assert len(_results(folders[0])[0]) == 700
 
 
-def test_interrupted_it_keeps_everything_answered_and_goes_on(mock: Any, start: Any, drawn: Any) -> None:
-    server, data = mock("--latency-ms", 50), drawn(300)
+def test_interrupted_it_keeps_everything_answered_and_goes_on(
+    mock: Any, start: Any, iibench_folder: Any
+) -> None:
+    server, data = mock("--latency-ms", 50), iibench_folder(300)
     words = _words(server, data, "--concurrency", 8)
     process = start(*words)
     _wait_for(process, server, 60)
@@ -85,8 +87,10 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(mock: Any, start: 
     assert f"sent {300 - answered + stats['resent']}, cached {answered - stats['resent']}," in err
 
 
-def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(mock: Any, start: Any, drawn: Any) -> None:
-    server, data = mock("--fail-rate", 0.1), drawn(100)
+def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(
+    mock: Any, start: Any, iibench_folder: Any
+) -> None:
+    server, data = mock("--fail-rate", 0.1), iibench_folder(100)
     status, out, err = start(*_words(server, data, "--max-requests", 30)).end()
     assert status == 4
     assert "run the same command with a larger budget" in err
@@ -97,8 +101,8 @@ def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(mock: Any, start
     assert server.stats()["ok"] == 100
 
 
-def test_a_budget_of_money_is_kept(mock: Any, start: Any, drawn: Any) -> None:
-    server, data = mock("--latency-ms", 20), drawn(200)
+def test_a_budget_of_money_is_kept(mock: Any, start: Any, iibench_folder: Any) -> None:
+    server, data = mock("--latency-ms", 20), iibench_folder(200)
     (data.parent / "sightline.toml").write_text('[prices."mock"]\nprompt = 1.0\ncompletion = 10.0\n')
     status, out, _ = start(*_words(server, data, "--max-cost", 0.03)).end()
     assert status == 4
@@ -109,11 +113,11 @@ def test_a_budget_of_money_is_kept(mock: Any, start: Any, drawn: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("retry_after", [None, "1"])
 def test_a_tenth_of_failures_of_every_kind_costs_no_answer(
-    mock: Any, start: Any, drawn: Any, retry_after: str | None
+    mock: Any, start: Any, iibench_folder: Any, retry_after: str | None
 ) -> None:
     told = ["--retry-after", retry_after] if retry_after else []
     server = mock("--fail-rate", 0.1, "--fail-codes", "429,500,-1,-2", "--latency-ms", 5, *told)
-    data = drawn(1000)
+    data = iibench_folder(1000)
     status, out, err = start(*_words(server, data)).end()
     assert (status, json.loads(out)["errors"]) == (0, 0), err
     stats = server.stats()
@@ -123,10 +127,10 @@ def test_a_tenth_of_failures_of_every_kind_costs_no_answer(
 
 @pytest.mark.slow
 def test_what_fails_every_time_is_listed_and_asked_again_by_the_same_command(
-    mock: Any, start: Any, drawn: Any
+    mock: Any, start: Any, iibench_folder: Any
 ) -> None:
     """A server of which everything fails for a while is given up; nothing of it counts as an answer."""
-    server, data = mock("--fail-rate", 1.0, "--fail-codes", "500,-1,-2"), drawn(60)
+    server, data = mock("--fail-rate", 1.0, "--fail-codes", "500,-1,-2"), iibench_folder(60)
     words = _words(server, data)
     status, out, err = start(*words).end()
     assert status == 1
@@ -140,8 +144,8 @@ def test_what_fails_every_time_is_listed_and_asked_again_by_the_same_command(
 
 
 @pytest.mark.slow
-def test_finds_the_level_that_a_server_takes(mock: Any, start: Any, drawn: Any) -> None:
-    server, data = mock("--latency-ms", 100, "--max-inflight", 48), drawn(1400)
+def test_finds_the_level_that_a_server_takes(mock: Any, start: Any, iibench_folder: Any) -> None:
+    server, data = mock("--latency-ms", 100, "--max-inflight", 48), iibench_folder(1400)
     status, _, err = start(*_words(server, data, "--concurrency", 256)).end()
     stats = server.stats()
     assert status == 0, err
@@ -152,9 +156,9 @@ def test_finds_the_level_that_a_server_takes(mock: Any, start: Any, drawn: Any) 
 
 
 def test_several_addresses_one_absent_one_dying_one_slow_lose_nothing(
-    mock: Any, start: Any, drawn: Any
+    mock: Any, start: Any, iibench_folder: Any
 ) -> None:
-    data = drawn(600)
+    data = iibench_folder(600)
     absent, dying, slow, fast = mock(), *(mock("--latency-ms", latency) for latency in (50, 200, 20))
     absent.stop()
     addresses = ",".join(server.address for server in (absent, dying, slow, fast))
@@ -179,8 +183,10 @@ def test_several_addresses_one_absent_one_dying_one_slow_lose_nothing(
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_loses_at_most_the_calls_in_flight(mock: Any, start: Any, drawn: Any) -> None:
-    server, data, chance = mock("--latency-ms", 50), drawn(1000), random.Random(5)
+def test_killed_at_any_moment_it_loses_at_most_the_calls_in_flight(
+    mock: Any, start: Any, iibench_folder: Any
+) -> None:
+    server, data, chance = mock("--latency-ms", 50), iibench_folder(1000), random.Random(5)
     assert start(*_words(server, data, "--out", "whole", "--store", "whole.db")).end()[0] == 0
     server.reset()
     words = _words(server, data, "--out", "killed", "--concurrency", 8)
@@ -216,10 +222,10 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], None]]]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts a small disk")
 def test_a_full_disk_ends_the_run_keeps_what_was_committed_and_the_next_run_goes_on(
-    mock: Any, start: Any, drawn: Any, small_disk: tuple[Path, Callable[[str], None]]
+    mock: Any, start: Any, iibench_folder: Any, small_disk: tuple[Path, Callable[[str], None]]
 ) -> None:
     disk, grow = small_disk
-    server, data = mock("--latency-ms", 5), drawn(600)
+    server, data = mock("--latency-ms", 5), iibench_folder(600)
     words = _words(server, data, "--store", disk / "s.db", "--concurrency", 8)
     status, out, err = start(*words).end()
     assert (status, out) == (3, "")
@@ -237,9 +243,9 @@ def test_a_full_disk_ends_the_run_keeps_what_was_committed_and_the_next_run_goes
 
 
 def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
-    mock: Any, start: Any, drawn: Any
+    mock: Any, start: Any, iibench_folder: Any
 ) -> None:
-    server, data = mock(), drawn(40)
+    server, data = mock(), iibench_folder(40)
     records = json.loads((data / "test.json").read_text())
     names = [record["local_path"] for record in records]
     (data / names[0]).unlink()
@@ -326,9 +332,9 @@ def echo() -> Iterator[str]:
 
 @pytest.mark.parametrize("debug", [[], ["--debug"]])
 def test_a_key_is_in_no_file_and_no_output_even_where_the_server_repeats_it(
-    echo: str, start: Any, drawn: Any, debug: list[str]
+    echo: str, start: Any, iibench_folder: Any, debug: list[str]
 ) -> None:
-    data = drawn(60)
+    data = iibench_folder(60)
     port = echo.rpartition(":")[2].removesuffix("/v1")
     (data.parent / "sightline.toml").write_text(f'[hosts."127.0.0.1:{port}"]\nkey = "MY_KEY"\n')
     words = ["run", "iibench:none", "--model", f"{echo}#m", "--data", data, "--out", "out", *debug]
