@@ -1,4 +1,4 @@
-"""What end-to-end tests share: mock servers as processes of their own, a synthetic data folder, the commands."""
+"""Fixtures of end-to-end tests: mock servers as separate processes, a synthetic data folder, the commands."""
 
 from __future__ import annotations
 
