@@ -15,7 +15,7 @@ from sightline.types import Outcome
 
 
 class AnswersToExport(NamedTuple):
-    """The answers of one model: their file, the data folder if known, and the model's name ('' if unknown)."""
+    """The answers of one model: their file, the data folder or None, and the model's name or ''."""
 
     file: Path
     outcomes: Sequence[Outcome]

@@ -21,6 +21,7 @@ class Prediction(Struct, frozen=True):
     `finish_reason`, `version` and `usage`, which our own answers.jsonl holds. `error` is the text of a
     recorded failed call; the response is then empty. `model` is the model that answered, in files of several
     models. `verdicts` are those that the file gives on the answer, without their targets.
+    It has more than 15 fields, since it is the union of what all layouts hold.
     """
 
     sample: str

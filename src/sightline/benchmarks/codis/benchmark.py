@@ -110,7 +110,7 @@ class Codis(Benchmark):
             )
 
     def cases(self, group: Group) -> Iterator[Case]:
-        """Each answer against its ground truth, the two against each other, each against the one without context."""
+        """Each answer against its ground truth, the other answer and the one without context."""
         yield from answer_cases(group)
         if len(group) == 2:
             yield _compare(*group)
@@ -118,7 +118,7 @@ class Codis(Benchmark):
             yield _compare(outcome, without)
 
     def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """Rules for answers and meanings; a model with the prompt of Table 12, or with the released prompt."""
+        """Rules, or a model with the prompt of Table 12 or the released one."""
         prompts = load(__package__)
         if question == "same_meaning":
             return (

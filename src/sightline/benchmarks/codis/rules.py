@@ -128,7 +128,7 @@ def _judge_words(reference: str, answer: str) -> RuleVerdict:
 
 
 def _relates(reference: str, answer: str) -> bool:
-    """Whether an answer refers to something by its relation to the reference: 'the day after', 'Tom's brother'."""
+    """Whether an answer refers to the reference by a relation: 'the day after', 'Tom's brother'."""
     own = words(reference)
     if _RELATIONS & set(words(answer)) - set(own):
         return True

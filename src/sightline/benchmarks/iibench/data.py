@@ -108,7 +108,7 @@ def _as_collected(
 
 
 def _keywords(prediction: Prediction | None) -> str | None:
-    """The key words in a released prompt; for 21 questions the release used domains that were renamed later."""
+    """The key words in a released prompt; 21 questions have domains that were renamed later."""
     found = re.search(r"^Key words: (.*)$", prediction.prompt, re.MULTILINE) if prediction else None
     return found[1] if found else None
 
