@@ -109,7 +109,7 @@ def test_a_models_name_that_means_nothing(
             ["extracton", "did you mean 'extraction'"],
         ),
         (["--set", "extraction=strikt"], ["strikt", "did you mean 'strict'"]),
-        (["--set", "extraction"], ["--set extraction is no pair", "KEY=VALUE"]),
+        (["--set", "extraction"], ["--set extraction: '=' or the key is missing", "KEY=VALUE"]),
         (["--limt", "3"], ["--limt", "did you mean '--limit'"]),
         (["--limit", "many"], ["--limit", "many"]),
         (["--limit", "0"], ["--limit", "at least 1"]),

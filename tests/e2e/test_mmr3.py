@@ -200,7 +200,7 @@ def test_answers_of_sampling_are_not_taken_for_answers_to_what_changed(
     said = refused(capsys, "score", "mmr3:context", "sampling/answers.jsonl")
     assert "belong to mmr3:context --unchanged" in said
     of_all = ("all/answers.jsonl", "--with", "unchanged=all/answers.jsonl")
-    assert "in place of mmr3:context --unchanged" in refused(capsys, "score", "mmr3:context", *of_all)
+    assert "instead of mmr3:context --unchanged" in refused(capsys, "score", "mmr3:context", *of_all)
 
 
 def test_the_same_file_as_a_groups_file_is_known_already(
