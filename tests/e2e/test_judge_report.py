@@ -116,7 +116,7 @@ def test_both_judges_stand_beside_the_captions(
     first, second = zip(*decided, strict=True)
     assert served["agreement value"] == pytest.approx(100 * metrics.accuracy_score(second, first))
     assert served["kappa value"] == pytest.approx(metrics.cohen_kappa_score(first, second))
-    assert any(note.startswith("human: 1, who decided on 161 answers") for note in whole["notes"])
+    assert any(note.startswith("human annotators: 1, who decided 161 answers") for note in whole["notes"])
     assert any(judged.judge in note for note in whole["notes"])
 
 

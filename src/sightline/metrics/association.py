@@ -187,18 +187,18 @@ def _centred_ranks(series: Floats, weights: Floats) -> Floats:
 
     The ranks are halves of whole numbers, so that a constant series has a spread of exactly 0.
     """
-    _, _, place = _sorted(series)
+    _, _, value_number = _sorted(series)
     held = _by_value(series, weights)
     ranks = np.cumsum(held, axis=1) - held / 2 - weights.sum(axis=1, keepdims=True) / 2
-    centred: Floats = ranks[:, place]
+    centred: Floats = ranks[:, value_number]
     return centred
 
 
 def _sorted(series: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """An order that sorts the series, the start of each distinct value in it, and the value number of each
     answer."""
-    _, place, counts = np.unique(series, return_inverse=True, return_counts=True)
-    return np.argsort(place, kind="stable"), np.cumsum(counts) - counts, place
+    _, value_number, counts = np.unique(series, return_inverse=True, return_counts=True)
+    return np.argsort(value_number, kind="stable"), np.cumsum(counts) - counts, value_number
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

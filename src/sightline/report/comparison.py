@@ -66,14 +66,14 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
 
 
 def comparison_table(
-    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[MetricSubset, Significance]
+    comparison: Comparison, rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
     """A table of differences with the values of both runs and the p-values.
 
     Args:
         comparison: The comparison.
         rows: The differences of the table.
-        found: The significance of each difference.
+        significances: The significance of each difference.
 
     Returns:
         The table.
@@ -87,7 +87,7 @@ def comparison_table(
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
-        _p_value_field(found, "p\nHolm", "holm"),
+        _p_value_field(significances, "p\nHolm", "holm"),
     ]
     notes = [
         *_unlike(comparison),
@@ -97,7 +97,7 @@ def comparison_table(
         ),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
-        DECIDES.format("one row" if len(found) == 1 else f"{len(found)} rows"),
+        DECIDES.format("one row" if len(significances) == 1 else f"{len(significances)} rows"),
         *null_notes(rows),
     ]
     if comparison.each:
@@ -109,14 +109,14 @@ def comparison_table(
 
 
 def tests_table(
-    comparison: Comparison, rows: Sequence[MetricValue], found: Mapping[MetricSubset, Significance]
+    comparison: Comparison, rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
     """A table of all significance tests and the detectable differences.
 
     Args:
         comparison: The comparison.
         rows: The differences of the table.
-        found: The significance of each difference.
+        significances: The significance of each difference.
 
     Returns:
         The table.
@@ -130,14 +130,14 @@ def tests_table(
     )
 
     def detectable(change: MetricValue) -> Value:
-        one = found.get((change.metric, change.subset))
+        one = significances.get((change.metric, change.subset))
         return Value(one.detectable if one else None, unit=change.unit)
 
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
         (Column("text", "subset", "subset"), lambda change: change.subset),
         (Column("value", "difference", "difference"), lambda change: Value(change.value, unit=change.unit)),
-        *(_p_value_field(found, *one) for one in tests),
+        *(_p_value_field(significances, *one) for one in tests),
         (Column("value", "detectable", "detectable"), detectable),
     ]
     return build_table(f"{comparison.task}, tests", fields, rows, [CLUSTERS_ASIDE, DETECTABLE])
@@ -154,9 +154,9 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
         UserError: No comparison has the label.
     """
     subsets = (change.subset for comparison in comparisons for change in comparison.differences)
-    known = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
-    if by is not None and by not in known:
-        raise unknown_name("label", by, known)
+    labels = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
+    if by is not None and by not in labels:
+        raise unknown_name("label", by, labels)
 
 
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
@@ -183,9 +183,11 @@ def _unlike(comparison: Comparison) -> list[str]:
     return [f"these runs also differ in: {'; '.join(differences)}"] if differences else []
 
 
-def _p_value_field(found: Mapping[MetricSubset, Significance], head: str, name: str) -> Field[MetricValue]:
+def _p_value_field(
+    significances: Mapping[MetricSubset, Significance], head: str, name: str
+) -> Field[MetricValue]:
     def p_value(change: MetricValue) -> PValue:
-        return PValue(getattr(found.get((change.metric, change.subset)), name, None))
+        return PValue(getattr(significances.get((change.metric, change.subset)), name, None))
 
     return Column("p_value", head, name), p_value
 

@@ -211,7 +211,7 @@ def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
     ]
     ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
     return [
-        f"{humans.raters:,} human annotators decided on {humans.answers:,} answers{tied}",
+        f"human annotators: {humans.raters:,}, who decided {humans.answers:,} answers{tied}",
         *READ,
         *([NO_VERDICTS] if any(row.decided is None for row in rows) else []),
         *(f"{name}: {identity}" for name, identity in report.versions.items()),

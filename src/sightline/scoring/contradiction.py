@@ -114,12 +114,12 @@ def _times(text: str) -> frozenset[float]:
 def _numbers(text: str) -> frozenset[float]:
     """The number of a text; none if a word scales it, or if 'one' is a pronoun."""
     plain = ungrouped(text)
-    said = words(plain)
-    if _SCALED & set(said):
+    tokens = words(plain)
+    if _SCALED & set(tokens):
         return frozenset()
-    found = numbers(plain)
-    is_pronoun = "one" in said and said not in (("one",), ("just", "one"), ("only", "one"))
-    return found - {1.0} if is_pronoun and "1" not in said else found
+    values_found = numbers(plain)
+    is_pronoun = "one" in tokens and tokens not in (("one",), ("just", "one"), ("only", "one"))
+    return values_found - {1.0} if is_pronoun and "1" not in tokens else values_found
 
 
 def _measure(text: str) -> str:
@@ -128,28 +128,28 @@ def _measure(text: str) -> str:
     figures = _MEASURE.findall(plain)
     if figures:
         return figures[0] if not figures[0].isalpha() or figures[0] in _UNITS else ""
-    said = words(plain)
-    after = [then for word, then in pairwise(said) if word in NUMBER_WORDS]
+    tokens = words(plain)
+    after = [then for word, then in pairwise(tokens) if word in NUMBER_WORDS]
     return after[0] if after and after[0] in _UNITS else ""
 
 
 def _colours(text: str) -> frozenset[str]:
     """The colours in a text; 'an orange' is a fruit."""
-    said = words(text)
+    tokens = words(text)
     fruit = any(
-        word == "orange" and place and said[place - 1] in _DETERMINERS and place + 1 == len(said)
-        for place, word in enumerate(said)
+        word == "orange" and place and tokens[place - 1] in _DETERMINERS and place + 1 == len(tokens)
+        for place, word in enumerate(tokens)
     )
     return colours(text) - {"orange"} if fruit else colours(text)
 
 
 def _sides(text: str) -> frozenset[str]:
     """Left and right as sides: not in 'he left' or 'the right answer'."""
-    said = ("", *words(text), "")
-    alone = len(said) == 3
+    tokens = ("", *words(text), "")
+    alone = len(tokens) == 3
     return frozenset(
         word
-        for before, word, after in zip(said, said[1:], said[2:], strict=False)
+        for before, word, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
         if word in ("left", "right")
         and (alone or after in _SIDE_AFTER or (not after and before in _SIDE_BEFORE))
     )

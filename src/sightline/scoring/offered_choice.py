@@ -47,43 +47,48 @@ def chosen_option(question: str, answer: str) -> str | None:
 
 def _read(offer: Offer, statement: str) -> str | None:
     """The option that one statement chooses; OPEN or None as in `chosen_option`."""
-    said = words(statement)
+    tokens = words(statement)
     if declines(statement):
         return OPEN
-    if _speaks_of_another(offer, said):
+    if _speaks_of_another(offer, tokens):
         return None
     if excludes(statement) and not any(excludes(" ".join(option.words)) for option in offer.options):
         return None
-    named = _named(offer, said)
-    if _hedged(offer, said, named):
+    named = _named(offer, tokens)
+    if _hedged(offer, tokens, named):
         return OPEN
-    for narrowed in (_main(offer, statement), _concluded(offer, statement), _destination(said, named)):
+    for narrowed in (_main(offer, statement), _concluded(offer, statement), _destination(tokens, named)):
         if len(found := {option for _, option in narrowed}) == 1:
             return " ".join(found.pop().words)
     return None
 
 
-def _speaks_of_another(offer: Offer, said: tuple[str, ...]) -> bool:
+def _speaks_of_another(offer: Offer, tokens: tuple[str, ...]) -> bool:
     """Whether the subject is something that the question names but does not ask about."""
-    verb = next((i for i, word in enumerate(said) if word in ("is", "are", "was", "were")), 0)
-    subject = {stem(word) for word in said[:verb] if word not in FUNCTION_WORDS}
+    verb = next((i for i, word in enumerate(tokens) if word in ("is", "are", "was", "were")), 0)
+    subject = {stem(word) for word in tokens[:verb] if word not in FUNCTION_WORDS}
     return bool(subject) and subject <= offer.aside
 
 
-def _named(offer: Offer, said: tuple[str, ...]) -> Named:
+def _named(offer: Offer, tokens: tuple[str, ...]) -> Named:
     """The options in a statement with their positions, without those that are negated or mean something
     else."""
-    places = ((at, option) for option in offer.options for at in _places(offer, option, said))
-    kept = (place for place in places if said[place[0] : place[0] + 2] not in offer.pairs)
-    return sorted((place for place in kept if not _denied(said, place[0])), key=lambda place: place[0])
+    positions = ((at, option) for option in offer.options for at in _positions(offer, option, tokens))
+    candidates = (
+        position for position in positions if tokens[position[0] : position[0] + 2] not in offer.pairs
+    )
+    return sorted(
+        (position for position in candidates if not _denied(tokens, position[0])),
+        key=lambda position: position[0],
+    )
 
 
-def _places(offer: Offer, option: OfferedOption, said: tuple[str, ...]) -> Iterator[int]:
-    stems = tuple(map(stem, said))
+def _positions(offer: Offer, option: OfferedOption, tokens: tuple[str, ...]) -> Iterator[int]:
+    stems = tuple(map(stem, tokens))
     if option.keys:
         yield from (i for i, found in enumerate(stems) if found in option.keys)
         if "leav" in option.keys:
-            yield from (i for i in range(len(said)) if _is_past_of_leave(said, i))
+            yield from (i for i in range(len(tokens)) if _is_past_of_leave(tokens, i))
         return
     if any(other.keys & set(stems) for other in offer.options):
         return
@@ -92,51 +97,53 @@ def _places(offer: Offer, option: OfferedOption, said: tuple[str, ...]) -> Itera
         order = [i for i, found in enumerate(stems) if found in own]
         if own and [stems[i] for i in order] == own:
             yield order[0]
-    elif tuple(word for word in said if word not in _OF_AN_ANSWER) == option.apart:
-        yield len(said) - 1
+    elif tuple(word for word in tokens if word not in _OF_AN_ANSWER) == option.apart:
+        yield len(tokens) - 1
     else:
-        yield from _phrase_places(option, said, stems)
+        yield from _phrase_positions(option, tokens, stems)
 
 
-def _phrase_places(option: OfferedOption, said: tuple[str, ...], stems: tuple[str, ...]) -> Iterator[int]:
-    bare = [i for i, word in enumerate(said) if word not in DETERMINERS or stems[i] in option.phrase]
+def _phrase_positions(
+    option: OfferedOption, tokens: tuple[str, ...], stems: tuple[str, ...]
+) -> Iterator[int]:
+    bare = [i for i, word in enumerate(tokens) if word not in DETERMINERS or stems[i] in option.phrase]
     size = len(option.phrase)
     for start in range(len(bare) - size + 1):
         if tuple(stems[i] for i in bare[start : start + size]) == option.phrase:
             yield bare[start]
 
 
-def _is_past_of_leave(said: tuple[str, ...], at: int) -> bool:
-    before, after = said[at - 1 : at], said[at + 1 : at + 2]
+def _is_past_of_leave(tokens: tuple[str, ...], at: int) -> bool:
+    before, after = tokens[at - 1 : at], tokens[at + 1 : at + 2]
     is_side = bool(set(before) & (DETERMINERS | PLACES) or set(after) & _FOLLOWS_A_SIDE)
-    return said[at] == "left" and not is_side
+    return tokens[at] == "left" and not is_side
 
 
-def _denied(said: tuple[str, ...], at: int) -> bool:
+def _denied(tokens: tuple[str, ...], at: int) -> bool:
     """Whether the word at this position is negated, as in 'not up'."""
-    return bool(NEGATIONS & set(said[max(0, at - _REACH) : at]))
+    return bool(NEGATIONS & set(tokens[max(0, at - _REACH) : at]))
 
 
-def _hedged(offer: Offer, said: tuple[str, ...], named: Named) -> bool:
+def _hedged(offer: Offer, tokens: tuple[str, ...], named: Named) -> bool:
     """Whether options stand side by side ('up or down', 'including east, west and north'), or follow
     'both'."""
     own = {word for option in offer.options for word in option.words} | DETERMINERS | _JOINTS
     for (at, option), (then, other) in pairwise(named):
-        between = set(said[at + 1 : then])
+        between = set(tokens[at + 1 : then])
         if option != other and between & _JOINTS and between <= own:
             return True
-    return any(_follows_hedge(said, at) for at, _ in named)
+    return any(_follows_hedge(tokens, at) for at, _ in named)
 
 
-def _follows_hedge(said: tuple[str, ...], at: int) -> bool:
-    lead = [word for word in said[:at] if word not in DETERMINERS | PLACES]
+def _follows_hedge(tokens: tuple[str, ...], at: int) -> bool:
+    lead = [word for word in tokens[:at] if word not in DETERMINERS | PLACES]
     return bool(lead) and lead[-1] in _HEDGES
 
 
 def _main(offer: Offer, statement: str) -> Named:
     """The options outside of subordinate clauses ('... because ...', 'Since ..., ...')."""
     clauses = (_ASIDE.split(part, maxsplit=1)[0] for part in respelled(statement).split(","))
-    return [place for clause in clauses for place in _named(offer, words(clause))]
+    return [position for clause in clauses for position in _named(offer, words(clause))]
 
 
 def _concluded(offer: Offer, statement: str) -> Named:
@@ -144,10 +151,10 @@ def _concluded(offer: Offer, statement: str) -> Named:
     return _named(offer, words(_SO.split(respelled(statement))[-1]))
 
 
-def _destination(said: tuple[str, ...], named: Named) -> Named:
+def _destination(tokens: tuple[str, ...], named: Named) -> Named:
     """The second of two options in 'from the left to the right', unless the question asks for the origin."""
     if len(named) != 2 or any("from" in option.words for _, option in named):
         return named
     (start, _), (end, _) = named
-    is_route = "from" in said[max(0, start - 3) : start] and "to" in said[start:end]
+    is_route = "from" in tokens[max(0, start - 3) : start] and "to" in tokens[start:end]
     return named[1:] if is_route else named

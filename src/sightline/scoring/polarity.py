@@ -129,14 +129,18 @@ def _weighed(question: str, statement: str) -> str | None:
 def _stated_by(question: str, clause: str) -> str | None:
     """Like `stated`, for one clause."""
     main = _REASON.split(clause, maxsplit=1)[0]
-    said, every = words(main), words(clause)
+    tokens, every = words(main), words(clause)
     if _LEFT_OPEN & set(every) and _covers(question, every[_opens_at(every) :]):
         return OPEN
-    if not _covers(question, said) and not _is_elliptic(said):
+    if not _covers(question, tokens) and not _is_elliptic(tokens):
         return None
-    stems, asked = set(_matter(said)), set(_matter(words(question)))
-    turned = sum(_turned(found, wanted) for found in stems for wanted in asked)
-    if turned and any(_turned(found, wanted) and wanted in stems for found in stems for wanted in asked):
+    stems, asked_stems = set(_matter(tokens)), set(_matter(words(question)))
+    turned = sum(_turned(own_stem, asked_stem) for own_stem in stems for asked_stem in asked_stems)
+    if turned and any(
+        _turned(own_stem, asked_stem) and asked_stem in stems
+        for own_stem in stems
+        for asked_stem in asked_stems
+    ):
         return OPEN
     count = turned + denials(main) + _postpones(question, clause)
     return NO if count % 2 else YES
@@ -147,49 +151,53 @@ def _postpones(question: str, clause: str) -> bool:
     return words(question)[:1] in (("has",), ("have",), ("did",)) and bool(_STILL_TO_COME.search(clause))
 
 
-def _opens_at(said: Sequence[str]) -> int:
-    return min((i for i, word in enumerate(said) if word in _LEFT_OPEN), default=0)
+def _opens_at(tokens: Sequence[str]) -> int:
+    return min((i for i, word in enumerate(tokens) if word in _LEFT_OPEN), default=0)
 
 
-def _is_elliptic(said: Sequence[str]) -> bool:
+def _is_elliptic(tokens: Sequence[str]) -> bool:
     """Whether a clause says no more than 'It is.', 'I can not.' or 'Not yet.'"""
-    affirms = len(said) > 1 and said[0] not in AUXILIARIES and bool(AUXILIARIES & set(said))
-    return not _matter(said) and (affirms or bool(NEGATIONS & set(said)))
+    affirms = len(tokens) > 1 and tokens[0] not in AUXILIARIES and bool(AUXILIARIES & set(tokens))
+    return not _matter(tokens) and (affirms or bool(NEGATIONS & set(tokens)))
 
 
-def _covers(question: str, said: Sequence[str]) -> bool:
+def _covers(question: str, tokens: Sequence[str]) -> bool:
     """Whether words repeat what the question asks: all of its content words, or a predicate made of them
     alone.
 
     A subject that shares words with the question but adds others ('the person on the right') may be
     another one.
     """
-    asked = _matter(words(question))
-    matter = _matter(said)
-    needed = [wanted for wanted in asked if wanted not in _OF_THE_TASK]
-    subject, predicate = _cut(said)
-    if needed and all(any(_same(found, wanted) for found in matter) for wanted in needed):
-        return not _governed(predicate, asked)
-    known = [any(_same(found, wanted) for wanted in asked) for found in _matter(subject)]
-    of_the_task = set(_matter(subject)) & _OF_THE_TASK - set(asked)
-    if (any(known) and not all(known)) or of_the_task:
+    asked_stems = _matter(words(question))
+    matter = _matter(tokens)
+    needed = [asked_stem for asked_stem in asked_stems if asked_stem not in _OF_THE_TASK]
+    subject, predicate = _cut(tokens)
+    if needed and all(any(_same(own_stem, asked_stem) for own_stem in matter) for asked_stem in needed):
+        return not _governed(predicate, asked_stems)
+    shared = [any(_same(own_stem, asked_stem) for asked_stem in asked_stems) for own_stem in _matter(subject)]
+    of_the_task = set(_matter(subject)) & _OF_THE_TASK - set(asked_stems)
+    if (any(shared) and not all(shared)) or of_the_task:
         return False
-    return _within(_matter(predicate), asked) or _focussed(question, predicate, asked)
+    return _within(_matter(predicate), asked_stems) or _focussed(question, predicate, asked_stems)
 
 
-def _governed(predicate: Sequence[str], asked: Sequence[str]) -> bool:
+def _governed(predicate: Sequence[str], asked_stems: Sequence[str]) -> bool:
     """Whether another word governs what was asked, such as 'forbidden to' or 'dangerous to'."""
     lead = next((i for i, word in enumerate(predicate) if _matter([word])), len(predicate))
     governs = predicate[lead + 1 : lead + 2] == ("to",) and predicate[lead] != "going"
-    return governs and not set(_matter(predicate[lead : lead + 1])) & (_ALLOWS | set(asked))
+    return governs and not set(_matter(predicate[lead : lead + 1])) & (_ALLOWS | set(asked_stems))
 
 
-def _within(predicate: Sequence[str], asked: Sequence[str]) -> bool:
-    told = [found for found in predicate if found not in _ALLOWS or found in asked]
-    return bool(told) and all(any(_same(found, wanted) for wanted in asked) for found in told)
+def _within(predicate: Sequence[str], asked_stems: Sequence[str]) -> bool:
+    predicate_stems = [
+        own_stem for own_stem in predicate if own_stem not in _ALLOWS or own_stem in asked_stems
+    ]
+    return bool(predicate_stems) and all(
+        any(_same(own_stem, asked_stem) for asked_stem in asked_stems) for own_stem in predicate_stems
+    )
 
 
-def _focussed(question: str, predicate: Sequence[str], asked: Sequence[str]) -> bool:
+def _focussed(question: str, predicate: Sequence[str], asked_stems: Sequence[str]) -> bool:
     """Whether a predicate is the focus of the question, followed by a place or circumstance: 'illegal | in
     Iran'.
 
@@ -197,35 +205,37 @@ def _focussed(question: str, predicate: Sequence[str], asked: Sequence[str]) -> 
     """
     opening = words(question)
     dummy = len(opening) > 2 and opening[1] == "it" and opening[2] not in FUNCTION_WORDS
-    focus = stem(opening[2]) if dummy else (asked[-1] if asked else "")
+    focus = stem(opening[2]) if dummy else (asked_stems[-1] if asked_stems else "")
     end = next(
         (i for i, word in enumerate(predicate) if word in PLACES | {"for"} and _matter(predicate[:i])),
         len(predicate),
     )
-    told = _matter(predicate[:end])
-    return _within(told, asked) and any(_same(found, focus) for found in told)
+    predicate_stems = _matter(predicate[:end])
+    return _within(predicate_stems, asked_stems) and any(
+        _same(own_stem, focus) for own_stem in predicate_stems
+    )
 
 
-def _cut(said: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+def _cut(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """The subject and the predicate: the words before the first form of be, have, do or a modal, and after
     it."""
-    at = next((i for i, word in enumerate(said) if word in AUXILIARIES), None)
-    return (said[:at], said[at + 1 :]) if at is not None else ((), said)
+    at = next((i for i, word in enumerate(tokens) if word in AUXILIARIES), None)
+    return (tokens[:at], tokens[at + 1 :]) if at is not None else ((), tokens)
 
 
-def _matter(said: Sequence[str]) -> list[str]:
+def _matter(tokens: Sequence[str]) -> list[str]:
     stems = [
-        stem(word) for word in said if word not in FUNCTION_WORDS | NEGATIONS and not word.endswith("ly")
+        stem(word) for word in tokens if word not in FUNCTION_WORDS | NEGATIONS and not word.endswith("ly")
     ]
-    return [found for found in stems if found not in _ADDS_NOTHING]
+    return [own_stem for own_stem in stems if own_stem not in _ADDS_NOTHING]
 
 
-def _same(found: str, asked: str) -> bool:
+def _same(one: str, other: str) -> bool:
     """Whether two stems are the same word, ignoring a negative prefix ('legal', 'illegal')."""
-    return found == asked or _turned(found, asked)
+    return one == other or _turned(one, other)
 
 
-def _turned(found: str, asked: str) -> bool:
+def _turned(one: str, other: str) -> bool:
     """Whether one of two stems is the other one with a negative prefix."""
-    short, long = sorted((found, asked), key=len)
+    short, long = sorted((one, other), key=len)
     return len(short) > 2 and any(long == prefix + short for prefix in _NEGATIVE_PREFIXES)

@@ -93,18 +93,18 @@ def numbers(text: str) -> frozenset[float]:
     >>> sorted(numbers("There are twenty-one, not 7."))
     [7.0, 21.0]
     """
-    found: list[float] = []
+    values: list[float] = []
     tens = False
     for word in words(text):
         value = _NUMBERS.get(word)
         if tens and value is not None and 0 < value < 10:
-            found[-1] += value
+            values[-1] += value
         elif value is not None:
-            found.append(value)
+            values.append(value)
         elif word.replace(".", "", 1).isdecimal():
-            found.append(float(word))
+            values.append(float(word))
         tens = value is not None and value >= 20
-    return frozenset(map(float, found))
+    return frozenset(map(float, values))
 
 
 def colours(text: str) -> frozenset[str]:

@@ -88,8 +88,8 @@ def statements(answer: str) -> tuple[str, ...]:
     >>> statements("It is not up but down. Down rather than up")
     ('It is not up', 'down.', 'Down ')
     """
-    kept = (_PUT_ASIDE.sub("", sentence) for sentence in sentences(answer))
-    return tuple(part for sentence in kept for part in _TURN.split(sentence) if words(part))
+    remaining = (_PUT_ASIDE.sub("", sentence) for sentence in sentences(answer))
+    return tuple(part for sentence in remaining for part in _TURN.split(sentence) if words(part))
 
 
 def announced(answer: str) -> str | None:
@@ -101,8 +101,8 @@ def announced(answer: str) -> str | None:
     Returns:
         The statement; None if there is none.
     """
-    said = [part for part in statements(answer) if _ANNOUNCES.search(respelled(part))]
-    return said[-1] if said else None
+    parts = [part for part in statements(answer) if _ANNOUNCES.search(respelled(part))]
+    return parts[-1] if parts else None
 
 
 def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str] = frozenset()) -> str | None:
@@ -124,9 +124,9 @@ def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str]
     final = announced(answer)
     if final and (reading := read(final)) is not None:
         return reading
-    said = statements(answer)
-    said = said[said.index(final) + 1 :] if final else said
-    readings = [(part, reading) for part in said if (reading := read(part)) is not None]
+    parts = statements(answer)
+    parts = parts[parts.index(final) + 1 :] if final else parts
+    readings = [(part, reading) for part in parts if (reading := read(part)) is not None]
     while len(readings) > 1 and readings[0][1] == OPEN:
         readings = readings[1:]
     if not readings:
@@ -157,5 +157,5 @@ def denials(text: str) -> int:
 
 def _is_bare(statement: str) -> bool:
     """Whether a statement is a word or phrase of up to three content words, such as 'Left.'"""
-    said = words(statement)
-    return sum(word not in FUNCTION_WORDS for word in said) <= 3 and not AUXILIARIES & set(said)
+    parts = words(statement)
+    return sum(word not in FUNCTION_WORDS for word in parts) <= 3 and not AUXILIARIES & set(parts)
