@@ -22,14 +22,14 @@ def inspect_images(
     Returns:
         Path -> metadata, or the error of an image that cannot be used.
     """
-    known = store.image_files(list(images))
-    found: dict[str, ImageFile | BadImage] = {}
+    cached = store.image_files(list(images))
+    inspected: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():
         try:
-            found[path] = inspect_image(image, known)
+            inspected[path] = inspect_image(image, cached)
         except BadImage as error:
-            found[path] = error
+            inspected[path] = error
     if records:
-        new = (file for path, file in found.items() if file is not known.get(path))
+        new = (file for path, file in inspected.items() if file is not cached.get(path))
         store.add_image_files([file for file in new if isinstance(file, ImageFile)])
-    return found
+    return inspected

@@ -145,13 +145,13 @@ def _decode(raw: bytes) -> _Reply:
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError):
-        told = json.loads(raw.decode("utf-8", "replace"))
-        return _decoder.decode(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+        body = json.loads(raw.decode("utf-8", "replace"))
+        return _decoder.decode(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _usage(told: Any) -> Usage:
+def _usage(reported: Any) -> Usage:
     """Token counts as far as they are valid; invalid ones do not lose the answer."""
-    usage = told if isinstance(told, dict) else {}
+    usage = reported if isinstance(reported, dict) else {}
     details = usage.get("completion_tokens_details")
     return Usage(
         _count(usage.get("prompt_tokens")),
@@ -160,8 +160,8 @@ def _usage(told: Any) -> Usage:
     )
 
 
-def _count(told: Any) -> int | None:
-    return int(told) if isinstance(told, int | float) and told >= 0 else None
+def _count(reported: Any) -> int | None:
+    return int(reported) if isinstance(reported, int | float) and reported >= 0 else None
 
 
 def _start(raw: bytes) -> str:

@@ -118,10 +118,10 @@ class SentenceEmbedder:
         import numpy as np
 
         model = self._model()
-        distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        distinct = {text: position for position, text in enumerate(dict.fromkeys(texts))}
         rows = np.empty((len(distinct), model.get_embedding_dimension() or 0), dtype=np.float32)
-        for places, vectors in _batches(model, list(distinct)):
-            rows[places] = vectors
+        for positions, vectors in _batches(model, list(distinct)):
+            rows[positions] = vectors
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         self._refuse_unusable(list(distinct), np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         unit: NDArray[np.float32] = rows / lengths
@@ -135,9 +135,9 @@ class SentenceEmbedder:
     def _refuse_unusable(self, texts: Sequence[str], usable: NDArray[np.bool_]) -> None:
         if not usable.all():
             text = texts[int(usable.argmin())]
-            shown = text if len(text) <= 80 else text[:77] + "..."
+            excerpt = text if len(text) <= 80 else text[:77] + "..."
             raise EnvironmentFailedError(
-                f"the embedder '{self.name}' gives no vector of finite, positive length for {shown!r}:"
+                f"the embedder '{self.name}' gives no vector of finite, positive length for {excerpt!r}:"
                 " its weights are broken, or it does not work in single precision on this machine"
             )
 
@@ -181,10 +181,10 @@ def _matters(path: Path) -> bool:
 def _max_length(folder: Path) -> str:
     """The tokens that a model reads according to its folder, 'unsaid' if the folder does not say."""
     try:
-        said = json.loads((folder / "sentence_bert_config.json").read_bytes()).get("max_seq_length")
+        length = json.loads((folder / "sentence_bert_config.json").read_bytes()).get("max_seq_length")
     except (OSError, ValueError, AttributeError):
         return "unsaid"
-    return str(said or "unsaid")
+    return str(length or "unsaid")
 
 
 def _load(name: str, folder: Path) -> SentenceTransformer:
@@ -208,22 +208,22 @@ def _batches(
     import torch
 
     lengths = [len(ids) for ids in tokens["input_ids"]]
-    for places in _by_length(lengths):
-        picked = {name: [rows[place] for place in places] for name, rows in tokens.items()}
+    for positions in _by_length(lengths):
+        picked = {name: [rows[position] for position in positions] for name, rows in tokens.items()}
         with torch.inference_mode():
             padded = model.tokenizer.pad(picked, return_tensors="pt").to(model.device)
             vectors: NDArray[np.float32] = model(dict(padded))["sentence_embedding"].float().cpu().numpy()
-        yield places, vectors
+        yield positions, vectors
 
 
 def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Positions in batches of at most TOKENS with padding, longest first: memory peaks at the start."""
     batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+    for position in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
         if batch and (len(batch) + 1) * lengths[batch[0]] > TOKENS:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(position)
     if batch:
         yield batch
 

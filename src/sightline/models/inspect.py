@@ -169,7 +169,7 @@ class InspectModel(Model):
             yield index, self._redacted(await self._ask(request))
 
     async def _ask(self, request: Request) -> Answer | Failure:
-        assert self._provider is not None, "asked outside 'async with'"
+        assert self._provider is not None, "used outside 'async with'"
         try:
             images = await asyncio.to_thread(data_urls, request)
         except BadImage as error:
@@ -251,18 +251,18 @@ def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfi
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
 
-    known = ["stop", *(name for name in GenerateConfig.model_fields if name not in _NOT_SAMPLING)]
+    accepted = ["stop", *(name for name in GenerateConfig.model_fields if name not in _NOT_SAMPLING)]
     for name in sampling:
-        if name not in known:
-            raise unknown_name("sampling option of inspect", name, known)
-    wanted = dict(sampling)
-    if "stop" in wanted:
-        stop = wanted.pop("stop")
-        wanted["stop_seqs"] = [stop] if isinstance(stop, str) else stop
-    if isinstance(wanted.get("seed"), int):
-        wanted["seed"] += draw
+        if name not in accepted:
+            raise unknown_name("sampling option of inspect", name, accepted)
+    options = dict(sampling)
+    if "stop" in options:
+        stop = options.pop("stop")
+        options["stop_seqs"] = [stop] if isinstance(stop, str) else stop
+    if isinstance(options.get("seed"), int):
+        options["seed"] += draw
     try:
-        return GenerateConfig(**wanted)
+        return GenerateConfig(**options)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise UserError(f"--gen {wrong['loc'][0]}: {wrong['msg']}", found=wrong["input"]) from None
@@ -320,8 +320,8 @@ def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer 
     text, stopped = output.message.text, output.stop_reason
     if stopped in ("content_filter", "model_length"):
         why = "the content filter stopped" if stopped == "content_filter" else "the context is too short for"
-        said = _start(output.error or text)
-        return Failure("blocked", f"{host}: {why} the answer" + (f": {said}" if said else ""))
+        detail = _start(output.error or text)
+        return Failure("blocked", f"{host}: {why} the answer" + (f": {detail}" if detail else ""))
     return Answer(
         text=text,
         reasoning=_reasoning(output),
@@ -337,8 +337,8 @@ def _reasoning(output: ModelOutput) -> str:
 
     content = output.message.content
     blocks = [part for part in content if isinstance(part, ContentReasoning)]
-    told = (block.summary if block.redacted else block.reasoning for block in blocks)
-    return "\n\n".join(text for text in told if text)
+    texts = (block.summary if block.redacted else block.reasoning for block in blocks)
+    return "\n\n".join(text for text in texts if text)
 
 
 def _usage(output: ModelOutput) -> Usage:
@@ -367,8 +367,8 @@ def data_urls(request: Request) -> dict[str, str]:
 
 def _status(error: Exception) -> int | None:
     """The HTTP status of an exception, None if it has none."""
-    told = (getattr(error, name, None) for name in ("status_code", "code"))
-    return next((status for status in told if isinstance(status, int)), None)
+    statuses = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((status for status in statuses if isinstance(status, int)), None)
 
 
 def _words(error: Exception) -> str:

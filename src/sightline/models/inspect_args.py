@@ -147,13 +147,13 @@ def identity_of(model: str, named: Sequence[str], passed: Mapping[str, Any]) -> 
     Returns:
         The identity.
     """
-    told = {**passed, "base_url": ",".join(named)} if named else passed
+    arguments = {**passed, "base_url": ",".join(named)} if named else passed
     return " ".join(
         [
             f"inspect {model}",
             *(
                 f"{name}={value if isinstance(value, str | int | float) else _digest(value)}"
-                for name, value in sorted(told.items())
+                for name, value in sorted(arguments.items())
             ),
         ]
     )

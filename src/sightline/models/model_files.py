@@ -110,43 +110,43 @@ def digest_of_files(folder: Path, parts: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256()
     for part in sorted(parts):
-        place = (folder / part).resolve()
-        stamp = place.stat()
+        path = (folder / part).resolve()
+        stamp = path.stat()
         # Copies and archives preserve mtime; ctime cannot be set.
-        content = _content(place, (stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns, stamp.st_ino))
+        content = _content(path, (stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns, stamp.st_ino))
         digest.update(f"{part.as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
 @cache
-def _content(place: Path, stamp: tuple[int, ...]) -> str:
+def _content(path: Path, stamp: tuple[int, ...]) -> str:
     """The digest of one file's content; `stamp`, its size and times, distinguishes its states."""
     if stamp[0] < LARGE:
-        return _read(place)
+        return _read(path)
     # One file for each digest: parallel processes need no lock, and nothing needs parsing.
-    state = hashlib.sha256(f"{place}\n{stamp}".encode()).hexdigest()
-    known = cache_folder() / "digests" / state
+    state = hashlib.sha256(f"{path}\n{stamp}".encode()).hexdigest()
+    cache_file = cache_folder() / "digests" / state
     try:
-        content = known.read_text("ascii")
+        content = cache_file.read_text("ascii")
     except (OSError, UnicodeDecodeError):
         content = ""
     if len(content) != 64:
-        content = _read(place)
-        _keep(content, known)
+        content = _read(path)
+        _keep(content, cache_file)
     return content
 
 
-def _keep(content: str, known: Path) -> None:
-    draft = known.with_name(f"{known.name}.{os.getpid()}")
+def _keep(content: str, cache_file: Path) -> None:
+    draft = cache_file.with_name(f"{cache_file.name}.{os.getpid()}")
     try:
-        known.parent.mkdir(parents=True, exist_ok=True)
+        cache_file.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(content, "ascii")
-        draft.replace(known)
+        draft.replace(cache_file)
     except OSError:
         # Without the cache only time is lost.
         return
 
 
-def _read(place: Path) -> str:
-    with place.open("rb") as file:
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -99,22 +99,22 @@ def server_command(
     Raises:
         UserError: There is no program, the path does not exist, or a flag is not allowed.
     """
-    given = _words(flags, "flags")
-    units = _units(given)
+    user_words = _words(flags, "flags")
+    units = _units(user_words)
     for name, *_ in units:
         _refuse(kind, name)
-    place = served = weights = model
+    location = served = weights = model
     folder = folder_of(model)
     words = _program(kind, program) if starts else [kind.name]
     if folder is not None:
-        place, served, weights = (
+        location, served, weights = (
             str(folder),
             folder.resolve().name,
             f"sha256:{digest_of_files(folder, answer_files(folder))}",
         )
     telling = [shlex.join(unit) for unit in sorted(units, key=_order) if unit[0] not in OF_NO_EFFECT]
     return ServerCommand(
-        command=(*words, *kind.words, place, "--served-model-name", served, *given),
+        command=(*words, *kind.words, location, "--served-model-name", served, *user_words),
         served_name=served,
         identity=" ".join([kind.name, weights, *telling]),
     )
@@ -151,20 +151,20 @@ def _refuse(kind: ServerKind, flag: str) -> None:
     full = next(
         (name for name in sorted(CHOSEN_HERE | SECRET | {FILE_OF_FLAGS}) if name.startswith(flag)), ""
     )
-    said = flag if flag == full else f"{flag}, short for {full},"
+    label = flag if flag == full else f"{flag}, short for {full},"
     if full in CHOSEN_HERE:
         raise UserError(
-            f"--model-arg flags: {said} is chosen by Sightline, which starts {kind.title} for itself alone",
+            f"--model-arg flags: {label} is chosen by Sightline, which starts {kind.title} for itself alone",
             expected="flags without it, or a server of your own: --model http://HOST:PORT/v1#MODEL",
         )
     if full in SECRET:
         raise UserError(
-            f"--model-arg flags: {said} would end up in results",
+            f"--model-arg flags: {label} would end up in results",
             expected="HF_TOKEN in the environment to fetch weights; the server itself needs no key",
         )
     if full == FILE_OF_FLAGS:
         raise UserError(
-            f"--model-arg flags: {said} names a file of flags, which nobody would see in results",
+            f"--model-arg flags: {label} names a file of flags, which nobody would see in results",
             expected="the flags themselves",
         )
 

@@ -108,7 +108,10 @@ class RougeL:
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer(["rougeL"], use_stemmer=False)
-        return [100 * float(scorer.score(reference, said)["rougeL"].fmeasure) for said, reference in pairs]
+        return [
+            100 * float(scorer.score(reference, responses)["rougeL"].fmeasure)
+            for responses, reference in pairs
+        ]
 
 
 class BertScore:
@@ -148,12 +151,12 @@ class BertScore:
             F1 x 100, at most 100, for each pair; 0 if either text is blank, as in the package.
         """
         values = [0.0] * len(pairs)
-        places = [place for place, pair in enumerate(pairs) if all(text.strip() for text in pair)]
-        if places:
-            said, references = zip(*(pairs[place] for place in places), strict=True)
-            _, _, found = self._scorer().score(list(said), list(references))
-            for place, value in zip(places, found.tolist(), strict=True):
-                values[place] = 100 * value
+        positions = [position for position, pair in enumerate(pairs) if all(text.strip() for text in pair)]
+        if positions:
+            responses, references = zip(*(pairs[position] for position in positions), strict=True)
+            _, _, scores = self._scorer().score(list(responses), list(references))
+            for position, value in zip(positions, scores.tolist(), strict=True):
+                values[position] = 100 * value
         return values
 
     def _scorer(self) -> Any:
@@ -209,17 +212,23 @@ class Bleurt:
 
         tokenizer, model = self._parts()
         values = [0.0] * len(pairs)
-        by_length = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][0]) - len(pairs[place][1]))
+        by_length = sorted(
+            range(len(pairs)), key=lambda position: -len(pairs[position][0]) - len(pairs[position][1])
+        )
         for start in range(0, len(pairs), BATCH):
-            places = by_length[start : start + BATCH]
-            said, references = zip(*(pairs[place] for place in places), strict=True)
+            positions = by_length[start : start + BATCH]
+            responses, references = zip(*(pairs[position] for position in positions), strict=True)
             tokens = tokenizer(
-                list(references), list(said), padding=True, truncation="longest_first", return_tensors="pt"
+                list(references),
+                list(responses),
+                padding=True,
+                truncation="longest_first",
+                return_tensors="pt",
             )
             with torch.inference_mode():
-                found = model(**tokens.to(model.device)).logits[:, 0].float().cpu().tolist()
-            for place, value in zip(places, found, strict=True):
-                values[place] = 100 * value
+                scores = model(**tokens.to(model.device)).logits[:, 0].float().cpu().tolist()
+            for position, value in zip(positions, scores, strict=True):
+                values[position] = 100 * value
         return values
 
     def _parts(self) -> tuple[Any, Any]:

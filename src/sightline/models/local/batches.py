@@ -24,13 +24,13 @@ def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
     Yields:
         The positions of the requests in each chunk.
     """
-    shown = [images_shown(request) for request in requests]
+    shown_images = [images_shown(request) for request in requests]
     longest: dict[tuple[Any, ...], int] = {}
-    for request, images in zip(requests, shown, strict=True):
+    for request, images in zip(requests, shown_images, strict=True):
         longest[images] = max(longest.get(images, 0), _characters(request))
 
-    def neighbourhood(place: int) -> tuple[Any, ...]:
-        request, images = requests[place], shown[place]
+    def neighbourhood(position: int) -> tuple[Any, ...]:
+        request, images = requests[position], shown_images[position]
         return (
             bool(request.choices),
             sorted(request.sampling.items()),
@@ -58,14 +58,14 @@ def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encode
         The batches.
     """
     batches: dict[Any, list[tuple[int, Encoded]]] = {}
-    for place, one in encoded:
+    for position, one in encoded:
         shapes = tuple(
             (name, tuple(tensor.shape[1:]))
             for name, tensor in sorted(one.inputs.items())
             if not runs_along(name, tensor, one.tokens)
         )
         batch = (one.sampling, one.limit, shapes, one.tokens if one.request.choices else None)
-        batches.setdefault(batch, []).append((place, one))
+        batches.setdefault(batch, []).append((position, one))
     return list(batches.values())
 
 

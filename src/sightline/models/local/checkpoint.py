@@ -116,9 +116,9 @@ def find_config(name: str) -> Path:
         from huggingface_hub import hf_hub_download
     except ImportError:
         raise UserError("a local model needs transformers", expected=INSTALL) from None
-    wanted = _hub_name(name)
+    repository = _hub_name(name)
     try:
-        return Path(hf_hub_download(wanted, "config.json")).parent
+        return Path(hf_hub_download(repository, "config.json")).parent
     # As in `_snapshot`.
     except Exception as error:
         raise _not_to_be_had(name, None, error) from error
@@ -137,11 +137,11 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
     except ImportError:
         raise UserError("a local model needs transformers", expected=INSTALL) from None
-    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": _WANTED}
+    selection: dict[str, Any] = {"revision": revision, "allow_patterns": _WANTED}
     # Many repositories hold their weights in both formats; older ones only without safetensors.
     for ignored in (_SAFE, _ANY):
         with contextlib.suppress(HFValidationError, LocalEntryNotFoundError):
-            found = Path(snapshot_download(name, **wanted, ignore_patterns=ignored, local_files_only=True))
+            found = Path(snapshot_download(name, **selection, ignore_patterns=ignored, local_files_only=True))
             if _is_whole(found):
                 return found
     if not fetch:
@@ -150,7 +150,7 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
         )
     try:
         ignored = _SAFE if _has_safetensors(name, revision) else _ANY
-        return Path(snapshot_download(name, **wanted, ignore_patterns=ignored))
+        return Path(snapshot_download(name, **selection, ignore_patterns=ignored))
     # Without a network the HTTP library raises its own errors, which differ by version.
     except Exception as error:
         raise _not_to_be_had(name, revision, error) from error
@@ -234,9 +234,9 @@ def _own_dtype(config: dict[str, Any]) -> str:
     """The number type in which the weights were published, as far as the config says."""
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
-        said = part.get("dtype") or part.get("torch_dtype")
-        if said in ("float32", "bfloat16", "float16"):
-            return str(said)
+        dtype = part.get("dtype") or part.get("torch_dtype")
+        if dtype in ("float32", "bfloat16", "float16"):
+            return str(dtype)
     return "float32"
 
 

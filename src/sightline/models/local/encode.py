@@ -124,12 +124,12 @@ class Encoder:
                 " image_token) do not belong to the model's config"
             )
 
-    def _limit(self, tokens: int, wanted: int) -> int:
+    def _limit(self, tokens: int, requested: int) -> int:
         positions = self._loaded.positions
         if positions is None or self._loaded.is_seq2seq:
-            return wanted
+            return requested
         room = positions - tokens
-        return min(wanted, room - room % STEP or room)
+        return min(requested, room - room % STEP or room)
 
     def _open(self, file: ImageFile) -> Any:
         """The image in RGB, opened once for consecutive requests."""
@@ -146,18 +146,18 @@ class _Once:
 
     def __init__(self, image_processor: Any) -> None:
         self._image_processor = image_processor
-        self._made: dict[tuple[int, ...], tuple[Any, Any]] = {}
+        self._results: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def __call__(self, images: Any, **options: Any) -> Any:
         flat = _flat(images)
         address = tuple(map(id, flat))
         # The images are kept with the result, because an id is unique only while they live.
-        if address not in self._made:
-            if len(self._made) >= REMEMBERED:
-                del self._made[next(iter(self._made))]
-            self._made[address] = (flat, self._image_processor(images, **options))
-        made = self._made[address][1]
-        return type(made)(dict(made))
+        if address not in self._results:
+            if len(self._results) >= REMEMBERED:
+                del self._results[next(iter(self._results))]
+            self._results[address] = (flat, self._image_processor(images, **options))
+        result = self._results[address][1]
+        return type(result)(dict(result))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._image_processor, name)

@@ -138,18 +138,18 @@ class _Draw:
         shares = shares.masked_fill(before >= self._sampling.top_p * shares.sum(-1, keepdim=True), 0)
         sums = shares.cumsum(-1)
         thrown = torch.tensor([dice.random() for dice in self._dice], dtype=sums.dtype, device=sums.device)
-        places = torch.searchsorted(sums, thrown[:, None] * sums[:, -1:], right=True)
-        return order.gather(1, places.clamp(max=order.shape[1] - 1))[:, 0]
+        positions = torch.searchsorted(sums, thrown[:, None] * sums[:, -1:], right=True)
+        return order.gather(1, positions.clamp(max=order.shape[1] - 1))[:, 0]
 
 
 def _answer(loaded: Loaded, one: Encoded, row: list[int], seconds: float, version: str) -> Answer:
-    length = next((place + 1 for place, token in enumerate(row) if token in loaded.ends), None)
-    said = row[:length] if length is not None else row
-    text = loaded.processor.tokenizer.decode(said, skip_special_tokens=True)
+    length = next((position + 1 for position, token in enumerate(row) if token in loaded.ends), None)
+    answer_tokens = row[:length] if length is not None else row
+    text = loaded.processor.tokenizer.decode(answer_tokens, skip_special_tokens=True)
     return Answer(
         text.strip(),
         finish_reason="stop" if length is not None else "length",
-        usage=Usage(prompt_tokens=one.tokens, completion_tokens=len(said)),
+        usage=Usage(prompt_tokens=one.tokens, completion_tokens=len(answer_tokens)),
         latency=seconds,
         version=version,
     )

@@ -43,11 +43,11 @@ def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, 
     features = encoded_images(loaded, list(distinct.values()))
     if features is None:
         return dict(inputs)
-    known = dict(zip(distinct, features, strict=True))
-    return with_encoded(inputs, [known[one.shown] for one in batch])
+    by_images = dict(zip(distinct, features, strict=True))
+    return with_encoded(inputs, [by_images[one.shown] for one in batch])
 
 
-def encoded_images(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] | None:
+def encoded_images(loaded: Loaded, requests: Sequence[Encoded]) -> list[Features] | None:
     """Encode the images of requests.
 
     An architecture allows it if its images become vectors that do not depend on the text, and its forward
@@ -55,23 +55,23 @@ def encoded_images(loaded: Loaded, shown: Sequence[Encoded]) -> list[Features] |
 
     Args:
         loaded: The model.
-        shown: The requests.
+        requests: The requests.
 
     Returns:
         The features of each request; None if the architecture does not allow it.
     """
     if not takes_encoded(loaded.model):
         return None
-    encoded = _encode(loaded, shown)
+    encoded = _encode(loaded, requests)
     features = getattr(encoded, "pooler_output", None)
     # Some architectures also use features of other layers; these are not supported here.
     if features is None or getattr(encoded, "deepstack_features", None) is not None:
         return None
-    parts = _parts(features, shown)
+    parts = _parts(features, requests)
     if parts is None:
         return None
     stacked = not isinstance(features, list | tuple)
-    return [Features([features[place] for place in places], stacked) for places in parts]
+    return [Features([features[position] for position in positions], stacked) for positions in parts]
 
 
 def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dict[str, Any]:
@@ -112,24 +112,24 @@ def takes_encoded(model: Any) -> bool:
     )
 
 
-def _encode(loaded: Loaded, shown: Sequence[Encoded]) -> Any:
+def _encode(loaded: Loaded, requests: Sequence[Encoded]) -> Any:
     import torch
 
     encode = loaded.model.base_model.get_image_features
-    wanted = inspect.signature(encode).parameters
-    each = [images_of(one.inputs, one.tokens) for one in shown]
-    inputs = {name: torch.cat([one[name] for one in each]) for name in each[0] if name in wanted}
+    parameters = inspect.signature(encode).parameters
+    each = [images_of(one.inputs, one.tokens) for one in requests]
+    inputs = {name: torch.cat([one[name] for one in each]) for name in each[0] if name in parameters}
     return encode(**to_device(inputs, loaded), return_dict=True)
 
 
-def _parts(features: Any, shown: Sequence[Encoded]) -> list[range] | None:
+def _parts(features: Any, requests: Sequence[Encoded]) -> list[range] | None:
     """Which features belong to each request: one for an image, or the same number for each request."""
-    images = [len(one.prompt.images) for one in shown]
+    images = [len(one.prompt.images) for one in requests]
     if len(features) != sum(images):
-        if len(features) % len(shown):
+        if len(features) % len(requests):
             return None
-        images = [len(features) // len(shown)] * len(shown)
-    ends = [sum(images[: place + 1]) for place in range(len(images))]
+        images = [len(features) // len(requests)] * len(requests)
+    ends = [sum(images[: position + 1]) for position in range(len(images))]
     return [range(end - count, end) for count, end in zip(images, ends, strict=True)]
 
 

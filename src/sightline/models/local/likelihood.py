@@ -93,15 +93,17 @@ def _continued(
     first = read.logits[:, -1].float().log_softmax(-1)
     rows = [(row, tokens) for row, several in enumerate(choices) for tokens in several]
     sums = [float(first[row, tokens[0]]) if tokens else float("-inf") for row, tokens in rows]
-    longer = [place for place, (_, tokens) in enumerate(rows) if len(tokens) > 1]
+    longer = [position for position, (_, tokens) in enumerate(rows) if len(tokens) > 1]
     if longer:
         kept = getattr(read, "past_key_values", None) or read.language_model_outputs.past_key_values
-        kept.batch_select_indices(_tensor([rows[place][0] for place in longer], loaded))
+        kept.batch_select_indices(_tensor([rows[position][0] for position in longer], loaded))
         speaker = loaded.model if hasattr(read, "past_key_values") else loaded.model.language_model
-        seen = _right_filled([rows[place][1][:-1] for place in longer], loaded)
-        logits = speaker(input_ids=seen, past_key_values=kept, use_cache=True).logits
-        for place, extra in zip(longer, _sums(logits, [rows[place][1][1:] for place in longer]), strict=True):
-            sums[place] += extra
+        token_ids = _right_filled([rows[position][1][:-1] for position in longer], loaded)
+        logits = speaker(input_ids=token_ids, past_key_values=kept, use_cache=True).logits
+        for position, extra in zip(
+            longer, _sums(logits, [rows[position][1][1:] for position in longer]), strict=True
+        ):
+            sums[position] += extra
     return _means(sums, choices)
 
 
@@ -112,10 +114,10 @@ def _asked_again(
     rows = [(one, tokens) for one, several in zip(batch, choices, strict=True) for tokens in several]
     inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
     start = decoder_start(loaded.model)
-    seen = _right_filled([[start, *tokens[:-1]] for _, tokens in rows], loaded)
+    token_ids = _right_filled([[start, *tokens[:-1]] for _, tokens in rows], loaded)
     if loaded.prefix_vectors is not None:
         loaded.prefix_vectors.arm(inputs["attention_mask"])
-    logits = loaded.model(**inputs, decoder_input_ids=seen).logits
+    logits = loaded.model(**inputs, decoder_input_ids=token_ids).logits
     sums = _sums(logits, [tokens for _, tokens in rows])
     return _means(
         [total if tokens else float("-inf") for total, (_, tokens) in zip(sums, rows, strict=True)], choices
@@ -126,7 +128,7 @@ def _sums(logits: Any, targets: Sequence[list[int]]) -> list[float]:
     """The log-likelihood of each row's tokens, which are at the start of the row."""
     likely = logits.float().log_softmax(-1)
     return [
-        sum(float(likely[row, place, token]) for place, token in enumerate(tokens))
+        sum(float(likely[row, position, token]) for position, token in enumerate(tokens))
         for row, tokens in enumerate(targets)
     ]
 

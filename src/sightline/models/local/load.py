@@ -109,19 +109,20 @@ def _check_kind(checkpoint: Checkpoint, args: LocalArgs, library: Any) -> None:
         )
 
 
-def _device(wanted: str, torch: Any) -> Any:
+def _device(requested: str, torch: Any) -> Any:
     has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    if wanted == "auto":
+    if requested == "auto":
         return torch.device("cuda" if has_cuda else "mps" if has_mps else "cpu")
-    device = torch.device(wanted)
+    device = torch.device(requested)
     if device.type == "cuda" and not has_cuda:
         raise UserError(
-            f"--model-arg device={wanted}: torch sees no CUDA device on this machine",
+            f"--model-arg device={requested}: torch sees no CUDA device on this machine",
             expected="device=cpu, or a torch with CUDA and a driver that fits it",
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UserError(
-            f"--model-arg device={wanted}: there are {torch.cuda.device_count()} CUDA devices, counted from 0"
+            f"--model-arg device={requested}: there are {torch.cuda.device_count()} CUDA devices,"
+            " counted from 0"
         )
     if device.type == "mps" and not has_mps:
         raise UserError(
@@ -189,9 +190,9 @@ def _check_weights(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
     """Raise UserError if parameters of the model have no weights, or weights of another shape."""
     missing, mismatched = sorted(report["missing_keys"]), sorted(report["mismatched_keys"])
     if mismatched:
-        name, shape, wanted = mismatched[0]
+        name, shape, expected = mismatched[0]
         what = f"{len(mismatched)} of its weights have another shape than its config says"
-        example = f"{name}: {tuple(shape)}, not {tuple(wanted)}"
+        example = f"{name}: {tuple(shape)}, not {tuple(expected)}"
     elif missing:
         what = f"its weights lack {len(missing)} of the model's parameters"
         example = missing[0]
@@ -204,11 +205,11 @@ def _forget_sampling(model: Any) -> None:
     """Remove the checkpoint's sampling options: only those of the request apply, as its key says."""
     library: Any = import_module("transformers")
     for part in (model, getattr(model, "language_model", None)):
-        said = getattr(part, "generation_config", None)
-        if part is not None and said is not None:
+        config = getattr(part, "generation_config", None)
+        if part is not None and config is not None:
             tokens = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
             part.generation_config = library.GenerationConfig(
-                **{name: getattr(said, name, None) for name in tokens}
+                **{name: getattr(config, name, None) for name in tokens}
             )
 
 
@@ -216,8 +217,8 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
     """The tokens that end an answer, from the model, otherwise from its tokenizer."""
     ends: set[int] = set()
     for part in (model, getattr(model, "language_model", None)):
-        said = getattr(getattr(part, "generation_config", None), "eos_token_id", None)
-        ends |= {said} if isinstance(said, int) else set(said or ())
+        end = getattr(getattr(part, "generation_config", None), "eos_token_id", None)
+        ends |= {end} if isinstance(end, int) else set(end or ())
     return ends or ({tokenizer.eos_token_id} if tokenizer.eos_token_id is not None else set())
 
 

@@ -167,12 +167,12 @@ class LocalModel(Model):
         encoded: list[tuple[int, Encoded]] = []
         found: list[IndexedResult] = []
         with self._encoding:
-            for place in chunk:
-                one = self._encode(requests[place])
+            for position in chunk:
+                one = self._encode(requests[position])
                 if isinstance(one, Failure):
-                    found.append((place, one))
+                    found.append((position, one))
                 else:
-                    encoded.append((place, one))
+                    encoded.append((position, one))
         with self._computing:
             for batch in alike(encoded):
                 for part in self._fitting(batch, stop):
@@ -192,7 +192,7 @@ class LocalModel(Model):
             part = waiting.pop(0)
             answers = self._run([one for _, one in part], stop)
             if isinstance(answers, list):
-                yield [(place, answer) for (place, _), answer in zip(part, answers, strict=True)]
+                yield [(position, answer) for (position, _), answer in zip(part, answers, strict=True)]
             elif len(part) == 1:
                 yield [(part[0][0], answers)]
             else:

@@ -41,8 +41,8 @@ def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
 def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
     """Positions of the requests with the same images."""
     groups: dict[tuple[str, ...], list[int]] = {}
-    for place, one in enumerate(batch):
-        groups.setdefault(one.shown, []).append(place)
+    for position, one in enumerate(batch):
+        groups.setdefault(one.shown, []).append(position)
     return list(groups.values())
 
 
@@ -53,7 +53,7 @@ def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[li
     rows = [one.inputs["input_ids"][0].tolist() for one in batch]
     # At least one token remains for each request: a model needs one to continue from.
     length = min(len(row) - 1 for row in rows)
-    length = min(length, *(_alike([rows[place] for place in places]) for places in groups))
+    length = min(length, *(_alike([rows[position] for position in positions]) for positions in groups))
     mark = getattr(loaded.model.config, "image_token_id", None)
     return 0 if mark is None or any(mark in row[length:] for row in rows) else length
 
@@ -79,19 +79,19 @@ def _read_once(
     """The inputs that continue after the first `length` tokens, which are read here, once for each group."""
     import torch
 
-    firsts = [batch[places[0]] for places in groups]
+    firsts = [batch[positions[0]] for positions in groups]
     group_of = [0] * len(batch)
-    for number, places in enumerate(groups):
-        for place in places:
-            group_of[place] = number
+    for number, positions in enumerate(groups):
+        for position in positions:
+            group_of[position] = number
     ids = torch.cat([one.inputs["input_ids"][:, :length] for one in firsts])
     images = [images_of(one.inputs, one.tokens) for one in firsts]
-    shown = {name: torch.cat([each[name] for each in images]) for name in images[0]}
-    inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **shown}, loaded)
+    image_inputs = {name: torch.cat([each[name] for each in images]) for name in images[0]}
+    inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **image_inputs}, loaded)
     kept = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
     kept.batch_select_indices(torch.tensor(group_of, device=loaded.device))
     rests = [one.inputs["input_ids"][:, length:] for one in batch]
-    seen = torch.cat((ids[group_of], torch.cat(fill_up(rests, loaded.pad))), dim=1)
+    token_ids = torch.cat((ids[group_of], torch.cat(fill_up(rests, loaded.pad))), dim=1)
     gaps = torch.cat(fill_up([torch.ones_like(rest) for rest in rests], 0))
-    mask = torch.cat((torch.ones_like(seen[:, :length]), gaps), dim=1)
-    return {**to_device({"input_ids": seen, "attention_mask": mask}, loaded), "past_key_values": kept}
+    mask = torch.cat((torch.ones_like(token_ids[:, :length]), gaps), dim=1)
+    return {**to_device({"input_ids": token_ids, "attention_mask": mask}, loaded), "past_key_values": kept}

@@ -99,11 +99,11 @@ def _without_video(library: Any, folder: Path) -> Any:
 def _class_name(folder: Path) -> str:
     for name in PROCESSORS:
         try:
-            said = json.loads((folder / name).read_bytes()).get("processor_class")
+            class_name = json.loads((folder / name).read_bytes()).get("processor_class")
         except (OSError, ValueError, AttributeError):
             continue
-        if isinstance(said, str):
-            return said
+        if isinstance(class_name, str):
+            return class_name
     return ""
 
 

@@ -134,9 +134,9 @@ def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) 
     mark = str(getattr(processor, "image_token", "")) if plain.marked else ""
     if mark and kind in _NEW_LINE_BEFORE_TEXT:
         mark += "\n"
-    said = [part for message in before for part in message.parts]
+    system_parts = [part for message in before for part in message.parts]
     pieces: list[str] = []
-    for part in (*said, *last.parts):
+    for part in (*system_parts, *last.parts):
         if not isinstance(part, Text):
             pieces.append(mark)
             continue
