@@ -191,7 +191,7 @@ def test_a_folder_of_another_kind_whose_path_says_t5_is_refused(tmp_path: Path) 
     folder = tmp_path / "about-t5"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "bert", "num_hidden_layers": 2}')
-    with pytest.raises(UserError, match="its path holds 't5'"):
+    with pytest.raises(UserError, match="its path contains 't5'"):
         BertScore(str(folder)).score([("a", "b")])
 
 
