@@ -1,4 +1,4 @@
-"""Equivalence of what was built: pairs for people, and three measures that are never mixed."""
+"""Equivalence of what was built: pairs for humans, and three measures that are never mixed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sightline.builders.equivalence import (
     by_judge,
     by_similarity,
     draw_pairs,
-    not_asked,
+    not_requested,
     read_pairs,
     write_pairs,
 )
@@ -115,7 +115,7 @@ def test_pairs_about_one_image_are_resampled_together(tmp_path: Path) -> None:
     assert metric.low <= 25  # four images say little, however many pairs they have
 
 
-def test_several_humanss_majority_counts_and_a_tie_is_left_out(tmp_path: Path) -> None:
+def test_the_majority_of_several_humans_counts_and_a_tie_is_left_out(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 4))
     write_pairs(draw_pairs(pairs, 4, 0), tmp_path / "pairs.jsonl")
     votes = {
@@ -131,8 +131,8 @@ def test_several_humanss_majority_counts_and_a_tie_is_left_out(tmp_path: Path) -
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.judge) == (100, 2, "ann, bob, cyd")
     assert found.notes == [
-        "pairs left out: nobody has filled them in: 1",
-        "pairs left out: as many said the same as different: 1",
+        "pairs left out: not filled in: 1",
+        "pairs left out: as many humans say the same as different: 1",
         "lines about no pair of this folder: 1",
     ]
 
@@ -229,8 +229,8 @@ def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
 
 
 def test_what_was_not_asked_for_is_null_and_says_how_to_ask() -> None:
-    assert [metric.reason for metric in not_asked("similarity", "--similarity").metrics] == [
-        "not asked for: --similarity"
+    assert [metric.reason for metric in not_requested("similarity", "--similarity").metrics] == [
+        "not requested: --similarity"
     ] * 2
 
 

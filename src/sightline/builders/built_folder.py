@@ -116,7 +116,11 @@ class BuiltFolder:
 
     @contextmanager
     def remove_partial_images_on_error(self) -> Iterator[None]:
-        """If the block ends early, remove the files that interrupted worker processes left half-written."""
+        """Remove the files that interrupted worker processes left half-written, if the block ends early.
+
+        Yields:
+            Nothing.
+        """
         try:
             yield
         except BaseException:

@@ -1,7 +1,7 @@
-"""How far what was built means the same as its original: by people, by a judge, by sentence similarity.
+"""Measures how far variants mean the same as their originals: by humans, a judge model, sentence similarity.
 
-MM-R3, section 3.2: by forced choice people found 92 % of 100 rephrasings and 86 % of 100 restyled images
-equivalent to their originals. The three measures are kept apart; none stands in for another.
+MM-R3, section 3.2: in a forced choice humans found 92 % of 100 rephrasings and 86 % of 100 restyled images
+equivalent to their originals. The three measures are reported separately; none replaces another.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from sightline.models.embedder import Embedder
 
 QUESTION = "equivalent"
-"""What is decided about a pair: verdict `right` is the same, `wrong` is different."""
+"""The question of verdicts on pairs: `right` means the same, `wrong` means different."""
 
 HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
-"""The measures: shares judged the same, the mean sentence similarity, the share above THRESHOLD."""
+"""Metrics: shares of pairs judged the same, mean sentence similarity, share of pairs above THRESHOLD."""
 
 WINDOW = 1024
-"""Pairs that are embedded together."""
+"""Number of pairs that are embedded at once."""
 
 _PUBLISHED = {"rephrase": (92.0, "100 rephrasings"), "restyle": (86.0, "100 restyled images")}
 
 
 class VariantPair(Struct, frozen=True):
-    """An original and one of its variants: what differs between them, texts or images (paths on disk).
+    """An original and one of its variants, with what differs between them: texts, or paths of images.
 
-    `targets` are the addresses of the two: digests of group, variant and content, so that a verdict on a pair
-    does not outlive a change of it.
+    `targets` are digests of group, variant and content of the two, so that a verdict does not apply to a pair
+    that changed.
     """
 
     targets: tuple[str, str]
@@ -63,11 +63,18 @@ class VariantPair(Struct, frozen=True):
 
 
 class EquivalenceReport(Struct, frozen=True):
-    """What was found: a value a measure, null with its reason where it was not asked for or does not apply.
+    """All measures of a built folder.
 
-    The judge and the similarity looked at `pairs` of the `pairs_built`, people at those that they were given.
-    `different` names, by measure, the pairs (group, variant) that were not found the same; `embedder` is the
-    identity of the one that was used.
+    Attributes:
+        folder: the folder.
+        kind: the builder that made it.
+        pairs_built: number of pairs in the folder.
+        pairs: number of pairs that the judge and the similarity compared.
+        metrics: a value per measure, null with a reason if it was not requested or does not apply.
+        notes: remarks on the measures.
+        different: measure -> the pairs (group, variant) that are not the same.
+        embedder: identity of the embedder.
+        unanswered: number of pairs without an answer of the judge.
     """
 
     folder: str
@@ -82,7 +89,7 @@ class EquivalenceReport(Struct, frozen=True):
 
 
 class EquivalenceMeasure(Struct, frozen=True):
-    """One way to tell: its values, its remarks, the pairs that it found different, the calls that failed."""
+    """One measure: its values, remarks, the pairs that differ, and the number of failed requests."""
 
     metrics: list[MetricValue]
     notes: list[str] = field(default_factory=list)
@@ -91,10 +98,17 @@ class EquivalenceMeasure(Struct, frozen=True):
 
 
 def read_pairs(folder: Path) -> list[VariantPair]:
-    """Every pair of original and variant in a builder's folder, in its order.
+    """Read the pairs of original and variant in a built folder.
 
-    UserError where it holds no groups file, a group without its original, or variants that differ from it in
-    neither question nor image; also where an image is gone.
+    Args:
+        folder: The folder.
+
+    Returns:
+        The pairs in the folder's order.
+
+    Raises:
+        UserError: There is no groups file, a group lacks its original, a variant equals it, or an image is
+            missing.
     """
     path = folder / "groups.jsonl"
     if not path.is_file():
@@ -113,7 +127,16 @@ def read_pairs(folder: Path) -> list[VariantPair]:
 
 
 def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[VariantPair]:
-    """At most `count` pairs drawn by `seed`, one a group; their order stays."""
+    """Draw pairs, at most one per group.
+
+    Args:
+        pairs: The pairs.
+        count: Largest number of pairs.
+        seed: Seed of the draw.
+
+    Returns:
+        The drawn pairs in their order.
+    """
     by_name: dict[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
         by_name[pair.group].append(place)
@@ -123,10 +146,14 @@ def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[Vari
 
 
 def write_pairs(pairs: Iterable[VariantPair], path: Path) -> None:
-    """Write pairs for people to fill in: lines of verdicts.jsonl, with what is compared beside them.
+    """Write pairs for humans: lines of verdicts.jsonl with the compared texts or images.
 
-    `verdict` is 'unscored' until somebody puts 'right' (the same) or 'wrong' (different) there, and a name
-    into `judge`.
+    `verdict` is 'unscored' until a human replaces it by 'right' (the same) or 'wrong' (different) and writes
+    a name into `judge`.
+
+    Args:
+        pairs: The pairs.
+        path: The file.
     """
     with AtomicLineFile(path) as file:
         for pair in pairs:
@@ -135,18 +162,36 @@ def write_pairs(pairs: Iterable[VariantPair], path: Path) -> None:
             file.write(msgspec.json.encode({"targets": pair.targets, **open_, "group": pair.group, **shown}))
 
 
-def built(folder: Path) -> str:
-    """The kind of builder that made a folder, '' where no manifest says it."""
+def kind_of_folder(folder: Path) -> str:
+    """The kind of builder that made a folder.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The kind; '' without a manifest.
+    """
     return read_manifest(folder).kind if (folder / MANIFEST).is_file() else ""
 
 
 def by_humans(
     pairs: Sequence[VariantPair], file: Path, *, kind: str = "", seed: int = 0
 ) -> EquivalenceMeasure:
-    """The share of pairs that people judged the same, beside the paper's where `kind` has one.
+    """Compute the share of pairs that humans judge the same.
 
-    Several people's verdicts on a pair count by their majority; a tie leaves the pair out, counted. Lines
-    that nobody filled in are counted too. UserError where no line is about a pair of this folder.
+    The majority of the verdicts on a pair counts; ties are left out and counted, as are unfilled lines.
+
+    Args:
+        pairs: The pairs of the folder.
+        file: Filled-in lines of `write_pairs`.
+        kind: The builder; the paper's value is attached if it has one.
+        seed: Seed of the confidence interval.
+
+    Returns:
+        The measure.
+
+    Raises:
+        UserError: No line is about a pair of this folder.
     """
     known = {frozenset(pair.targets): pair for pair in pairs}
     verdicts = [one for one in read_verdicts(file) if one.question == QUESTION and one.kind == "human"]
@@ -159,15 +204,15 @@ def by_humans(
             "no line is about a pair of this folder",
             file=file,
             found=f"{len(verdicts):,} lines with question '{QUESTION}'",
-            expected="lines that --write wrote for it, filled in",
+            expected="filled-in lines that --write wrote for it",
         )
     judged = [(known[targets], _same(given)) for targets, given in about.items()]
     decided = [(pair, same) for pair, same in judged if same is not None]
     filled = sum(_voted(given) for given in about.values())
     notes = _counted(
         {
-            "pairs left out: nobody has filled them in": len(about) - filled,
-            "pairs left out: as many said the same as different": filled - len(decided),
+            "pairs left out: not filled in": len(about) - filled,
+            "pairs left out: as many humans say the same as different": filled - len(decided),
             "lines about no pair of this folder": sum(len(v) for t, v in votes.items() if t not in known),
         }
     )
@@ -189,10 +234,20 @@ async def by_judge(
     seed: int = 0,
     show_progress: bool = False,
 ) -> EquivalenceMeasure:
-    """The share of pairs of questions that a chat model calls the same; images are not put to it.
+    """Compute the share of pairs of questions that a chat model calls the same. Images are not compared.
 
-    A reply that is neither 'same' nor 'different' leaves its pair out, as does a call that failed; both are
-    counted. Raises EnvironmentFailedError where the store fails.
+    Replies that are neither 'same' nor 'different' and failed requests are left out and counted.
+
+    Args:
+        pairs: The pairs.
+        client: The judge model.
+        store: Caches the replies.
+        judge: The judge's name in results.
+        seed: Seed of the confidence interval.
+        show_progress: Whether progress is shown.
+
+    Returns:
+        The measure.
     """
     texts = [pair for pair in pairs if pair.kind == "text"]
     if not texts:
@@ -223,9 +278,17 @@ async def by_judge(
 def by_similarity(
     pairs: Sequence[VariantPair], model: Embedder, *, seed: int = 0, show_progress: bool = False
 ) -> EquivalenceMeasure:
-    """The mean sentence similarity of originals and rephrasings, and the share of pairs above THRESHOLD.
+    """Compute the mean sentence similarity of originals and rephrasings, and the share of pairs above
+    THRESHOLD.
 
-    In percent, as the paper prints similarities. Images have no sentence similarity.
+    Args:
+        pairs: The pairs; images have no sentence similarity.
+        model: The embedder.
+        seed: Seed of the confidence intervals.
+        show_progress: Whether progress is shown.
+
+    Returns:
+        Both values in percent, as the paper prints similarities.
     """
     texts = [pair for pair in pairs if pair.kind == "text"]
     if not texts:
@@ -249,16 +312,27 @@ def by_similarity(
 def report(
     folder: Path,
     pairs: Sequence[VariantPair],
-    looked_at: int,
+    compared: int,
     measures: Mapping[str, EquivalenceMeasure],
     embedder: str | None,
 ) -> EquivalenceReport:
-    """All measures of a folder in one report; `measures` are by name, in the order of the report."""
+    """Combine all measures of a folder.
+
+    Args:
+        folder: The folder.
+        pairs: Its pairs.
+        compared: Number of pairs that the judge and the similarity compared.
+        measures: The measures by name, in the order of the report.
+        embedder: Identity of the embedder.
+
+    Returns:
+        The report.
+    """
     return EquivalenceReport(
         str(folder),
-        built(folder),
+        kind_of_folder(folder),
         len(pairs),
-        looked_at,
+        compared,
         [metric for measure in measures.values() for metric in measure.metrics],
         [note for measure in measures.values() for note in measure.notes],
         {name: measure.different for name, measure in measures.items() if measure.different},
@@ -267,10 +341,18 @@ def report(
     )
 
 
-def not_asked(name: str, how: str) -> EquivalenceMeasure:
-    """The place of a measure that was not asked for; `how` is what asks for it."""
+def not_requested(name: str, how: str) -> EquivalenceMeasure:
+    """A measure that was not requested.
+
+    Args:
+        name: The measure.
+        how: The options that request it.
+
+    Returns:
+        Null values with the reason.
+    """
     names = (SIMILARITY, SHARE) if name == SIMILARITY else (name,)
-    return EquivalenceMeasure([_null(one, f"not asked for: {how}") for one in names])
+    return EquivalenceMeasure([_null(one, f"not requested: {how}") for one in names])
 
 
 def _pair(original: GroupLine, line: GroupLine, folder: Path, digests: dict[str, str]) -> VariantPair:

@@ -1,7 +1,7 @@
-"""An instruction and the response to it out of a model's reply, or what speaks against them.
+"""Reads an instruction and its response from a model's reply, or finds out what is wrong with it.
 
-The rules are those guidelines of ConTextual's prompt (Figure 22) that words alone can break; whether an
-instruction needs the image's text and the rest of it together is for people to say.
+The rules are the guidelines of ConTextual's prompt (Figure 22) that text alone can violate. Humans decide
+whether an instruction needs the image's text and its other contents together.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ CONDITION = "the instruction has a condition"
 COPIED = "the instruction is one of the examples"
 GIVEN_AWAY = "the instruction gives the response away"
 DECLINED = "the response declines to answer"
-"""What may speak against a reply, in the words in which it is counted."""
+"""Reasons for which a reply is unusable, as they are counted."""
 
 
 class InstructionPair(Struct, frozen=True):
-    """An instruction about an image, and the response to it, a line each."""
+    """An instruction about an image and its response, each in one line."""
 
     instruction: str
     response: str
 
 
 class _Piece(Struct, frozen=True):
-    """What stands behind a label, up to the next one."""
+    """The text between a label and the next one."""
 
     label: str
     text: str
@@ -41,9 +41,14 @@ class _Piece(Struct, frozen=True):
 
 
 def read(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]:
-    """The last pair of a reply and '', or None and the objection to it.
+    """Read the last pair of instruction and response in a reply.
 
-    `cut` says that the model was stopped by its token limit.
+    Args:
+        reply: The reply.
+        cut: Whether the token limit truncated it.
+
+    Returns:
+        The pair and '', or None and the reason why the reply is unusable.
 
     >>> read("Good Instruction: Name the red shop.\\nResponse: Variety Store")
     (InstructionPair(instruction='Name the red shop.', response='Variety Store'), '')
@@ -52,9 +57,12 @@ def read(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]
     """
     pieces = _pieces(reply)
     pairs = [
-        (InstructionPair(asked.text, said.text), said.last)
-        for asked, said in pairwise(pieces)
-        if asked.label == "instruction" and said.label == "response" and words(asked.text) and said.text
+        (InstructionPair(instruction.text, response.text), response.last)
+        for instruction, response in pairwise(pieces)
+        if instruction.label == "instruction"
+        and response.label == "response"
+        and words(instruction.text)
+        and response.text
     ]
     if not pairs:
         return None, DECLINED if is_refusal(reply) else NO_PAIR
@@ -88,8 +96,11 @@ _LABEL = re.compile(
 
 
 def _pieces(reply: str) -> list[_Piece]:
-    """The reply by its labels; one line before the first of them, a response, is its instruction: the prompt
-    ends with 'Good Instruction:', which a model may go on from."""
+    """Split a reply at its labels.
+
+    A single line before a first label `Response` is the instruction: the prompt ends with 'Good
+    Instruction:', and a model may continue from there.
+    """
     found = list(_LABEL.finditer(reply))
     if not found:
         return []
@@ -105,15 +116,15 @@ def _pieces(reply: str) -> list[_Piece]:
 
 
 def _kind(label: str) -> str:
-    """'instruction', 'response', or '' for what is neither: reasons, images, bad instructions."""
-    said = label.lower()
-    if said.endswith("response"):
+    """'instruction', 'response', or '' for other labels: reasons, images, bad instructions."""
+    name = label.lower()
+    if name.endswith("response"):
         return "response"
-    return "instruction" if said.endswith("instruction") and "bad" not in said else ""
+    return "instruction" if name.endswith("instruction") and "bad" not in name else ""
 
 
 def _line(text: str) -> str:
-    """A text in one line, without fences, emphasis and the quotes around the whole of it."""
+    """A text in one line, without fences, emphasis and surrounding quotes."""
     plain = " ".join(text.replace("```", " ").split()).strip("*_ ")
     quoted = re.fullmatch(r"[\"“](?P<inside>[^\"“”]+)[\"”]", plain)
     return quoted["inside"].strip() if quoted else plain

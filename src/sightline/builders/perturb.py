@@ -139,7 +139,7 @@ def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
     return loaded
 
 
-class Crop:
+class Crop(Perturbation):
     """Crops the image to a share of its width and height, at a random position."""
 
     name = "crop"
@@ -153,7 +153,7 @@ class Crop:
         return image.crop((left, top, left + width, top + height))
 
 
-class Jpeg:
+class Jpeg(Perturbation):
     """Compresses the image as a JPEG of low quality."""
 
     name = "jpeg"
@@ -169,7 +169,7 @@ class Jpeg:
             return compressed.convert("RGB")
 
 
-class Rotate:
+class Rotate(Perturbation):
     """Rotates the image by a few degrees in a random direction; the corners become grey."""
 
     name = "rotate"
@@ -183,7 +183,7 @@ class Rotate:
         return image.rotate(angle, Image.Resampling.BICUBIC, fillcolor=(127, 127, 127))
 
 
-class Blur:
+class Blur(Perturbation):
     """Blurs the image with a Gaussian; the radius is in thousandths of the longer side."""
 
     name = "blur"

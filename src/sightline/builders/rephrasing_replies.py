@@ -1,4 +1,4 @@
-"""Three rephrasings out of a model's reply, in whatever shape it has, or what speaks against them."""
+"""Reads three rephrasings from a model's reply in any format, or finds out what is wrong with it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,36 @@ from msgspec import Struct
 
 from sightline.scoring.text import words
 
-WANTED = 3
-"""Rephrasings of a question (MM-R3, section 3.2)."""
+REQUIRED = 3
+"""Number of rephrasings of a question (MM-R3, section 3.2)."""
 
 TOO_FEW = "fewer than three distinct rephrasings"
 EQUAL = "a rephrasing equals the question"
 GIVEN_AWAY = "a rephrasing gives the answer away"
-"""What may speak against a reply, in the words in which it is counted; details follow in brackets."""
+"""Reasons for which a reply is unusable, as they are counted; details follow in brackets."""
 
 
 class ParsedReply(Struct, frozen=True):
-    """What a reply holds: three rephrasings, or none and the objection to what it offers."""
+    """The contents of a reply: three rephrasings, or none and the reason why it is unusable."""
 
     rephrasings: tuple[str, ...] = ()
     objection: str = ""
 
 
 def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False) -> ParsedReply:
-    """The first three rephrasings in a reply that differ from the question and from each other and keep the
-    answers to themselves.
+    """Read the first three rephrasings that differ from the question and each other and do not contain the
+    answer.
 
-    `answers` are all that count as right. Texts differ where their words do: case, signs and contractions
-    aside. An answer is given away where all its words occur in a rephrasing and not all in the question.
-    `cut` says that the model was stopped by its token limit.
+    Texts are compared by their words, without case, punctuation and contractions.
+
+    Args:
+        reply: The reply.
+        question: The question.
+        answers: All reference answers.
+        cut: Whether the token limit truncated the reply.
+
+    Returns:
+        The rephrasings, or the reason why the reply is unusable.
 
     >>> read("1. Whose bus? 2. Whose is it? 3. WHOSE bus", "Who owns the bus?", ["a school"]).objection
     'fewer than three distinct rephrasings (2)'
@@ -46,48 +53,62 @@ def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False
     asked = words(question)
     equal = asked in offered
     offered.pop(asked, None)
-    told = {text: given_away(text, question, answers) for text in offered.values()}
-    fit = [text for text, answer in told.items() if not answer][:WANTED]
-    if len(fit) == WANTED:
+    revealed = {text: given_away(text, question, answers) for text in offered.values()}
+    fit = [text for text, answer in revealed.items() if not answer][:REQUIRED]
+    if len(fit) == REQUIRED:
         return ParsedReply(tuple(fit))
-    if answer := next(filter(None, told.values()), ""):
+    if answer := next(filter(None, revealed.values()), ""):
         return ParsedReply(objection=f"{GIVEN_AWAY} ('{answer}')")
     return ParsedReply(objection=EQUAL if equal else f"{TOO_FEW} ({len(fit)})")
 
 
 def given_away(text: str, question: str, answers: Sequence[str]) -> str:
-    """The first answer whose words all occur in `text` and not all in the question; '' for none.
+    """Find an answer that a text gives away: all its words occur in the text, and not all in the question.
+
+    Args:
+        text: A rephrasing or instruction.
+        question: The question.
+        answers: The answers.
+
+    Returns:
+        The first such answer; '' if there is none.
 
     >>> given_away("Is the red bus a school bus?", "Who owns the red bus?", ["red", "a school"])
     'a school'
     """
-    told, asked = set(words(text)), set(words(question))
+    text_words, question_words = set(words(text)), set(words(question))
     for answer in answers:
         needed = set(words(answer))
-        if needed and needed <= told and not needed <= asked:
+        if needed and needed <= text_words and not needed <= question_words:
             return answer
     return ""
 
 
 def rephrasings(reply: str, *, cut: bool = False) -> tuple[str, ...]:
-    r"""The questions that a reply offers, in its order, without their marks, quotes and notes.
+    r"""Extract the questions of a reply, without list markers, quotes and notes.
 
-    Read are JSON (strings, or objects that hold them, fenced or within prose), numbered and bulleted items,
-    quoted lines, and only where nothing is marked, sentences that end in a question mark. With `cut` a last
-    one that does not end like a sentence is left out.
+    Supported are JSON (strings, or objects that hold them, fenced or within prose), numbered and bulleted
+    items, and quoted lines. Without any of these, sentences that end in a question mark are taken.
+
+    Args:
+        reply: The reply.
+        cut: Whether the token limit truncated it; an unfinished last question is then left out.
+
+    Returns:
+        The questions in their order.
 
     >>> rephrasings('Sure!\n1. "What is it?" (formal)\n2) **Direct:** Name it.\n\nShall I go on?')
     ('What is it?', 'Name it.')
     """
     text = _broken_up(_plain(reply))
     marked = [_cleaned(find(text)) for find in _FINDERS]
-    best = next((found for found in marked if len(_questions(found)) >= WANTED), [])
+    best = next((found for found in marked if len(_questions(found)) >= REQUIRED), [])
     best = best or max(marked, key=lambda found: (len(_questions(found)) > 0, len(found)))
     if not _questions(best):
         best = _cleaned(_sentences(text)) or best
     if cut and best and not _ENDED.search(best[-1]):
         best = best[:-1]
-    return tuple(_questions(best) if len(_questions(best)) >= WANTED else best)
+    return tuple(_questions(best) if len(_questions(best)) >= REQUIRED else best)
 
 
 _NOUN = (
@@ -138,7 +159,7 @@ _ENDED = re.compile(r"[?.!。？！][\"”»’')*_]*$")
 
 
 def _plain(reply: str) -> str:
-    """The reply without HTML tags, keycaps as numbers; an escaped newline is one where there is no other."""
+    """The reply without HTML tags and keycaps; escaped newlines count if there are no others."""
     text = reply.replace("\r\n", "\n").replace("\ufe0f\u20e3", ".").strip()
     if "\n" not in text:
         text = text.replace("\\n", "\n")
@@ -146,7 +167,7 @@ def _plain(reply: str) -> str:
 
 
 def _broken_up(text: str) -> str:
-    """The text with every item that stands on a line with others on a line of its own."""
+    """Put items that share a line on lines of their own."""
     lines = []
     for line in text.split("\n"):
         line = _INLINE_LABEL.sub("\n", _INLINE_BULLET.sub("\n", line))
@@ -163,7 +184,7 @@ def _broken_up(text: str) -> str:
 
 
 def _in_json(text: str) -> list[str]:
-    """The texts in every JSON list and object of a reply; a list as Python prints it counts too."""
+    """The texts in all JSON lists and objects of a reply, or in a list in Python's notation."""
     decoder, found, place = json.JSONDecoder(), list[str](), 0
     for start in (match.start() for match in re.finditer(r"[\[{]", text)):
         if start < place:
@@ -194,7 +215,7 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _items(mark: re.Pattern[str]) -> Callable[[str], list[str]]:
-    """A finder of the items that begin with a mark, each to the end of its line or of its sentence."""
+    """Make a finder of items that begin with a marker and end with their line or sentence."""
 
     def find(text: str) -> list[str]:
         items: list[str] = []
@@ -216,21 +237,21 @@ def _items(mark: re.Pattern[str]) -> Callable[[str], list[str]]:
 
 
 def _continues(line: str) -> bool:
-    """Whether a line looks like the rest of a sentence that was wrapped."""
+    """Whether a line looks like the continuation of a wrapped sentence."""
     return (line[0].isspace() or line[0].islower()) and not _BULLET.match(line)
 
 
 def _quoted(text: str) -> list[str]:
-    """Lines that are a quotation, else three quotations or more within prose."""
+    """Lines that are quotations, or else three or more quotations within prose."""
     lines = [found[1] for line in text.split("\n") if (found := _QUOTED_LINE.fullmatch(line))]
     if len(lines) > 1:
         return lines
     inside = [one or other for one, other in _QUOTED.findall(text)]
-    return inside if len(inside) >= WANTED else lines
+    return inside if len(inside) >= REQUIRED else lines
 
 
 def _sentences(text: str) -> list[str]:
-    """The questions in a reply without marks, but for those in which the model speaks for itself."""
+    """The questions in a reply without markers, except those of the model to its user."""
     found: list[str] = []
     for line in text.split("\n"):
         if line.rstrip().endswith(":"):
@@ -255,7 +276,7 @@ def _cleaned(items: Sequence[str]) -> list[str]:
 
 
 def _clean(item: str) -> str:
-    """One item without emphasis, label, quotes, and whatever follows its question."""
+    """Remove emphasis, label, quotes, and the text after the question from an item."""
     if _OWN_WORDS.match(item):
         return ""
     text = _BOLD_LABEL.sub("", " ".join(item.split()).lstrip("•→|> -"))
@@ -265,7 +286,7 @@ def _clean(item: str) -> str:
         text = text[1 : text.rindex(closing)].strip()
     if found := re.match(r".*[?？]", text):
         rest = text[found.end() :]
-        # A quotation within the question may end with it.
+        # A quotation inside the question may end with it.
         text = found[0] + ('"' if rest.startswith('"') and found[0].count('"') % 2 else "")
     else:
         text = _NOTE.sub("", text)

@@ -1,7 +1,7 @@
-"""The feed-forward style network of Johnson et al. 2016 with instance normalisation: it repaints images.
+"""The feed-forward style network of Johnson et al. 2016 with instance normalisation, which repaints images.
 
-The architecture is that of pytorch/examples, fast_neural_style/neural_style/transformer_net.py. What comes
-out is what that code gives, to a rounding error; two kinds of layer are computed in a cheaper way
+The architecture is that of pytorch/examples, fast_neural_style/neural_style/transformer_net.py. The output
+equals that of the original code up to rounding errors; two kinds of layers are computed more cheaply
 (`_enlarged`, `_by_fours`).
 """
 
@@ -24,30 +24,35 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SMALLEST = 8
-"""Pixels a side under which an image is continued by its last row or column before it is restyled: the
-network mirrors four pixels at the border, and one on a grid of a fourth of the size."""
+"""Smaller sides (in pixels) are padded with the last row or column: the network mirrors four pixels at the
+border, and one on a grid of a fourth of the size."""
 MAX_BYTES = 64 * 1024 * 1024
-"""A file of weights has 3.4 or 6.7 MB."""
+"""Largest size of a file of weights; real ones have 3.4 or 6.7 MB."""
 
 _TAG = b"\x47\x6b\x30\x01"
-"""What stands before the half-precision weights of a convolution in a file of ncnn."""
-_FORGOTTEN = re.compile(r"(^|\.)in\d\.(running_mean|running_var|num_batches_tracked)$")
-"""Keys that old versions of torch wrote for instance normalisation, and never used."""
-_TOO_LITTLE = re.compile(
+"""The marker before the half-precision weights of a convolution in ncnn's files."""
+_UNUSED_KEYS = re.compile(r"(^|\.)in\d\.(running_mean|running_var|num_batches_tracked)$")
+"""Unused keys that old versions of torch wrote for instance normalisation."""
+_OUT_OF_MEMORY = re.compile(
     r"out of memory|DefaultCPUAllocator|bad_alloc|CUDNN_STATUS_ALLOC_FAILED", re.IGNORECASE
 )
-"""What torch's errors say where memory is lacking, on a GPU or on the CPU."""
+"""Texts of torch's errors for missing memory, on a GPU or on the CPU."""
 _RESIDUAL = tuple(f"res{number}" for number in range(1, 6))
 
 Weights = Mapping[str, "Tensor"]
 
 
 def read_weights(path: Path) -> Weights:
-    """The network's weights by the names of its state dict, in single precision on the CPU.
+    """Read the network's weights without executing anything in the file.
 
-    `path` is a state dict that torch saved (.pth), in any precision, or a weights file of ncnn (.bin); it is
-    read without executing anything it may hold. UserError that names the file, and the keys that are missing
-    or too many, where it is no such file.
+    Args:
+        path: A state dict saved by torch (.pth), in any precision, or a weights file of ncnn (.bin).
+
+    Returns:
+        The weights by the names of the state dict, in single precision on the CPU.
+
+    Raises:
+        UserError: The file cannot be read, or has other keys, shapes or types.
     """
     import_torch()
     try:
@@ -64,13 +69,18 @@ def read_weights(path: Path) -> Weights:
 
 
 def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The image in the style of the weights: RGB of shape (height, width, 3), 0-255, as `pixels` are.
+    """Repaint an image in the style of the weights, on the device of the weights.
 
-    Any size goes in and the same size comes out. The network gives a multiple of four pixels a side; what it
-    gives beyond the image is cut off. Fractions are cut off too, as in pytorch/examples. It runs where the
-    weights are. On the CPU one thread computes, so that the bytes do not depend on how many there are:
-    several images at once are for several processes. Memory: 400 bytes a pixel; MemoryError where there is
-    less.
+    The network's output has sides that are multiples of four pixels; it is cropped to the image. Fractions
+    are truncated, as in pytorch/examples. On the CPU one thread computes, so that the bytes do not depend on
+    the number of threads; use several processes for several images. It needs 400 bytes of memory per pixel.
+
+    Args:
+        weights: The weights.
+        pixels: An RGB image of shape (height, width, 3), 0-255.
+
+    Returns:
+        The repainted image, of the same shape and range.
     """
     import numpy as np
 
@@ -86,13 +96,25 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def on_device(weights: Weights, device: str) -> Weights:
-    """The weights on another device, by torch's name of it; MemoryError where they do not fit there."""
+    """Copy weights to a device.
+
+    Args:
+        weights: The weights.
+        device: torch's name of the device.
+
+    Returns:
+        The weights on that device.
+    """
     with _enough_memory():
         return {key: tensor.to(device) for key, tensor in weights.items()}
 
 
 def shapes() -> dict[str, tuple[int, ...]]:
-    """The state dict's keys and shapes, in the network's order."""
+    """The keys and shapes of the state dict.
+
+    Returns:
+        Key -> shape, in the network's order.
+    """
     convolutions = [
         ("conv1", "in1", 3, 32, 9),
         ("conv2", "in2", 32, 64, 3),
@@ -102,18 +124,25 @@ def shapes() -> dict[str, tuple[int, ...]]:
         ("deconv2", "in5", 64, 32, 3),
         ("deconv3", "", 32, 3, 9),
     ]
-    found: dict[str, tuple[int, ...]] = {}
+    keys: dict[str, tuple[int, ...]] = {}
     for name, norm, inward, outward, side in convolutions:
-        found[f"{name}.conv2d.weight"] = (outward, inward, side, side)
-        found[f"{name}.conv2d.bias"] = (outward,)
+        keys[f"{name}.conv2d.weight"] = (outward, inward, side, side)
+        keys[f"{name}.conv2d.bias"] = (outward,)
         if norm:
-            found[f"{norm}.weight"] = found[f"{norm}.bias"] = (outward,)
-    return found
+            keys[f"{norm}.weight"] = keys[f"{norm}.bias"] = (outward,)
+    return keys
 
 
 def import_torch() -> Any:
-    """torch; UserError that says how to install it where it is absent."""
-    # Read when torch first asks for memory: large pages, which save a fifth of the time for these layers.
+    """Import torch.
+
+    Returns:
+        The module.
+
+    Raises:
+        UserError: torch is not installed; the error names the command that installs it.
+    """
+    # torch reads this at its first allocation: large pages save a fifth of the time of these layers.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         import torch
@@ -129,10 +158,10 @@ def _from_state_dict(path: Path) -> Weights:
     torch = import_torch()
     try:
         with warnings.catch_warnings():
-            # torch remarks on what a foreign file was pickled with.
+            # torch warns about the pickle version of other files.
             warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # unpickling and unzipping raise whatever a foreign file leads them to
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # unpickling and unzipping raise many kinds of errors
         why = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise UserError(
             "cannot be read as weights alone; nothing in it was executed",
@@ -140,21 +169,22 @@ def _from_state_dict(path: Path) -> Weights:
             found=why,
             expected=_EXPECTED,
         ) from None
-    if not isinstance(found, dict):
-        raise UserError("is no state dict", file=path, found=type(found).__name__, expected=_EXPECTED)
-    found = {key: value for key, value in found.items() if not _FORGOTTEN.search(str(key))}
-    wanted = shapes()
-    _refuse_keys(path, "lacks", [key for key in wanted if key not in found])
-    _refuse_keys(path, "has keys that the network has not:", [str(key) for key in found if key not in wanted])
-    for key, shape in wanted.items():
-        value = found[key]
+    if not isinstance(loaded, dict):
+        raise UserError("is no state dict", file=path, found=type(loaded).__name__, expected=_EXPECTED)
+    loaded = {key: value for key, value in loaded.items() if not _UNUSED_KEYS.search(str(key))}
+    expected_shapes = shapes()
+    _refuse_keys(path, "lacks", [key for key in expected_shapes if key not in loaded])
+    unknown = [str(key) for key in loaded if key not in expected_shapes]
+    _refuse_keys(path, "has keys that the network does not have:", unknown)
+    for key, shape in expected_shapes.items():
+        value = loaded[key]
         if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
             what = tuple(getattr(value, "shape", ())) or type(value).__name__
             raise UserError("has another shape", file=path, field=key, found=what, expected=str(shape))
         if not value.is_floating_point() or value.layout != torch.strided:
             kind = f"{value.dtype}, {value.layout}"
             raise UserError("holds no plain numbers", file=path, field=key, found=kind, expected=_EXPECTED)
-    return {key: found[key].float() for key in wanted}
+    return {key: loaded[key].float() for key in expected_shapes}
 
 
 def _refuse_keys(path: Path, what: str, keys: list[str]) -> None:
@@ -164,35 +194,35 @@ def _refuse_keys(path: Path, what: str, keys: list[str]) -> None:
 
 
 def _from_ncnn(path: Path) -> Weights:
-    """ncnn's form: for each layer in order a tag, the weights in half precision, and the bias in single."""
+    """ncnn's format: per layer a marker, the weights in half precision, and the bias in single precision."""
     import numpy as np
 
     torch = import_torch()
     content = path.read_bytes()
     weights: dict[str, Tensor] = {}
-    place = 0
+    offset = 0
     for key, shape in shapes().items():
         half = len(shape) == 4
         if half:
-            if content[place : place + 4] != _TAG:
+            if content[offset : offset + 4] != _TAG:
                 break
-            place += 4
+            offset += 4
         size = math.prod(shape)
-        end = place + size * (2 if half else 4)
+        end = offset + size * (2 if half else 4)
         if end > len(content):
             break
-        values = np.frombuffer(content, "<f2" if half else "<f4", size, place).astype(np.float32)
+        values = np.frombuffer(content, "<f2" if half else "<f4", size, offset).astype(np.float32)
         weights[key] = torch.from_numpy(values.reshape(shape))
-        # Each piece begins at a multiple of four bytes.
-        place = end + -end % 4
-    if len(weights) < len(shapes()) or place != len(content):
+        # Each array begins at a multiple of four bytes.
+        offset = end + -end % 4
+    if len(weights) < len(shapes()) or offset != len(content):
         raise UserError("is no weights file of that network", file=path, expected=_EXPECTED)
     return weights
 
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """One thread on the CPU; on a GPU single precision throughout, by the same algorithm each time."""
+    """One thread on the CPU; on a GPU single precision and deterministic algorithms."""
     torch = import_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -205,12 +235,12 @@ def _reproducible() -> Iterator[None]:
 
 @contextmanager
 def _enough_memory() -> Iterator[None]:
-    """MemoryError where torch finds too little memory, which it tells by a RuntimeError."""
+    """Turn torch's RuntimeError for missing memory into a MemoryError."""
     try:
         yield
     except RuntimeError as error:
-        # torch.OutOfMemoryError of a GPU is one of them, the CPU's has no class of its own.
-        if _TOO_LITTLE.search(str(error)):
+        # A GPU raises the subclass torch.OutOfMemoryError, the CPU a plain RuntimeError.
+        if _OUT_OF_MEMORY.search(str(error)):
             raise MemoryError(str(error).partition("\n")[0]) from None
         raise
 
@@ -218,7 +248,7 @@ def _enough_memory() -> Iterator[None]:
 def _forward(weights: Weights, x: Tensor) -> Tensor:
     """The network: (1, 3, H, W) with values 0-255 becomes (1, 3, 4 * ceil(H / 4), 4 * ceil(W / 4)).
 
-    A step a line at full size: what it began with is free before the next one asks for memory.
+    Each statement frees its input before the next one allocates memory.
     """
 
     def normalise(x: Tensor, name: str) -> Tensor:
@@ -236,7 +266,7 @@ def _forward(weights: Weights, x: Tensor) -> Tensor:
         y = _convolved(_bordered(y, 1), weights, f"{block}.conv2")
         x = normalise(y, f"{block}.in2").add_(x)
     for layer in (1, 2):
-        # To mirror the enlarged image by a pixel is to repeat the border of the small one.
+        # Mirroring the enlarged image by one pixel equals repeating the border of the small one.
         x = _bordered(x, 1, "replicate")
         x = _enlarged(x, weights, f"deconv{layer}")
         x = normalise(x, f"in{layer + 3}").relu_()

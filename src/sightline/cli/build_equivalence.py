@@ -1,4 +1,4 @@
-"""`sightline build equivalence`: how far what was built means the same as its original."""
+"""`sightline build equivalence`: measures how far variants mean the same as their originals."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ if TYPE_CHECKING:
     from sightline.models.embedder import Embedder
     from sightline.report.report_table import ReportTable
 
-SUMMARY = "how far what was built means the same as its original: people, a judge, sentence similarity"
+SUMMARY = "measure how far variants mean the same as originals: humans, a judge, sentence similarity"
 
 EXAMPLE = """examples:
   sightline build equivalence rephrased --write pairs.jsonl --pairs 100 --seed 1
   sightline build equivalence rephrased --human pairs.jsonl
   sightline build equivalence rephrased --judge openai/gpt-4o --similarity --json
 
-The three measures are kept apart (MM-R3, section 3.2: people found 92 % of 100 rephrasings and 86 % of 100
-restyled images equivalent). --write draws pairs for people, one a group: they put 'right' (the same) or
-'wrong' (different) in the place of 'unscored', and their name into 'judge'. A judge and sentence similarity
-compare questions; images are for people.
+The three measures are reported separately (MM-R3, section 3.2: humans found 92 % of 100 rephrasings and 86 %
+of 100 restyled images equivalent). --write draws pairs for humans, one per group. They replace 'unscored' by
+'right' (the same) or 'wrong' (different), and write their name into 'judge'. A judge model and sentence
+similarity compare questions only; humans compare images too.
 """
 FOR_HUMANS = 100
-"""Pairs that are written for people where --pairs says nothing: as many as in the paper."""
-SHOWN = 5
+"""Number of pairs that --write draws by default, as in the paper."""
+PRINTED_PAIRS = 5
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `build equivalence`."""
     parser.epilog = EXAMPLE
-    parser.add_argument("folder", metavar="DIR", help="folder that a builder made")
+    parser.add_argument("folder", metavar="DIR", help="built folder")
     add = parser.add_argument_group("measures").add_argument
-    add("--write", metavar="FILE.jsonl", help="draw pairs for people to fill in, write them there")
-    add("--human", metavar="FILE.jsonl", help="the pairs that people filled in, or any verdicts.jsonl")
-    add("--judge", metavar="SPEC", help="a chat model that says whether two questions ask the same")
+    add("--write", metavar="FILE.jsonl", help="draw pairs and write them for humans to fill in")
+    add("--human", metavar="FILE.jsonl", help="filled-in pairs, or any verdicts.jsonl")
+    add("--judge", metavar="SPEC", help="chat model that decides whether two questions mean the same")
     add("--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option for the judge")
-    add("--similarity", action="store_true", help="sentence similarity of questions")
-    add("--embedder", metavar="NAME", help="what embeds them for --similarity (default: all-MiniLM-L6-v2)")
-    some = "only N pairs, one a group, drawn by --seed (default 100 for --write, all for the others)"
+    add("--similarity", action="store_true", help="compute sentence similarity of questions")
+    add("--embedder", metavar="NAME", help="embedder for --similarity (default: all-MiniLM-L6-v2)")
+    some = "draw N pairs, one per group (default: 100 for --write, all for the measures)"
     add("--pairs", type=int, metavar="N", help=some)
-    add("--seed", type=int, default=0, metavar="N", help="seed of the draw and of intervals (default 0)")
-    add("--force", action="store_true", help="let --write replace a file")
-    add("--json", action="store_true", help="as JSON")
+    add("--seed", type=int, default=0, metavar="N", help="seed of draw and intervals (default: 0)")
+    add("--force", action="store_true", help="replace the file of --write")
+    add("--json", action="store_true", help="print the measures as JSON")
     add_quiet(parser)
-    asking = parser.add_argument_group("asking the judge")
+    asking = parser.add_argument_group("requests to the judge")
     add_asking(asking)
     add_store(asking)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write pairs or measure, or both; 1 where the judge has not answered all, 4 at the budget's end."""
+    """Write pairs or measure; returns 1 if an answer of the judge is missing, 4 at the end of the budget."""
     from sightline.builders.equivalence import draw_pairs, read_pairs
     from sightline.engine.client import ModelClient
     from sightline.scoring.scorer import JUDGE_SAMPLING
 
-    _refuse_nonsense(options)
+    _check_options(options)
     every = read_pairs(Path(options.folder))
     drawn = every if options.pairs is None else draw_pairs(every, options.pairs, options.seed)
     client = None
@@ -77,21 +77,21 @@ def execute(options: argparse.Namespace) -> int:
         _write(options, every)
         if not (humans or client or embedder):
             return 0
-    found = _measured(options, every, drawn, humans, client, embedder)
-    _print(found, options.json)
+    report = _measured(options, every, drawn, humans, client, embedder)
+    _print(report, options.json)
     if client is not None and client.counts.stopped == "budget":
         print_budget_stop("judging")
         return 4
-    return 1 if found.unanswered else 0
+    return 1 if report.unanswered else 0
 
 
-def _refuse_nonsense(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     if options.pairs is not None and options.pairs < 1:
         raise UserError(f"--pairs {options.pairs} is no count", expected="at least 1")
     if options.judge_gen and options.judge is None:
-        raise UserError("--judge-gen is about a judge", expected="--judge SPEC beside it")
+        raise UserError("--judge-gen needs a judge", expected="--judge SPEC with it")
     if options.embedder is not None and not options.similarity:
-        raise UserError("--embedder is about sentence similarity", expected="--similarity beside it")
+        raise UserError("--embedder needs sentence similarity", expected="--similarity with it")
     if options.write is not None:
         from sightline.formats.files import refuse_overwriting
 
@@ -110,9 +110,9 @@ def _embedder(options: argparse.Namespace) -> Embedder | None:
 def _humans(options: argparse.Namespace, every: list[VariantPair]) -> EquivalenceMeasure | None:
     if options.human is None:
         return None
-    from sightline.builders.equivalence import built, by_humans
+    from sightline.builders.equivalence import by_humans, kind_of_folder
 
-    kind = built(Path(options.folder))
+    kind = kind_of_folder(Path(options.folder))
     return by_humans(every, Path(options.human), kind=kind, seed=options.seed)
 
 
@@ -122,8 +122,8 @@ def _write(options: argparse.Namespace, every: list[VariantPair]) -> None:
     count = FOR_HUMANS if options.pairs is None else options.pairs
     drawn = draw_pairs(every, count, options.seed)
     write_pairs(drawn, Path(options.write))
-    few = f"; {count:,} were wanted, and there is one a group" if len(drawn) < count else ""
-    print(f"{options.write}: {len(drawn):,} pairs for people{few}", file=sys.stderr)
+    few = f"; {count:,} were requested, but each group gives one" if len(drawn) < count else ""
+    print(f"{options.write}: {len(drawn):,} pairs for humans{few}", file=sys.stderr)
     print("  verdict: 'right' for the same, 'wrong' for different; judge: a name", file=sys.stderr)
 
 
@@ -141,14 +141,14 @@ def _measured(
         SIMILARITY,
         by_judge,
         by_similarity,
-        not_asked,
+        not_requested,
         report,
     )
 
     measures = {
-        HUMANS: humans or not_asked(HUMANS, "--write, then --human FILE"),
-        JUDGE: not_asked(JUDGE, "--judge MODEL"),
-        SIMILARITY: not_asked(SIMILARITY, "--similarity"),
+        HUMANS: humans or not_requested(HUMANS, "--write, then --human FILE"),
+        JUDGE: not_requested(JUDGE, "--judge MODEL"),
+        SIMILARITY: not_requested(SIMILARITY, "--similarity"),
     }
     if embedder is not None:
         measures[SIMILARITY] = by_similarity(
@@ -164,51 +164,51 @@ def _measured(
     return report(Path(options.folder), every, len(drawn), measures, identity)
 
 
-def _print(found: EquivalenceReport, as_json: bool) -> None:
+def _print(report: EquivalenceReport, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(report)
         return
     from sightline.report.terminal import show
 
-    show([_table(found)])
-    for name, different in found.different.items():
-        listed = ", ".join(f"{group} {variant}" for group, variant in different[:SHOWN])
-        more = f" and {len(different) - SHOWN:,} more" if len(different) > SHOWN else ""
-        found_so = "not above 0.7" if name == "similarity" else "different"
-        print(f"{name}: {found_so}: {listed}{more}", file=sys.stderr)
+    show([_table(report)])
+    for name, different in report.different.items():
+        listed = ", ".join(f"{group} {variant}" for group, variant in different[:PRINTED_PAIRS])
+        more = f" and {len(different) - PRINTED_PAIRS:,} more" if len(different) > PRINTED_PAIRS else ""
+        verdict = "not above 0.7" if name == "similarity" else "different"
+        print(f"{name}: {verdict}: {listed}{more}", file=sys.stderr)
 
 
-def _table(found: EquivalenceReport) -> ReportTable:
+def _table(report: EquivalenceReport) -> ReportTable:
     from sightline.report.report_table import Column, clusters_cell, n_cell, published_cell, value_cell
-    from sightline.report.report_table import ReportTable as Grid
+    from sightline.report.report_table import ReportTable as Table
 
-    words = {
+    labels = {
         "human": "human: judged the same",
         "judge": "judge: called the same",
         "similarity": "sentence similarity, mean",
         "similar": "sentence similarity above 0.7",
     }
     printed = [
-        published_cell(metric, metric.published[0]) if metric.published else None for metric in found.metrics
+        published_cell(metric, metric.published[0]) if metric.published else None for metric in report.metrics
     ]
     columns = [
         Column("text", "measure", "measure"),
         Column("value", "percent\n95 %", ""),
         Column("count", "pairs", "pairs"),
         Column("count", "images", "images"),
-        *([Column("published", "people\n3.2", "people (3.2)")] if any(printed) else []),
+        *([Column("published", "humans\n3.2", "humans (3.2)")] if any(printed) else []),
     ]
     rows = [
-        (words[metric.metric], value_cell(metric), n_cell(metric), clusters_cell(metric))
+        (labels[metric.metric], value_cell(metric), n_cell(metric), clusters_cell(metric))
         + ((figure,) if any(printed) else ())
-        for metric, figure in zip(found.metrics, printed, strict=True)
+        for metric, figure in zip(report.metrics, printed, strict=True)
     ]
     notes = [
-        *(f"{words[metric.metric]}: {metric.reason}" for metric in found.metrics if metric.reason),
-        *(f"{metric.metric}: {metric.judge}" for metric in found.metrics if metric.judge),
-        *(f"published: {value.note}" for metric in found.metrics for value in metric.published or ()),
-        *found.notes,
+        *(f"{labels[metric.metric]}: {metric.reason}" for metric in report.metrics if metric.reason),
+        *(f"{metric.metric}: {metric.judge}" for metric in report.metrics if metric.judge),
+        *(f"published: {value.note}" for metric in report.metrics for value in metric.published or ()),
+        *report.notes,
     ]
-    looked = "" if found.pairs == found.pairs_built else f", {found.pairs:,} looked at"
-    title = f"{found.folder}: {found.pairs_built:,} pairs of an original and a variant{looked}"
-    return Grid(title, tuple(columns), tuple(rows), tuple(notes))
+    compared = "" if report.pairs == report.pairs_built else f", {report.pairs:,} compared"
+    title = f"{report.folder}: {report.pairs_built:,} pairs of an original and a variant{compared}"
+    return Table(title, tuple(columns), tuple(rows), tuple(notes))
