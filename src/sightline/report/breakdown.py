@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.registry import benchmark_class
 from sightline.report.notes import published_notes, value_notes
 from sightline.report.report_table import (
     Column,
@@ -89,8 +88,7 @@ def _lines(result: Result, label: str) -> list[_LabelRow]:
 
 
 def _leading(benchmark: str, lines: Sequence[_LabelRow]) -> list[str]:
-    carried = list(dict.fromkeys(name for line in lines for name in line.metrics))
-    leading = [name for name in benchmark_class(benchmark).leading_metrics if name in carried] or carried[:3]
+    leading = leading_metrics(benchmark, (name for line in lines for name in line.metrics))
     defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
     return [name for name in leading if name in defined]
 

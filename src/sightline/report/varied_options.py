@@ -78,10 +78,22 @@ def leading(points: Sequence[ResultPoint]) -> list[str]:
     Returns:
         Its leading metrics, or the first three.
     """
-    carried = list(dict.fromkeys(metric.metric for point in points for metric in point.result.metrics))
-    return [
-        name for name in benchmark_class(points[0].result.benchmark).leading_metrics if name in carried
-    ] or carried[:3]
+    names = (metric.metric for point in points for metric in point.result.metrics)
+    return leading_metrics(points[0].result.benchmark, names)
+
+
+def leading_metrics(benchmark: str, names: Iterable[str]) -> list[str]:
+    """The metrics that compact tables show.
+
+    Args:
+        benchmark: The name of the benchmark.
+        names: The metrics to choose from.
+
+    Returns:
+        The leading metrics of the benchmark among them, or the first three.
+    """
+    distinct = list(dict.fromkeys(names))
+    return [name for name in benchmark_class(benchmark).leading_metrics if name in distinct] or distinct[:3]
 
 
 def row_names(points: Sequence[ResultPoint]) -> list[str]:
