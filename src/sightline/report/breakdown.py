@@ -18,6 +18,7 @@ from sightline.report.report_table import (
     published_cell,
     value_cell,
 )
+from sightline.report.varied_options import leading_metrics
 
 
 def breakdown(result: Result, label: str) -> ReportTable | None:
