@@ -1,1 +1,1 @@
-"""Judging answers by rules, models and humans, and how far judges agree."""
+"""Judging answers by rules, models and humans; the agreement of judges; the judge report."""

@@ -1,1 +1,1 @@
-"""Judged groups into numbers: aggregation, the results folder, comparison, conditions."""
+"""From judged groups to results: aggregation, the results folder, comparison of runs, --fail-if."""

@@ -77,7 +77,7 @@ class ResultsFolder:
             self._verdicts.write(verdict_line(verdict))
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
-        """Write the files that need the whole result: the metrics, the report, the released format.
+        """Write the files that need the complete result: the metrics, the report, the released format.
 
         Args:
             result: The result.
