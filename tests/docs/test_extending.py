@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.docs.page_diffs import apply, diffs
 
 import sightline
 from sightline.builders.synthetic import generate_codis
@@ -29,22 +30,9 @@ TOUCHED_FILES = {
 Call = Callable[..., str]
 
 
-def diffs(section: str) -> list[tuple[str, str]]:
-    """The changes of a section of the page: the path of each file, and its hunks."""
-    text = PAGE.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return re.findall(r"```diff\n--- [^\n]*\n\+\+\+ b/(.*?)\n(@@.*?)```", text, re.DOTALL)
-
-
-def apply(file: Path, hunks: str) -> None:
-    """Apply the hunks of a diff without line numbers; each hunk's old lines must occur exactly once."""
-    text = file.read_text() if file.exists() else ""
-    for hunk in hunks.split("@@\n")[1:]:
-        lines = hunk.splitlines(keepends=True)
-        old = "".join(line[1:] or "\n" for line in lines if not line.startswith("+"))
-        new = "".join(line[1:] or "\n" for line in lines if not line.startswith("-"))
-        assert not old or text.count(old) == 1, old
-        text = text.replace(old, new) if old else new
-    file.write_text(text)
+def section_of(title: str) -> str:
+    """The text of a section of the page."""
+    return PAGE.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 @pytest.fixture
@@ -53,7 +41,7 @@ def changed(tmp_path: Path) -> Callable[[str], Call]:
 
     def change(section: str) -> Call:
         shutil.copytree(Path(sightline.__file__).parent, tmp_path / "src" / "sightline")
-        changes = diffs(section)
+        changes = diffs(section_of(section))
         assert len({file for file, _ in changes}) == TOUCHED_FILES[section]
         for file, hunks in changes:
             apply(tmp_path / file, hunks)
