@@ -14,15 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from sightline.builders.equivalence import (
-    by_humans,
-    by_judge,
-    by_similarity,
-    draw_pairs,
-    not_requested,
-    read_pairs,
-    write_pairs,
-)
+from sightline.builders.equivalence import by_humans, by_judge, by_similarity, not_requested
+from sightline.builders.variant_pairs import draw_pairs, read_pairs, write_pairs
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
@@ -177,7 +170,7 @@ def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path
 @pytest.mark.slow
 def test_similarity_by_the_default_embedder_is_the_papers() -> None:
     pytest.importorskip("sentence_transformers")
-    from sightline.builders.equivalence import VariantPair
+    from sightline.builders.variant_pairs import VariantPair
     from sightline.models.embedder import embedder
 
     pair = VariantPair(("a", "b"), "g", "r1", "text", "stainless steel", "copper", "c")

@@ -80,6 +80,25 @@ def save(image: Image, path: Path, form: Form) -> None:
     write_atomically(path, [out.getvalue()])
 
 
+def rotates_in_place(path: str) -> bool:
+    """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Whether it does; False if its EXIF data cannot be read.
+    """
+    from PIL import ExifTags, Image
+
+    with Image.open(path) as image:
+        try:
+            orientation = image.getexif().get(ExifTags.Base.Orientation)
+        except Exception:  # unreadable EXIF is ignored, as in `open_upright`
+            return False
+        return orientation in {2, 3, 4} or (orientation in {5, 6, 7, 8} and image.width == image.height)
+
+
 def _upright(image: Image) -> Image:
     from PIL import ImageOps
 

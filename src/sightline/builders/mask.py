@@ -29,7 +29,7 @@ from sightline.builders.coco import (
     import_coco_mask,
     segmentation_pixels,
 )
-from sightline.builders.image_io import Form, open_upright, save
+from sightline.builders.image_io import Form, open_upright, rotates_in_place, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.formats.groups import ORIGINAL, GroupLine
@@ -328,7 +328,7 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
     if image.size != task.size:
         found = f"{image.width} x {image.height}"
         raise BadObject(f"the image is {found} pixels, the instances file has {width} x {height}")
-    if _rotated_in_place(source.image):
+    if rotates_in_place(source.image):
         raise BadObject("its EXIF data rotate or mirror it, and whether its boxes are rotated too is unknown")
     if task.outline is None:
         return image, box, None
@@ -339,18 +339,6 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
     if not object_.any():
         raise BadObject(f"object {task.annotation}: its segmentation holds no pixel")
     return image, box, object_
-
-
-def _rotated_in_place(path: str) -> bool:
-    """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it."""
-    from PIL import ExifTags, Image
-
-    with Image.open(path) as image:
-        try:
-            orientation = image.getexif().get(ExifTags.Base.Orientation)
-        except Exception:  # unreadable EXIF is ignored, as in `open_upright`
-            return False
-        return orientation in {2, 3, 4} or (orientation in {5, 6, 7, 8} and image.width == image.height)
 
 
 def _shares(

@@ -81,7 +81,7 @@ def draw_lines(
     chosen: Sequence[int] = range(count)
     if seed is not None:
         chosen = sorted(Random(f"preview {seed}").sample(range(len(names)), count))
-    sheet = _Sheet(_SheetLayout(len(chosen), fitting.columns, fitting.cell), folder)
+    sheet = _PreviewSheet(_SheetLayout(len(chosen), fitting.columns, fitting.cell), folder)
     for row, number in enumerate(chosen):
         sheet.draw_group(row, groups[names[number]])
     save(sheet.canvas, path, "png")
@@ -95,7 +95,7 @@ def _layout(rows: int, variants: int) -> _SheetLayout:
     return _SheetLayout(max(1, min(rows, (LONGEST - GAP) // one.row_height)), columns, cell)
 
 
-class _Sheet:
+class _PreviewSheet:
     """A canvas with a layout."""
 
     def __init__(self, layout: _SheetLayout, folder: Path) -> None:

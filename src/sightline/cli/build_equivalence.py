@@ -13,7 +13,8 @@ from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
+    from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport
+    from sightline.builders.variant_pairs import VariantPair
     from sightline.engine.client import ModelClient
     from sightline.models.embedder import Embedder
     from sightline.report.report_table import ReportTable
@@ -60,7 +61,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write pairs or measure; returns 1 if an answer of the judge is missing, 4 at the end of the budget."""
-    from sightline.builders.equivalence import draw_pairs, read_pairs
+    from sightline.builders.variant_pairs import draw_pairs, read_pairs
     from sightline.engine.client import ModelClient
     from sightline.scoring.scorer import JUDGE_SAMPLING
 
@@ -110,14 +111,15 @@ def _embedder(options: argparse.Namespace) -> Embedder | None:
 def _humans(options: argparse.Namespace, every: list[VariantPair]) -> EquivalenceMeasure | None:
     if options.human is None:
         return None
-    from sightline.builders.equivalence import by_humans, kind_of_folder
+    from sightline.builders.equivalence import by_humans
+    from sightline.builders.variant_pairs import kind_of_folder
 
     kind = kind_of_folder(Path(options.folder))
     return by_humans(every, Path(options.human), kind=kind, seed=options.seed)
 
 
 def _write(options: argparse.Namespace, every: list[VariantPair]) -> None:
-    from sightline.builders.equivalence import draw_pairs, write_pairs
+    from sightline.builders.variant_pairs import draw_pairs, write_pairs
 
     count = FOR_HUMANS if options.pairs is None else options.pairs
     drawn = draw_pairs(every, count, options.seed)
