@@ -139,7 +139,7 @@ class _LabelSets:
         return _Subsets(["all", *(f"{name}={value}" for name, value in ordered)], members)
 
 
-class _Sheet:
+class _MetricSums:
     """The rows of one metric by column: cluster, label set, reading, sum and count."""
 
     def __init__(self, metric: Metric) -> None:
@@ -190,7 +190,7 @@ class _Ledger:
     """The numbers of a stream of groups: a sheet per metric, and the names of clusters and label sets."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.sheets = [_Sheet(metric) for metric in metrics]
+        self.sheets = [_MetricSums(metric) for metric in metrics]
         self.label_sets = _LabelSets()
         self.in_doubt = False
         self.decided: set[str] = {"correct"}
@@ -217,7 +217,7 @@ class _Ledger:
             for reading, read in _readings(group, sheet.metric) if in_doubt else ((_EVERY, group),):
                 sheet.add(read, cluster, label_set, reading, self.label_sets)
 
-    def table(self, sheet: _Sheet, subsets: _Subsets, reading: int) -> _Table:
+    def table(self, sheet: _MetricSums, subsets: _Subsets, reading: int) -> _Table:
         """The sums and counts of a metric in one reading."""
         label_sets = set(sheet.label_sets)
         if sheet.uses_group_labels or not label_sets:
@@ -251,7 +251,7 @@ class _Ledger:
 
 
 def _evaluated(
-    ledger: _Ledger, sheets: Sequence[_Sheet], subsets: _Subsets, seed: int, resamples: int
+    ledger: _Ledger, sheets: Sequence[_MetricSums], subsets: _Subsets, seed: int, resamples: int
 ) -> Iterator[MetricValue]:
     """The values of some metrics; their intervals use the same resamples as those of all others."""
     tables = [ledger.table(sheet, subsets, _AS_JUDGED) for sheet in sheets]
@@ -261,7 +261,7 @@ def _evaluated(
 
 
 def _bounds(
-    sheets: Sequence[_Sheet], tables: Sequence[_Table], seed: int, resamples: int
+    sheets: Sequence[_MetricSums], tables: Sequence[_Table], seed: int, resamples: int
 ) -> Iterator[Interval | None]:
     """The intervals of all metrics and subsets in turn, from the same resamples."""
     if not tables:
@@ -279,7 +279,7 @@ def _bounds(
 
 
 def _values(
-    ledger: _Ledger, sheet: _Sheet, subsets: _Subsets, table: _Table, bounds: Iterator[Interval | None]
+    ledger: _Ledger, sheet: _MetricSums, subsets: _Subsets, table: _Table, bounds: Iterator[Interval | None]
 ) -> Iterator[MetricValue]:
     metric, judge = sheet.metric, ledger.judges(sheet.metric)
     scale = SCALES[metric.unit]
