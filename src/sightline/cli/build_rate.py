@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 SUMMARY = "let humans rate answers of several runs blind (ConTextual, II-Bench)"
 
 EXAMPLE = """examples:
-  sightline build rate results/gpt-4v results/llava results/people --data data/contextual --write list.csv
-  sightline build rate results/gpt-4v results/llava results/people \\
+  sightline build rate results/gpt-4v results/llava results/humans --data data/contextual --write list.csv
+  sightline build rate results/gpt-4v results/llava results/humans \\
       --human anna.csv --human ben.csv --human cleo.csv --out human.jsonl
-  sightline judge-report results/gpt-4v results/llava results/people --human human.jsonl
+  sightline judge-report results/gpt-4v results/llava results/humans --human human.jsonl
   sightline build rate results/gpt-4v --wrong --by domain --count 100 --data data/iibench --write errors.csv
 
 --write draws instances that all RUNs have answered and that have a reference (ConTextual: 280 at random). It
