@@ -67,6 +67,8 @@ def noise(height: int, width: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np
 def plain() -> Callable[[Weights, Any], Any]:
     """The network as it was published, which perf/ measures against."""
     path = Path(__file__).parents[2] / "perf/restyle.py"
+    # The script imports its neighbour, as scripts do.
+    sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location("perf_restyle", path)
     assert spec is not None
     assert spec.loader is not None
@@ -173,7 +175,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "all keys missing": ({}, r"lacks conv1\.conv2d\.weight, .* and 57 more"),
     "a key too many": (
         {**without(), "head.weight": torch.zeros(1)},
-        "has keys that the network has not: head.weight",
+        "has keys that the network does not have: head.weight",
     ),
     "another shape": (
         {**without(), "in1.bias": torch.zeros(31)},
