@@ -109,19 +109,26 @@ def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def definition_notes(names: Iterable[str], definitions: Mapping[str, MetricDefinition]) -> list[str]:
-    """The legend of a table: what its metrics mean and which direction is better.
+    """The legend of a table: what its metrics mean, their ranges and better directions.
 
     Args:
         names: The metrics of the table.
         definitions: The definitions by name; a metric without one is left out.
 
     Returns:
-        One line for each metric: "acc_p: pairs of which both answers are right (%, higher is better)".
+        One line for each metric, "acc_p: pairs of which both answers are right", then one for each range and
+        direction, "0 to 100 %, higher is better: acc_p, acc_q" ("all metrics" if there is only one).
     """
+    listed = [name for name in dict.fromkeys(names) if name in definitions]
+    by_direction: dict[str, list[str]] = {}
+    for name in listed:
+        by_direction.setdefault(direction(definitions[name]), []).append(name)
     return [
-        f"{name}: {definitions[name].meaning} ({direction(definitions[name])})"
-        for name in dict.fromkeys(names)
-        if name in definitions
+        *(f"{name}: {definitions[name].meaning}" for name in listed),
+        *(
+            f"{text}: {', '.join(metrics) if len(by_direction) > 1 else 'all metrics'}"
+            for text, metrics in by_direction.items()
+        ),
     ]
 
 
