@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import sightline
@@ -44,6 +45,21 @@ def test_packages_import_only_what_stands_below_them() -> None:
         if ORDER.index(other) < ORDER.index(package)
     }
     assert upward == set()
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    files = {_module(file): file for file in ROOT.rglob("*.py") if file.name != "__init__.py"}
+    imports = {
+        module: {
+            other for name in modules(file) for other in (name, name.rpartition(".")[0]) if other in files
+        }
+        for module, file in files.items()
+    }
+    TopologicalSorter(imports).prepare()  # raises CycleError with the circle
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT.parent).with_suffix("").parts)
 
 
 def imported() -> dict[str, set[str]]:

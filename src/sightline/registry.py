@@ -18,7 +18,7 @@ from sightline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
-    from sightline.builders.perturb import Perturbation
+    from sightline.builders.perturbations import Perturbation
     from sightline.formats.export import ExportFormat
 
 BENCHMARKS = {
@@ -48,10 +48,10 @@ ATTACHMENT = "sightline.adapter.loading:load_adapter"
 """What loads the adapter of `--model-arg adapter=FOLDER`: a function of the folder's path."""
 
 PERTURBATIONS = {
-    "blur": "sightline.builders.perturb:Blur",
-    "crop": "sightline.builders.perturb:Crop",
-    "jpeg": "sightline.builders.perturb:Jpeg",
-    "rotate": "sightline.builders.perturb:Rotate",
+    "blur": "sightline.builders.perturbations:Blur",
+    "crop": "sightline.builders.perturbations:Crop",
+    "jpeg": "sightline.builders.perturbations:Jpeg",
+    "rotate": "sightline.builders.perturbations:Rotate",
 }
 
 EXPORT_FORMATS = {"jsonl": "sightline.formats.export:JSONL"}
@@ -166,9 +166,9 @@ def perturbation(name: str) -> Perturbation:
 
     Raises:
         UserError: No perturbation has this name (the message gives the nearest one), or what is registered
-            does not fit `builders.perturb.Perturbation`.
+            does not fit `builders.perturbations.Perturbation`.
     """
-    from sightline.builders.perturb import Perturbation
+    from sightline.builders.perturbations import Perturbation
     from sightline.contract import check_contract
 
     entry = _find("perturbations", name, PERTURBATIONS)

@@ -20,7 +20,7 @@ from PIL import Image
 
 from sightline.builders.coco import MAX_AREA, MIN_AREA, read_instances
 from sightline.builders.manifest import read_manifest
-from sightline.builders.mask import COLOURS, MASKINGS, pattern, whole_pixels
+from sightline.builders.masking import COLOURS, MASKINGS, pattern, whole_pixels
 from sightline.cli.main import main
 from sightline.formats.groups import GroupLine, by_group, read_groups
 

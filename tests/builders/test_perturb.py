@@ -15,7 +15,8 @@ from PIL import Image, ImageOps
 
 from sightline import registry
 from sightline.builders import perturb as module
-from sightline.builders.perturb import Blur, Crop, Jpeg, Perturb, Perturbation, Rotate, load_perturbation
+from sightline.builders.perturb import Perturb, load_perturbation
+from sightline.builders.perturbations import Blur, Crop, Jpeg, Perturbation, Rotate
 from sightline.builders.run import BuildSpec, build
 from sightline.builders.sources import SourceItem
 from sightline.errors import UserError

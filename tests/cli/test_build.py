@@ -85,7 +85,7 @@ def test_every_kind_has_help_with_an_example(kind: str, capsys: Capture) -> None
 
 def test_only_the_kind_that_is_run_is_imported() -> None:
     code = (
-        "import sys, sightline.cli.main as m\n"
+        "import sys, sightline.cli.parser as m\n"
         "m.build_parser(['build', 'perturb'])\n"
         "heavy = {'torch', 'numpy', 'PIL', 'pycocotools', 'matplotlib', 'sentence_transformers'}\n"
         "print(sorted(n for n in sys.modules if n in heavy or n.startswith('sightline.cli.build_')))"

@@ -9,15 +9,16 @@ import sys
 import pytest
 
 from sightline.cli.build_command import KINDS
-from sightline.cli.main import COMMANDS, main
+from sightline.cli.main import main
 from sightline.cli.options import pairs
+from sightline.cli.parser import COMMANDS
 from sightline.errors import UserError
 
 
 def test_help_loads_nothing_heavy() -> None:
     # The help of `export` lists the formats of all benchmarks, which it has to import.
     code = (
-        "import sys, sightline, sightline.cli.main as m\n"
+        "import sys, sightline, sightline.cli.parser as m\n"
         "for command in ['', *m.COMMANDS]: command == 'export' or m.build_parser([command])\n"
         "heavy = {'torch', 'scipy', 'fastapi', 'sqlalchemy', 'numpy', 'aiohttp', 'PIL', 'rich'}\n"
         "heavy |= {'inspect_ai', 'platformdirs', 'asyncio'}\n"

@@ -12,7 +12,7 @@ from PIL import Image
 
 from sightline.benchmarks.codis import benchmark as codis
 from sightline.benchmarks.iibench import benchmark as iibench
-from sightline.builders.mask import MASKINGS, PixelBox, hidden_pixels, paint
+from sightline.builders.masking import MASKINGS, PixelBox, hidden_pixels, paint
 from sightline.builders.scenes import pictograms, rooms
 from sightline.builders.scenes.boards import BOARDS, Board
 from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, layout_name, meaning_scene

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.builders.coco import CocoInstances
-from sightline.builders.mask import VARIANTS, Colour, Lines, Masking, Shape
+from sightline.builders.masking import VARIANTS, Colour, Lines, Masking, Shape
 from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
 

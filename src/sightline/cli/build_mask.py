@@ -62,7 +62,8 @@ def execute(options: argparse.Namespace) -> int:
             _print_counts(assignment, options.json)
             return 0
     from sightline.builders.coco import MAX_AREA, MIN_AREA, read_instances
-    from sightline.builders.mask import KIND, VARIANTS, Mask, count_passed_over, mask_sources, prompt
+    from sightline.builders.mask import KIND, Mask, count_passed_over, mask_sources, prompt
+    from sightline.builders.masking import VARIANTS
     from sightline.builders.run import BuildSpec
 
     path = Path(options.instances)

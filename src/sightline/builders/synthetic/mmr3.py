@@ -12,7 +12,8 @@ from PIL import ImageChops
 from PIL.Image import Image as PilImage
 
 from sightline.builders.coco import MAX_AREA, MIN_AREA
-from sightline.builders.mask import MASKINGS, VARIANTS, PixelBox, hidden_pixels, paint, prompt
+from sightline.builders.mask import prompt
+from sightline.builders.masking import MASKINGS, VARIANTS, PixelBox, hidden_pixels, paint
 from sightline.builders.scenes.phrasings import Fact
 from sightline.builders.scenes.puzzles.puzzle import THINGS
 from sightline.builders.scenes.render import png_bytes, render
