@@ -100,14 +100,14 @@ def shares(examples: Sequence[Example]) -> dict[str, str]:
     kinds: dict[str, list[tuple[Example, str]]] = {
         "rephrasing": [(e, m) for e in examples if e.task == "rephrasing" for m in METRICS],
         "restyling": [(e, m) for e in examples if e.task == "restyling" for m in METRICS],
-        "both, without the six that are contradicted": [
+        "both, without the six values that the paper contradicts": [
             (e, m) for e in examples if e.task != "context" for m in METRICS if not e.is_contradicted(m)
         ],
         "context reasoning": [(e, m) for e in examples if e.task == "context" for m in METRICS],
-        "S_GT and S_C of its full sentences": [
+        "S_GT and S_C of full sentences in context reasoning": [
             (e, m) for e in examples if is_of_sentences(e) for m in ("S_GT", "S_C")
         ],
-        "those of single sentences": [
+        "S_GT and S_C of single sentences in context reasoning": [
             (e, m) for e in examples if is_of_single_sentences(e) for m in ("S_GT", "S_C")
         ],
     }
@@ -182,7 +182,7 @@ def test_the_notes_count_the_values_that_they_explain(examples: list[Example], p
         note: int(count) for note, count in re.findall(r"^- \*\*([a-z])\*\* \((\d+)\)", page, re.MULTILINE)
     }
     assert told == used
-    assert f"of the {used.total()} values that do not agree" in page
+    assert f"Notes on the {used.total()} values that do not agree" in page
 
 
 def check_cell(example: Example, metric: str, cell: str) -> None:
