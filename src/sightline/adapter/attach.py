@@ -27,8 +27,8 @@ class PromptPrefix:
         """Register the hook.
 
         Args:
-            module: computes the vectors.
-            receiver: the part of the model that receives the embeddings of the whole prompt.
+            module: Computes the vectors.
+            receiver: The part of the model that receives the embeddings of the whole prompt.
         """
         self.module = module
         self.length = module.length
@@ -40,7 +40,7 @@ class PromptPrefix:
         """Insert vectors in the next call of the model in this thread.
 
         Args:
-            prompt_mask: shape (B, T), 1 for the placeholders and the prompt of a row. Tokens after T do not
+            prompt_mask: Shape (B, T), 1 for the placeholders and the prompt of a row. Tokens after T do not
                 influence the vectors.
         """
         self._armed.prompt_mask = prompt_mask.bool()
@@ -76,14 +76,14 @@ def attach(loaded: Loaded, kind: AdapterKind) -> Attached:
     """Attach a new adapter with weights from torch's global random generator.
 
     Args:
-        loaded: the model. Its weights are frozen in place.
-        kind: the adapter with its sizes.
+        loaded: The model. Its weights are frozen in place.
+        kind: The adapter with its sizes.
 
     Returns:
         The model with the adapter.
 
     Raises:
-        UserError: the model has no separate language model, or peft, which LoRA needs, is not installed.
+        UserError: The model has no separate language model, or peft, which LoRA needs, is not installed.
     """
     receiver = entrance(loaded)
     if receiver is None:
@@ -103,7 +103,7 @@ def merge_lora(loaded: Loaded) -> None:
     Answers then cost no extra time, and no trainable weight remains.
 
     Args:
-        loaded: a model with LoRA attached.
+        loaded: A model with LoRA attached.
     """
     from peft.tuners.lora import LoraLayer
 
@@ -118,7 +118,7 @@ def embedding_width(loaded: Loaded) -> int:
     """Read the width of the language model's input embeddings.
 
     Args:
-        loaded: the model.
+        loaded: The model.
 
     Returns:
         The number of components of one embedding.

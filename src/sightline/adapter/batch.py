@@ -49,11 +49,11 @@ class ExampleEncoder:
         """Prepare an encoder.
 
         Args:
-            loaded: the model, with or without an adapter.
-            template: the chat template, as for `--model-arg template`.
-            cache_bytes: the most memory that cached examples may use.
-            max_answer_tokens: the most tokens of an answer, including the end token.
-            prefix_length: the number of vectors that an adapter will insert in front of prompts, if that
+            loaded: The model, with or without an adapter.
+            template: The chat template, as for `--model-arg template`.
+            cache_bytes: The most memory that cached examples may use.
+            max_answer_tokens: The most tokens of an answer, including the end token.
+            prefix_length: The number of vectors that an adapter will insert in front of prompts, if that
                 adapter is not attached to `loaded` yet.
         """
         self._loaded, self._encoder = loaded, Encoder(loaded, template)
@@ -68,13 +68,13 @@ class ExampleEncoder:
         """Encode an example, or take it from the cache.
 
         Args:
-            example: the example.
+            example: The example.
 
         Returns:
             Its tensors, one row each.
 
         Raises:
-            UserError: the model cannot take the prompt, or the answer is too long.
+            UserError: The model cannot take the prompt, or the answer is too long.
         """
         key = example.request.key
         encoded = self._cached.get(key)
@@ -94,7 +94,7 @@ class ExampleEncoder:
         Nothing is cached.
 
         Args:
-            example: the example.
+            example: The example.
 
         Raises:
             UserError: `encode` would fail, or some examples have images and others have none.
@@ -113,13 +113,13 @@ class ExampleEncoder:
         """Encode a prompt as for inference.
 
         Args:
-            example: the example.
+            example: The example.
 
         Returns:
             The model's inputs for the prompt.
 
         Raises:
-            UserError: the model cannot take the prompt.
+            UserError: The model cannot take the prompt.
         """
         prompt = self._encoder.encode(example.request)
         if isinstance(prompt, Failure):
@@ -192,8 +192,8 @@ def training_batch(loaded: Loaded, examples: Sequence[EncodedExample]) -> Traini
     """Collate examples into one batch, padded on the right.
 
     Args:
-        loaded: the model.
-        examples: the rows, at least one.
+        loaded: The model.
+        examples: The rows, at least one.
 
     Returns:
         The batch on the model's device.

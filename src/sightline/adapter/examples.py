@@ -37,14 +37,14 @@ def read_examples(files: Sequence[Path], without: ExcludedLabels) -> ExampleGrou
     """Read the variants of each group, except the original, with the first reference as the answer.
 
     Args:
-        files: groups files.
-        without: lines with one of these labels are left out.
+        files: Groups files.
+        without: Lines with one of these labels are left out.
 
     Returns:
         The groups in the order of the files.
 
     Raises:
-        UserError: a file is wrong, a line has no reference or an unreadable image, no line has a label of
+        UserError: A file is wrong, a line has no reference or an unreadable image, no line has a label of
             `without`, or no group has two variants, with or without `without`.
     """
     groups: ExampleGroups = []
@@ -80,13 +80,13 @@ def image_digests(files: Sequence[Path]) -> dict[str, str]:
     """Collect the images of groups files, and the source images from which a builder made them.
 
     Args:
-        files: groups files.
+        files: Groups files.
 
     Returns:
         The SHA-256 of each image with the record that shows it, or with the id of the source.
 
     Raises:
-        UserError: an image cannot be read, or a manifest was not written by a builder.
+        UserError: An image cannot be read, or a manifest was not written by a builder.
     """
     records: dict[str, str] = {}
     inspected: dict[str, ImageFile] = {}
@@ -103,11 +103,11 @@ def refuse_overlap(training: Mapping[str, str], test: Sequence[Path]) -> None:
     """Check that test data share no image with the training data.
 
     Args:
-        training: the images of the training data, as `image_digests` returns them.
-        test: groups files of the test data.
+        training: The images of the training data, as `image_digests` returns them.
+        test: Groups files of the test data.
 
     Raises:
-        UserError: an image occurs in both.
+        UserError: An image occurs in both.
     """
     for file in test:
         for digest, record in image_digests([file]).items():
@@ -126,13 +126,13 @@ def source_digests(folder: Path) -> Mapping[str, str]:
     Only the manifest shows that two styles come from one image.
 
     Args:
-        folder: the folder of a groups file.
+        folder: The folder of a groups file.
 
     Returns:
         The id and the SHA-256 of each source image; empty if the folder has no manifest.
 
     Raises:
-        UserError: the manifest was not written by a builder.
+        UserError: The manifest was not written by a builder.
     """
     return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
 
@@ -143,9 +143,9 @@ def split(groups: ExampleGroups, share: float, seed: int) -> tuple[ExampleGroups
     Groups that share an image, directly or through other groups, stay on the same side.
 
     Args:
-        groups: all groups.
-        share: the share of groups to hold out, 0 to 1.
-        seed: the seed of the choice.
+        groups: All groups.
+        share: The share of groups to hold out, 0 to 1.
+        seed: The seed of the choice.
 
     Returns:
         The training set and the held-out set. At least one cluster stays in the training set.

@@ -14,8 +14,8 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """Sum the cross-entropy over all answer tokens (MM-R3, 5.2).
 
     Args:
-        logits: shape (B, T, vocabulary).
-        targets: shape (B, T), IGNORED at positions that are not part of an answer.
+        logits: Shape (B, T, vocabulary).
+        targets: Shape (B, T), IGNORED at positions that are not part of an answer.
 
     Returns:
         A scalar, in nats.
@@ -31,9 +31,9 @@ def disagreement(logits: Tensor, targets: Tensor, groups: Sequence[range]) -> Te
     tokens of the answer. Rows whose answer differs from that of the group's first row are left out.
 
     Args:
-        logits: shape (B, T, vocabulary).
-        targets: shape (B, T), IGNORED at positions that are not part of an answer.
-        groups: the rows of each group.
+        logits: Shape (B, T, vocabulary).
+        targets: Shape (B, T), IGNORED at positions that are not part of an answer.
+        groups: The rows of each group.
 
     Returns:
         A scalar, in nats: the sum over `groups`.

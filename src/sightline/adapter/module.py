@@ -34,8 +34,8 @@ class BiLstmPrefix(nn.Module):
         """Compute the prefix of each row.
 
         Args:
-            embeddings: shape (B, T, width).
-            prompt_mask: shape (B, T), bool: True where a token belongs to the prompt, at least once in each
+            embeddings: Shape (B, T, width).
+            prompt_mask: Shape (B, T), bool: True where a token belongs to the prompt, at least once in each
                 row. The other embeddings do not influence the result.
 
         Returns:
@@ -69,8 +69,8 @@ def prefix_module(kind: BiLstm | Prefix, width: int) -> PrefixModule:
     """Create a module with new weights from torch's global random generator.
 
     Args:
-        kind: the adapter with its sizes.
-        width: the width of the language model's embeddings.
+        kind: The adapter with its sizes.
+        width: The width of the language model's embeddings.
 
     Returns:
         The module, in float32 on torch's default device.

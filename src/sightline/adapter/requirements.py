@@ -12,7 +12,7 @@ def check_installed() -> None:
     """Check that torch, transformers and safetensors are installed.
 
     Raises:
-        UserError: one of them is missing; the message names the command that installs it.
+        UserError: One of them is missing; the message names the command that installs it.
     """
     for name in ("torch", "transformers", "safetensors"):
         if find_spec(name) is None:

@@ -48,10 +48,10 @@ class SavedAdapter:
         """Read the metadata.
 
         Args:
-            folder: the adapter's folder.
+            folder: The adapter's folder.
 
         Raises:
-            UserError: the folder holds no adapter.
+            UserError: The folder holds no adapter.
         """
         self.folder = folder
         self.metadata = read_metadata(folder)
@@ -74,10 +74,10 @@ class SavedAdapter:
         """Check that the adapter fits a model; the number type may differ.
 
         Args:
-            base: the model's identity.
+            base: The model's identity.
 
         Raises:
-            UserError: the adapter was trained on another model, or with another chat template.
+            UserError: The adapter was trained on another model, or with another chat template.
         """
         trained = self.metadata.base
         if base.split()[:2] != trained.split()[:2]:
@@ -97,7 +97,7 @@ class SavedAdapter:
         """Explain why a request must not be sent: it contains a training image.
 
         Args:
-            request: the request.
+            request: The request.
 
         Returns:
             The reason; empty if the request is allowed.
@@ -109,7 +109,7 @@ class SavedAdapter:
         """Warn about data that a builder made from training images, even if the files differ.
 
         Args:
-            folder: the folder of a groups file.
+            folder: The folder of a groups file.
 
         Returns:
             The warning; empty if there is none.
@@ -128,13 +128,13 @@ class SavedAdapter:
         """Attach the adapter to a loaded model.
 
         Args:
-            loaded: the model, which is changed in place.
+            loaded: The model, which is changed in place.
 
         Returns:
             The model with the adapter.
 
         Raises:
-            UserError: the weights do not fit the metadata.
+            UserError: The weights do not fit the metadata.
         """
         attached = attach(loaded, self.metadata.adapter)
         copy_weights(read_weights(self.folder), attached.weights, self.folder / WEIGHTS)
@@ -149,12 +149,12 @@ def copy_weights(
     """Copy saved weights into an adapter.
 
     Args:
-        saved: the tensors to copy, by name.
-        weights: the adapter's parameters, by name.
-        file: where `saved` was read, for messages.
+        saved: The tensors to copy, by name.
+        weights: The adapter's parameters, by name.
+        file: Where `saved` was read, for messages.
 
     Raises:
-        UserError: names or shapes differ.
+        UserError: Names or shapes differ.
     """
     expected = {name: tuple(weight.shape) for name, weight in weights.items()}
     found = {name: tuple(tensor.shape) for name, tensor in saved.items()}
@@ -170,9 +170,9 @@ def save_adapter(folder: Path, metadata: AdapterMetadata, weights: Mapping[str, 
     """Write an adapter; the metadata come last, so that a folder with metadata is complete.
 
     Args:
-        folder: the adapter's folder, which is created.
-        metadata: the content of adapter.json.
-        weights: the adapter's parameters, by name.
+        folder: The adapter's folder, which is created.
+        metadata: The content of adapter.json.
+        weights: The adapter's parameters, by name.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
@@ -184,13 +184,13 @@ def read_metadata(folder: Path) -> AdapterMetadata:
     """Read adapter.json.
 
     Args:
-        folder: the adapter's folder.
+        folder: The adapter's folder.
 
     Returns:
         The metadata.
 
     Raises:
-        UserError: the file is missing or broken, or the training is not finished.
+        UserError: The file is missing or broken, or the training is not finished.
     """
     file = folder / METADATA
     try:
@@ -213,13 +213,13 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Read adapter.safetensors.
 
     Args:
-        folder: the adapter's folder.
+        folder: The adapter's folder.
 
     Returns:
         The tensors by name, on the CPU.
 
     Raises:
-        UserError: the file is missing or broken.
+        UserError: The file is missing or broken.
     """
     try:
         return load_file(folder / WEIGHTS)

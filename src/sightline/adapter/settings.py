@@ -43,10 +43,10 @@ def check_settings(training: Training) -> None:
     """Check the settings before any file is read.
 
     Args:
-        training: the settings.
+        training: The settings.
 
     Raises:
-        UserError: a number is out of range, an option would have no effect, a groups file is named twice,
+        UserError: A number is out of range, an option would have no effect, a groups file is named twice,
             or the model is not a local one.
     """
     _check_numbers(training)
@@ -90,10 +90,10 @@ def training_notes(
     """Describe results of a training that may be mistakes.
 
     Args:
-        training: the settings.
-        trained: the number of groups in the training set.
-        held_out: the number of groups in the held-out set.
-        validations: all validations; the first is that of the model without the adapter.
+        training: The settings.
+        trained: The number of groups in the training set.
+        held_out: The number of groups in the held-out set.
+        validations: All validations; the first is that of the model without the adapter.
 
     Yields:
         A sentence for each possible mistake.

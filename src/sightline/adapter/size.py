@@ -29,8 +29,8 @@ def adapter_size(folder: Path, kind: AdapterKind) -> AdapterSize:
     """Compute the size of an adapter without reading any weights.
 
     Args:
-        folder: a folder with the model's config.json.
-        kind: the adapter with its sizes.
+        folder: A folder with the model's config.json.
+        kind: The adapter with its sizes.
 
     Returns:
         The parameter counts.

@@ -63,10 +63,10 @@ class Trainer:
         """Prepare the optimizer; train nothing.
 
         Args:
-            attached: the model with the adapter.
-            encoder: encodes the examples for that model.
-            groups: the training set.
-            recipe: the hyperparameters.
+            attached: The model with the adapter.
+            encoder: Encodes the examples for that model.
+            groups: The training set.
+            recipe: The hyperparameters.
         """
         self._attached, self._encoder, self._groups, self._recipe = attached, encoder, groups, recipe
         # The paper does not name the optimizer. Newman et al. 2022, on whom it builds, use Adam.
@@ -81,7 +81,7 @@ class Trainer:
             Each step after it is done.
 
         Raises:
-            DivergedError: the training diverges.
+            DivergedError: The training diverges.
         """
         while self.done < self._recipe.steps:
             step = self._step()
@@ -105,7 +105,7 @@ class Trainer:
         """Continue from a state.
 
         Args:
-            state: what `state` returned.
+            state: What `state` returned.
         """
         with torch.no_grad():
             for name, weight in self._attached.weights.items():
@@ -177,7 +177,7 @@ def answer_logits(attached: Attached, batch: TrainingBatch) -> Tensor:
     """Run the model with its adapter on a batch.
 
     Args:
-        attached: the model with the adapter.
+        attached: The model with the adapter.
         batch: B rows.
 
     Returns:

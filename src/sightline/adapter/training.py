@@ -59,16 +59,16 @@ def train_adapter(
     A checkpoint is written before each validation. A validation that failed is repeated.
 
     Args:
-        training: the settings.
-        on_step: called after each step.
-        stop: once it is set, the current step ends, a checkpoint is written and KeyboardInterrupt is raised.
-        show_progress: show progress on standard error.
+        training: The settings.
+        on_step: Called after each step.
+        stop: Once it is set, the current step ends, a checkpoint is written and KeyboardInterrupt is raised.
+        show_progress: Show progress on standard error.
 
     Returns:
         The adapter that was written to `training.out`.
 
     Raises:
-        UserError: the data, the model or a setting is wrong, or the training diverges. The last checkpoint
+        UserError: The data, the model or a setting is wrong, or the training diverges. The last checkpoint
             is kept.
         KeyboardInterrupt: `stop` was set.
     """

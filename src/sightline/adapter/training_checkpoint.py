@@ -39,8 +39,8 @@ class TrainingCheckpoint:
         """Describe the checkpoint; read and write nothing.
 
         Args:
-            folder: the adapter's folder.
-            training: all settings that influence the learned weights. A checkpoint with other settings is
+            folder: The adapter's folder.
+            training: All settings that influence the learned weights. A checkpoint with other settings is
                 refused.
         """
         self._folder = folder
@@ -54,7 +54,7 @@ class TrainingCheckpoint:
             The trainer's state, or None if there is no checkpoint.
 
         Raises:
-            UserError: the file is broken, or it belongs to another training.
+            UserError: The file is broken, or it belongs to another training.
         """
         file = self._folder / STATE
         if not file.exists():
@@ -81,7 +81,7 @@ class TrainingCheckpoint:
         """Write a checkpoint, then the log.
 
         Args:
-            state: the trainer's state.
+            state: The trainer's state.
         """
         entries = msgspec.to_builtins(self.entries)
         with AtomicFile(self._folder / STATE) as file:
@@ -93,7 +93,7 @@ class TrainingCheckpoint:
         """Create the folder and start the log with step 0.
 
         Raises:
-            UserError: the folder cannot be created.
+            UserError: The folder cannot be created.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ class TrainingCheckpoint:
         """Add a finished step to the log.
 
         Args:
-            step: the step.
+            step: The step.
         """
         self.entries.append(LogEntry(step.number, step.loss, step.disagreement))
 
@@ -115,7 +115,7 @@ class TrainingCheckpoint:
         """Add a validation to the last step of the log.
 
         Args:
-            validation: the validation, or None if there was none.
+            validation: The validation, or None if there was none.
         """
         if validation is not None:
             self.entries[-1] = replace(self.entries[-1], validation=validation)
@@ -124,7 +124,7 @@ class TrainingCheckpoint:
         """Tell whether the validation after the last step is missing because it failed.
 
         Args:
-            every: the number of steps between validations.
+            every: The number of steps between validations.
 
         Returns:
             True if it is missing.

@@ -51,12 +51,12 @@ def validate(
     """Answer all examples greedily and compare the answers within each group.
 
     Args:
-        attached: the model with the adapter.
-        encoder: encodes the examples for that model.
-        groups: the held-out set.
-        embed: the embedder for `con`, or None.
-        batch: the most examples in a forward pass.
-        stop: ends the validation when it is set.
+        attached: The model with the adapter.
+        encoder: Encodes the examples for that model.
+        groups: The held-out set.
+        embed: The embedder for `con`, or None.
+        batch: The most examples in a forward pass.
+        stop: Ends the validation when it is set.
 
     Returns:
         The metrics over all groups.

@@ -40,13 +40,13 @@ class Contents(Struct, frozen=True, kw_only=True):
     """What a builder writes beside the images, and what its manifest records.
 
     Attributes:
-        groups, probes: counts for the manifest.
-        lines: the lines of groups.jsonl; without lines there is no such file.
-        files: file name -> content.
-        sources: id of each source that was used -> SHA-256 of its image.
-        dropped: id of each source that was left out -> the reason.
-        passed_over: number of records that never became a source, by reason.
-        excluded: the folders of `--apart-from`.
+        groups, probes: Counts for the manifest.
+        lines: The lines of groups.jsonl; without lines there is no such file.
+        files: File name -> content.
+        sources: Id of each source that was used -> SHA-256 of its image.
+        dropped: Id of each source that was left out -> the reason.
+        passed_over: Number of records that never became a source, by reason.
+        excluded: The folders of `--apart-from`.
     """
 
     groups: int

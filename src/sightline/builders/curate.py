@@ -46,9 +46,9 @@ class CurationOptions(Struct, frozen=True):
     """Which images to keep.
 
     Attributes:
-        distance: two images are near-duplicates if at most this number of the 256 hash bits differ.
-        max_text: largest share of the area that text may cover, 0-1; None skips the step.
-        top: number of images with the most words to keep; None skips the step.
+        distance: Two images are near-duplicates if at most this number of the 256 hash bits differ.
+        max_text: Largest share of the area that text may cover, 0-1; None skips the step.
+        top: Number of images with the most words to keep; None skips the step.
 
     Raises:
         UserError: A number is out of range.

@@ -17,12 +17,12 @@ class ImageStatus(Struct, frozen=True):
     """The status of an image.
 
     Attributes:
-        step: the step that dropped it, '' if none did.
-        why: the reason for the drop.
-        like: the image of which it is a copy or near-duplicate.
-        distance: number of the 256 hash bits in which it differs from that image.
-        words: number of words that OCR read.
-        text: share of its area that text covers, 0-1.
+        step: The step that dropped it, '' if none did.
+        why: The reason for the drop.
+        like: The image of which it is a copy or near-duplicate.
+        distance: Number of the 256 hash bits in which it differs from that image.
+        words: Number of words that OCR read.
+        text: Share of its area that text covers, 0-1.
     """
 
     step: str = ""

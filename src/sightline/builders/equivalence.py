@@ -42,15 +42,15 @@ class EquivalenceReport(Struct, frozen=True):
     """All measures of a built folder.
 
     Attributes:
-        folder: the folder.
-        kind: the builder that made it.
-        pairs_built: number of pairs in the folder.
-        pairs: number of pairs that the judge and the similarity compared.
-        metrics: a value per measure, null with a reason if it was not requested or does not apply.
-        notes: remarks on the measures.
-        different: measure -> the pairs (group, variant) that are not the same.
-        embedder: identity of the embedder.
-        unanswered: number of pairs without an answer of the judge.
+        folder: The folder.
+        kind: The builder that made it.
+        pairs_built: Number of pairs in the folder.
+        pairs: Number of pairs that the judge and the similarity compared.
+        metrics: A value per measure, null with a reason if it was not requested or does not apply.
+        notes: Remarks on the measures.
+        different: Measure -> the pairs (group, variant) that are not the same.
+        embedder: Identity of the embedder.
+        unanswered: Number of pairs without an answer of the judge.
     """
 
     folder: str

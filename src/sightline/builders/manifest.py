@@ -42,17 +42,17 @@ class BuildManifest(Struct, frozen=True):
     """The content of manifest.json.
 
     Attributes:
-        kind: the builder, such as 'mask'.
-        settings: all settings that decide the content, with the seed.
-        versions: versions of the software that may change bytes.
-        groups, probes, images: counts.
-        fingerprint: digest of everything that decides the content.
-        apart_from: the folders whose images were excluded.
-        dropped: id of each source that was left out -> the reason.
-        passed_over: number of records that never became a source, by reason.
-        sources: id of each source that was used -> SHA-256 of its image.
-        made: path of each file in the folder -> its SHA-256.
-        schema: version of this layout.
+        kind: The builder, such as 'mask'.
+        settings: All settings that decide the content, with the seed.
+        versions: Versions of the software that may change bytes.
+        groups, probes, images: Counts.
+        fingerprint: Digest of everything that decides the content.
+        apart_from: The folders whose images were excluded.
+        dropped: Id of each source that was left out -> the reason.
+        passed_over: Number of records that never became a source, by reason.
+        sources: Id of each source that was used -> SHA-256 of its image.
+        made: Path of each file in the folder -> its SHA-256.
+        schema: Version of this layout.
     """
 
     kind: str

@@ -56,13 +56,13 @@ class MaskTask(Struct, frozen=True):
     """The `record` of this builder's sources: what to mask.
 
     Attributes:
-        size: width and height in the instances file, in pixels.
-        annotation: id of the object.
-        box: left, top, width and height of the object's box, in pixels.
-        share: the object's area over the image's, 0-1.
-        outline: the object's segmentation or None.
-        maskings: the three maskings.
-        reason: why nothing can be masked, '' if it can.
+        size: Width and height in the instances file, in pixels.
+        annotation: Id of the object.
+        box: Left, top, width and height of the object's box, in pixels.
+        share: The object's area over the image's, 0-1.
+        outline: The object's segmentation or None.
+        maskings: The three maskings.
+        reason: Why nothing can be masked, '' if it can.
     """
 
     size: tuple[int, int]
@@ -154,7 +154,7 @@ def mask_sources(
         The sources by image id.
 
     Raises:
-        UserError: pycocotools is not installed, or the assignment does not fit the instances.
+        UserError: Pycocotools is not installed, or the assignment does not fit the instances.
     """
     import_coco_mask()
     chosen = dict(sorted(instances.photos.items()))

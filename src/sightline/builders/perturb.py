@@ -44,12 +44,12 @@ class Perturb(Struct, frozen=True):
     """The GroupMaker that writes each image unchanged and in every variant of a perturbation.
 
     Attributes:
-        kind: name of the perturbation.
-        prompt: the prompt. `{question}` in it is replaced by the source's question; without `{question}` it
+        kind: Name of the perturbation.
+        prompt: The prompt. `{question}` in it is replaced by the source's question; without `{question}` it
             is used only for sources without a question.
-        seed: seed of the random choices.
-        form: format of the written images.
-        plugins: files that define more perturbations.
+        seed: Seed of the random choices.
+        form: Format of the written images.
+        plugins: Files that define more perturbations.
     """
 
     kind: str

@@ -28,10 +28,10 @@ class ImageTextLine(Struct, frozen=True):
     """A line of the OCR file.
 
     Attributes:
-        image_id: the image's name, as in files of captions.
+        image_id: The image's name, as in files of captions.
         digest: SHA-256 of its bytes.
-        reader: identity of the OCR reader.
-        words: the words in reading order, with boxes in pixels of the upright image.
+        reader: Identity of the OCR reader.
+        words: The words in reading order, with boxes in pixels of the upright image.
     """
 
     image_id: str

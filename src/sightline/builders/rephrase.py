@@ -48,12 +48,12 @@ class RephraseJob(Struct, frozen=True):
     """What to rephrase, checked before anything is asked.
 
     Attributes:
-        sources: the usable questions.
-        files: the image of each source, by source id.
-        settings: the settings that the manifest records.
-        excluded: the folders of `--apart-from`.
-        dropped: id of each source that was left out -> the reason.
-        passed_over: number of questions that never became a source, by reason.
+        sources: The usable questions.
+        files: The image of each source, by source id.
+        settings: The settings that the manifest records.
+        excluded: The folders of `--apart-from`.
+        dropped: Id of each source that was left out -> the reason.
+        passed_over: Number of questions that never became a source, by reason.
     """
 
     sources: tuple[SourceItem, ...]

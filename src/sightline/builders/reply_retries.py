@@ -22,11 +22,11 @@ class ReplyResult(Struct, Generic[T], frozen=True):
     """The result of one request: a value, or why it was dropped, or why it has no answer yet.
 
     Attributes:
-        value: what was read from the reply; None without a usable reply.
-        draw: the attempt that gave the reply, 0 for the first.
-        key: the key of the reply in the store.
-        dropped: what is wrong with the last reply.
-        unanswered: why there is no reply.
+        value: What was read from the reply; None without a usable reply.
+        draw: The attempt that gave the reply, 0 for the first.
+        key: The key of the reply in the store.
+        dropped: What is wrong with the last reply.
+        unanswered: Why there is no reply.
     """
 
     value: T | None = None
@@ -40,9 +40,9 @@ class ReplyRequests(Struct, Generic[T], frozen=True):
     """What to ask, by name.
 
     Attributes:
-        names: the names.
-        request: makes the request of a name and an attempt.
-        read: reads an answer: the value and '', or None and what is wrong with the reply.
+        names: The names.
+        request: Makes the request of a name and an attempt.
+        read: Reads an answer: the value and '', or None and what is wrong with the reply.
     """
 
     names: Sequence[str]

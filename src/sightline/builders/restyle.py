@@ -56,13 +56,13 @@ class Restyle(Struct, frozen=True):
     `max_pixels`.
 
     Attributes:
-        styles: the styles.
-        sizes: sides in pixels of the squares, 0 for the original size; empty for the original size without
+        styles: The styles.
+        sizes: Sides in pixels of the squares, 0 for the original size; empty for the original size without
             label.
-        prompt: the prompt for sources without a question.
-        form: format of the written images.
-        max_pixels: larger images are scaled down to this number of pixels.
-        device: torch's name of the device of the networks.
+        prompt: The prompt for sources without a question.
+        form: Format of the written images.
+        max_pixels: Larger images are scaled down to this number of pixels.
+        device: Torch's name of the device of the networks.
     """
 
     styles: tuple[Style, ...]
@@ -206,10 +206,10 @@ def device_versions(styles: Iterable[Style], device: str | None) -> dict[str, st
 
     Args:
         styles: The styles.
-        device: torch's name of a device; None takes a GPU if there is one.
+        device: Torch's name of a device; None takes a GPU if there is one.
 
     Returns:
-        torch's version and the device; empty if no style has a network.
+        Torch's version and the device; empty if no style has a network.
 
     Raises:
         UserError: The device cannot be used.

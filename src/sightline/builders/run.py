@@ -74,11 +74,11 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
     """What is to be built.
 
     Attributes:
-        kind: the builder, such as 'mask'.
-        settings: all settings that decide what the maker makes, with the seed.
-        apart_from: built folders; sources whose image they use are dropped.
-        passed_over: counts of records that never became a source, for the manifest.
-        images_per_source: for the printed estimate; 0 prints none.
+        kind: The builder, such as 'mask'.
+        settings: All settings that decide what the maker makes, with the seed.
+        apart_from: Built folders; sources whose image they use are dropped.
+        passed_over: Counts of records that never became a source, for the manifest.
+        images_per_source: For the printed estimate; 0 prints none.
     """
 
     kind: str

@@ -32,13 +32,13 @@ class SourceItem(Struct, frozen=True):
     counts by its content.
 
     Attributes:
-        id: id of its group: unique, and safe as a file name.
-        image: its path.
-        references: reference answers, any of which is right.
-        question: its question, '' for none.
-        labels: its labels.
-        record: further data of one builder, such as an annotation, as plain data.
-        root: the folder that the image may not leave, not even by a link ('' for none).
+        id: Id of its group: unique, and safe as a file name.
+        image: Its path.
+        references: Reference answers, any of which is right.
+        question: Its question, '' for none.
+        labels: Its labels.
+        record: Further data of one builder, such as an annotation, as plain data.
+        root: The folder that the image may not leave, not even by a link ('' for none).
     """
 
     id: str

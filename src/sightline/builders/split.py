@@ -24,13 +24,13 @@ class ValidationSplit(Struct, frozen=True):
     """A table in ConTextual's layout with the drawn rows.
 
     Attributes:
-        file: the table.
-        header: its columns.
-        rows: its rows.
-        chosen: indices of the drawn rows.
-        sizes: category -> number of rows.
-        drawn: category -> number of drawn rows.
-        images: path in a data folder -> the image that should lie there.
+        file: The table.
+        header: Its columns.
+        rows: Its rows.
+        chosen: Indices of the drawn rows.
+        sizes: Category -> number of rows.
+        drawn: Category -> number of drawn rows.
+        images: Path in a data folder -> the image that should lie there.
     """
 
     file: Path

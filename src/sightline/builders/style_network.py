@@ -100,7 +100,7 @@ def on_device(weights: Weights, device: str) -> Weights:
 
     Args:
         weights: The weights.
-        device: torch's name of the device.
+        device: Torch's name of the device.
 
     Returns:
         The weights on that device.
@@ -140,7 +140,7 @@ def import_torch() -> Any:
         The module.
 
     Raises:
-        UserError: torch is not installed; the error names the command that installs it.
+        UserError: Torch is not installed; the error names the command that installs it.
     """
     # torch reads this at its first allocation: large pages save a fifth of the time of these layers.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")

@@ -52,11 +52,11 @@ class SynthesisJob(Struct, frozen=True):
     """What to write about, checked before anything is asked.
 
     Attributes:
-        images: the candidates by id.
-        examples: the two images of the prompt's examples.
-        category: the category of all instructions.
-        settings: the settings that the manifest records.
-        dropped: id of each candidate that was left out -> the reason.
+        images: The candidates by id.
+        examples: The two images of the prompt's examples.
+        category: The category of all instructions.
+        settings: The settings that the manifest records.
+        dropped: Id of each candidate that was left out -> the reason.
     """
 
     images: Mapping[str, ImageFile]

@@ -48,10 +48,10 @@ class TableLine(Struct, frozen=True):
     """A line of a table.
 
     Attributes:
-        key: digest of its cells.
-        cells: column -> cell.
-        round: the round in which it is reviewed.
-        image: where its image should lie, if it names one.
+        key: Digest of its cells.
+        cells: Column -> cell.
+        round: The round in which it is reviewed.
+        image: Where its image should lie, if it names one.
     """
 
     key: str

@@ -52,7 +52,7 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 
     Args:
         results: The results.
-        form: table, markdown, csv (the first table only) or json.
+        form: Table, markdown, csv (the first table only) or json.
         by: The label whose values get a row each; None for no breakdown.
     """
     if form == "json":
@@ -70,7 +70,7 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
     Args:
         tables: The tables.
-        form: table (for a terminal), markdown, csv or json.
+        form: Table (for a terminal), markdown, csv or json.
     """
     with output_errors():
         if form == "json":
@@ -96,7 +96,7 @@ def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
 
     Args:
         evaluation: The evaluation.
-        form: table, markdown, csv or json.
+        form: Table, markdown, csv or json.
         by: The label whose values get a row each; None for no breakdown.
 
     Returns:
@@ -112,7 +112,7 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
 
     Args:
         points: The results, with the values of the varied options.
-        form: table, markdown, csv or json.
+        form: Table, markdown, csv or json.
         by: The label whose values get a table each; None for no breakdown.
     """
     from sightline.report.pivot import fitted, pivot
@@ -220,7 +220,7 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
 
     Args:
         estimate: The estimate.
-        form: json, or any other format for lines of text.
+        form: "json", or any other format for lines of text.
     """
     if form == "json":
         print_json(estimate)

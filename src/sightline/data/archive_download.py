@@ -35,15 +35,15 @@ def download_archive(
     """Download a URL into a file, from the end of a partial file if the server supports that.
 
     Args:
-        url: the URL.
-        path: the file. It keeps its content if the connection breaks.
-        limit: the most bytes to accept.
-        timeout: the longest wait for data in seconds.
-        show_progress: show progress on standard error.
+        url: The URL.
+        path: The file. It keeps its content if the connection breaks.
+        limit: The most bytes to accept.
+        timeout: The longest wait for data in seconds.
+        show_progress: Show progress on standard error.
 
     Raises:
-        InvalidReleaseError: the server refuses, redirects to anything but https, or sends too much.
-        EnvironmentFailedError: the server cannot be reached, or the connection breaks.
+        InvalidReleaseError: The server refuses, redirects to anything but https, or sends too much.
+        EnvironmentFailedError: The server cannot be reached, or the connection breaks.
     """
     done = path.stat().st_size if path.exists() else 0
     try:
@@ -135,8 +135,8 @@ def write_error(path: Path, error: OSError) -> EnvironmentFailedError:
     """Describe a failed write.
 
     Args:
-        path: the file.
-        error: the system's error.
+        path: The file.
+        error: The system's error.
 
     Returns:
         The error to raise.

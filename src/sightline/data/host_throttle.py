@@ -47,7 +47,7 @@ class HostThrottle:
             Nothing.
 
         Raises:
-            DownloadError: the host gets no further request.
+            DownloadError: The host gets no further request.
         """
         async with self._slots:
             loop = asyncio.get_running_loop()
@@ -65,8 +65,8 @@ class HostThrottle:
         """Record a failure of the host itself.
 
         Args:
-            reason: what failed.
-            wait: the pause in seconds that the host asked for, or None.
+            reason: What failed.
+            wait: The pause in seconds that the host asked for, or None.
         """
         self._failures += 1
         pause = max(wait or 0.0, self._limits.pause)

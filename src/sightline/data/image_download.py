@@ -72,18 +72,18 @@ def download_images(
 
     Args:
         requested: URL -> path of the image in the folder.
-        folder: the data folder.
-        copy_from: another folder with the same layout, whose images are copied instead of downloaded.
-        allow_private: also connect to addresses that are not public.
-        limits: limits on time, size and load; None for the defaults.
-        show_progress: show progress on standard error.
+        folder: The data folder.
+        copy_from: Another folder with the same layout, whose images are copied instead of downloaded.
+        allow_private: Also connect to addresses that are not public.
+        limits: Limits on time, size and load; None for the defaults.
+        show_progress: Show progress on standard error.
 
     Returns:
         What was downloaded and what failed.
 
     Raises:
-        UserError: another process downloads into the folder.
-        EnvironmentFailedError: the disk fails. All images so far are kept.
+        UserError: Another process downloads into the folder.
+        EnvironmentFailedError: The disk fails. All images so far are kept.
     """
     with (
         warnings.catch_warnings(),

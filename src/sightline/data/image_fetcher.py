@@ -52,8 +52,8 @@ class ImageFetcher:
         """Prepare a fetcher; open no connection.
 
         Args:
-            limits: limits on time, size and load.
-            allow_private: also connect to addresses that are not public.
+            limits: Limits on time, size and load.
+            allow_private: Also connect to addresses that are not public.
         """
         self._limits, self._allow_private = limits, allow_private
         self._throttles: dict[str, HostThrottle] = {}
@@ -83,14 +83,14 @@ class ImageFetcher:
         """Fetch a URL into a file, completely or not at all.
 
         Args:
-            url: the URL.
-            path: the file.
+            url: The URL.
+            path: The file.
 
         Returns:
             The media type that the server claims.
 
         Raises:
-            DownloadError: all attempts failed.
+            DownloadError: All attempts failed.
         """
         attempts = self._limits.attempts
         while True:

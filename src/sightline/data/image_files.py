@@ -43,8 +43,8 @@ def partial_path(final: Path, url: str) -> Path:
     """Name the file that an image is written to before it is complete.
 
     Args:
-        final: the final path of the image.
-        url: the URL of the image.
+        final: The final path of the image.
+        url: The URL of the image.
 
     Returns:
         A path in the same folder, whose name has a fixed length.
@@ -56,7 +56,7 @@ def remove_partial_files(finals: Iterable[Path]) -> None:
     """Remove the incomplete files that killed processes left behind.
 
     Args:
-        finals: the final paths of the images.
+        finals: The final paths of the images.
     """
     for folder in {final.parent for final in finals}:
         # A folder whose name is invalid holds nothing.
@@ -70,12 +70,12 @@ def create_parent(final: Path, folder: Path) -> None:
     """Create the folder of an image.
 
     Args:
-        final: the final path of the image.
-        folder: the data folder.
+        final: The final path of the image.
+        folder: The data folder.
 
     Raises:
-        DownloadError: a symbolic link leads out of the data folder, or the name is invalid on this disk.
-        EnvironmentFailedError: the disk fails.
+        DownloadError: A symbolic link leads out of the data folder, or the name is invalid on this disk.
+        EnvironmentFailedError: The disk fails.
     """
     parent = os.path.realpath(final.parent)
     if not parent.startswith(os.path.join(os.path.realpath(folder), "")):
@@ -88,8 +88,8 @@ def copy_image(origin: Path, partial: Path) -> None:
     """Copy an image of another folder to its partial path; fails as `create_parent` does.
 
     Args:
-        origin: the image.
-        partial: the partial path.
+        origin: The image.
+        partial: The partial path.
     """
     with _name_errors(partial):
         shutil.copyfile(origin, partial)
@@ -99,8 +99,8 @@ def move_to_final(partial: Path, final: Path) -> None:
     """Give a complete image its final name; fails as `create_parent` does.
 
     Args:
-        partial: the partial path.
-        final: the final path.
+        partial: The partial path.
+        final: The final path.
     """
     with _name_errors(final):
         partial.replace(final)

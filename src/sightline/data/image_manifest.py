@@ -44,7 +44,7 @@ def begin_journal(journal: Journal) -> None:
     """Start a journal of image downloads, unless a killed process left one to continue.
 
     Args:
-        journal: the journal of the data folder, opened.
+        journal: The journal of the data folder, opened.
     """
     if journal.header() != _HEADER:
         journal.begin(_HEADER)
@@ -54,9 +54,9 @@ def add_to_journal(journal: Journal, url: str, image: StoredImage) -> None:
     """Record an image on disk at once, so that a kill does not lose it.
 
     Args:
-        journal: the journal of the data folder.
-        url: the URL of the image.
-        image: where it is.
+        journal: The journal of the data folder.
+        url: The URL of the image.
+        image: Where it is.
     """
     journal.add([FinishedSource(url, "", files={image.path: image.sha256})])
 
@@ -65,14 +65,14 @@ def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
     """Read the manifest, with the entries that a killed process left in the journal.
 
     Args:
-        folder: the data folder.
-        journal: its journal.
+        folder: The data folder.
+        journal: Its journal.
 
     Returns:
         All downloads so far; empty if there is neither.
 
     Raises:
-        UserError: the file is not an image manifest.
+        UserError: The file is not an image manifest.
     """
     path, manifest = folder / IMAGE_MANIFEST, ImageManifest()
     if path.is_file():
@@ -100,8 +100,8 @@ def unchanged_images(
 
     Args:
         requested: URL -> path of the image in the folder.
-        folder: the data folder.
-        stored: the images of the manifest, by URL.
+        folder: The data folder.
+        stored: The images of the manifest, by URL.
 
     Returns:
         The unchanged ones, by URL.
@@ -117,8 +117,8 @@ def write_image_manifest(manifest: ImageManifest, folder: Path) -> None:
     """Write image_manifest.json.
 
     Args:
-        manifest: its content.
-        folder: the data folder.
+        manifest: Its content.
+        folder: The data folder.
     """
     content = msgspec.json.encode(manifest, order="sorted")
     write_atomically(folder / IMAGE_MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])

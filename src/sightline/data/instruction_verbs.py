@@ -41,9 +41,9 @@ def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4)
     """Count the verbs of instructions.
 
     Args:
-        instructions: the texts.
-        verbs: how many of the most frequent verbs to list; ties are in alphabetical order.
-        nouns: how many nouns to list for each verb.
+        instructions: The texts.
+        verbs: How many of the most frequent verbs to list; ties are in alphabetical order.
+        nouns: How many nouns to list for each verb.
 
     Returns:
         The counts.
@@ -66,7 +66,7 @@ def verb_and_noun(instruction: str) -> VerbAndNoun | None:
     """Find the verb and the direct noun of a command.
 
     Args:
-        instruction: the text.
+        instruction: The text.
 
     Returns:
         Both, or None for a question and for a text whose verb is unclear.

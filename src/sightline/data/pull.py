@@ -51,11 +51,11 @@ def pull_with_images(
     Fails as `pull` and `download_images` do.
 
     Args:
-        release: the data set.
-        to: the folder that gets a subfolder for the data set.
-        origin: another release, as for `pull`. A folder is also searched for images.
-        allow_private: also download images from addresses that are not public.
-        show_progress: show progress on standard error.
+        release: The data set.
+        to: The folder that gets a subfolder for the data set.
+        origin: Another release, as for `pull`. A folder is also searched for images.
+        allow_private: Also download images from addresses that are not public.
+        show_progress: Show progress on standard error.
 
     Returns:
         The data set and the result of the image download.
@@ -89,18 +89,18 @@ def pull(
     """Download and verify a data set, or continue an interrupted download.
 
     Args:
-        release: the data set.
-        to: the folder that gets a subfolder for the data set.
-        origin: another release of the archive: a file or an http(s) URL. For a data set whose repository has
+        release: The data set.
+        to: The folder that gets a subfolder for the data set.
+        origin: Another release of the archive: a file or an http(s) URL. For a data set whose repository has
             no images it may be a folder with its files.
-        show_progress: show progress on standard error.
+        show_progress: Show progress on standard error.
 
     Returns:
         The folder of the data set, and whether anything was downloaded or copied.
 
     Raises:
         UserError: `origin` is not the pinned revision, or the folder exists with other content.
-        EnvironmentFailedError: the public archive cannot be downloaded, or the disk fails.
+        EnvironmentFailedError: The public archive cannot be downloaded, or the disk fails.
     """
     target = to / release.name
     if _is_pulled(target, release):
@@ -132,11 +132,11 @@ def verify_release(release: Release, folder: Path) -> None:
     """Check that a folder is the release: files by SHA-256, and that images of the repository can be read.
 
     Args:
-        release: the data set.
-        folder: the data folder.
+        release: The data set.
+        folder: The data folder.
 
     Raises:
-        InvalidReleaseError: a file or an image is missing or differs.
+        InvalidReleaseError: A file or an image is missing or differs.
     """
     for file in release.contents:
         _verify_file(folder, file.path, file.accepted)
@@ -149,9 +149,9 @@ def load_samples(release: Release, folder: Path, split: str) -> list[Sample]:
     """Read the samples of a split with the benchmark of the data set.
 
     Args:
-        release: the data set.
-        folder: the data folder.
-        split: the split.
+        release: The data set.
+        folder: The data folder.
+        split: The split.
 
     Returns:
         The samples in the order of the records. A wrong record is a UserError.
@@ -165,8 +165,8 @@ def image_paths(release: Release, folder: Path) -> dict[str, str]:
     """List the images that the records name by URL.
 
     Args:
-        release: the data set; it declares `image_urls` and `image_path`.
-        folder: the data folder with the records.
+        release: The data set; it declares `image_urls` and `image_path`.
+        folder: The data folder with the records.
 
     Returns:
         Each URL once -> the image's path in the folder.

@@ -56,14 +56,14 @@ def weights_file(style: str, folder: Path) -> Path:
     """Find the file with the weights of a style.
 
     Args:
-        style: one of NETWORK_STYLES.
-        folder: the folder of weights.
+        style: One of NETWORK_STYLES.
+        folder: The folder of weights.
 
     Returns:
         STYLE.bin or STYLE.pth.
 
     Raises:
-        UserError: the folder has neither.
+        UserError: The folder has neither.
     """
     for name in (f"{style}.bin", f"{style}.pth"):
         if (folder / name).is_file():

@@ -21,14 +21,14 @@ def unpack(archive: Path, release: Release, folder: Path) -> None:
     """Extract the members of a .tar.gz that belong to a data set.
 
     Args:
-        archive: the archive of the repository.
-        release: the data set.
-        folder: where to write, in the layout that the benchmark reads.
+        archive: The archive of the repository.
+        release: The data set.
+        folder: Where to write, in the layout that the benchmark reads.
 
     Raises:
-        InvalidReleaseError: the archive is broken, incomplete or too large, or a member is not a regular
+        InvalidReleaseError: The archive is broken, incomplete or too large, or a member is not a regular
             file or leads out of the folder.
-        EnvironmentFailedError: the disk fails.
+        EnvironmentFailedError: The disk fails.
     """
     try:
         with gzip.open(archive) as content:

@@ -59,10 +59,10 @@ def refuse_private(address: str) -> None:
     """Check that an IP address belongs to the public internet.
 
     Args:
-        address: an IPv4 or IPv6 address as text.
+        address: An IPv4 or IPv6 address as text.
 
     Raises:
-        NonPublicAddressError: it does not, or the text is not an address in its usual form.
+        NonPublicAddressError: It does not, or the text is not an address in its usual form.
 
     >>> refuse_private("93.184.215.14")
     >>> refuse_private("169.254.169.254")
@@ -85,13 +85,13 @@ def parse_url(text: str) -> URL:
     """Parse a URL and check its scheme.
 
     Args:
-        text: the URL.
+        text: The URL.
 
     Returns:
         The URL without its fragment.
 
     Raises:
-        DownloadError: it is not a valid URL, not http or https, or has no host.
+        DownloadError: It is not a valid URL, not http or https, or has no host.
     """
     try:
         parsed = URL(text)
@@ -109,14 +109,14 @@ def redirect_target(url: URL, location: str) -> URL:
     """Resolve a redirect.
 
     Args:
-        url: the URL that was requested.
-        location: the Location header of the response.
+        url: The URL that was requested.
+        location: The Location header of the response.
 
     Returns:
         The URL to request next.
 
     Raises:
-        DownloadError: the target is missing, not http or https, or is http after https.
+        DownloadError: The target is missing, not http or https, or is http after https.
 
     >>> redirect_target(URL("https://h/a/b.jpg"), "../c.jpg")
     URL('https://h/c.jpg')
@@ -140,7 +140,7 @@ def safe_connector(*, allow_private: bool) -> aiohttp.TCPConnector:
     checks its address again, because an address that is written in the URL is never resolved.
 
     Args:
-        allow_private: also connect to addresses that are not public.
+        allow_private: Also connect to addresses that are not public.
 
     Returns:
         A connector without a limit on connections.

@@ -71,7 +71,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             The data frame, with the fields of a metric in metrics.json as columns.
 
         Raises:
-            UserError: pandas is not installed.
+            UserError: Pandas is not installed.
         """
         try:
             import pandas

@@ -98,7 +98,7 @@ class Sweep(Struct, frozen=True):
             The data frame; its columns are the model, the varied options, and the fields of a metric.
 
         Raises:
-            UserError: pandas is not installed.
+            UserError: Pandas is not installed.
         """
         try:
             import pandas

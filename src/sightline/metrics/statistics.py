@@ -61,7 +61,7 @@ def intervals(
         resamples: The number of resamples.
 
     Returns:
-        k intervals. None with fewer than two clusters, if no resample has a denominator, or if all
+        K intervals. None with fewer than two clusters, if no resample has a denominator, or if all
         resamples of a ratio that is not a share agree.
     """
     present = np.count_nonzero(counts, axis=0)

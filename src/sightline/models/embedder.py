@@ -67,7 +67,7 @@ def embedder(name: str = DEFAULT) -> Embedder:
         The embedder.
 
     Raises:
-        UserError: sentence-transformers is missing, or the model is not on this machine.
+        UserError: Sentence-transformers is missing, or the model is not on this machine.
     """
     if find_spec("sentence_transformers") is None:
         raise UserError(f"the embedder '{name}' needs sentence-transformers", expected=_INSTALL)

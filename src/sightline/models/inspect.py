@@ -126,7 +126,7 @@ class InspectModel(Model):
             The same options.
 
         Raises:
-            UserError: inspect does not have an option, or a value is invalid.
+            UserError: Inspect does not have an option, or a value is invalid.
         """
         generate_config(sampling)
         return dict(sampling)
@@ -243,10 +243,10 @@ def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfi
         draw: Number of the draw, added to the seed.
 
     Returns:
-        inspect's options.
+        Inspect's options.
 
     Raises:
-        UserError: inspect does not have an option, or a value is invalid.
+        UserError: Inspect does not have an option, or a value is invalid.
     """
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
@@ -276,7 +276,7 @@ def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> lis
         images: Path of an image -> its data URL.
 
     Returns:
-        inspect's messages.
+        Inspect's messages.
     """
     from inspect_ai.model import (
         ChatMessageAssistant,

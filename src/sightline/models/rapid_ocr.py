@@ -49,7 +49,7 @@ class RapidOcr:
             threads: Threads for one image; 0: onnxruntime's default, all cores.
 
         Raises:
-            UserError: rapidocr or onnxruntime is missing, or has no models.
+            UserError: Rapidocr or onnxruntime is missing, or has no models.
         """
         if threads < 0:
             raise UserError(f"{threads} is an invalid number of threads", expected="0 (all cores), or more")

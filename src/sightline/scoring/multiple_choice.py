@@ -79,7 +79,7 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
         extraction: The rule: `released` or `strict`.
 
     Returns:
-        right, wrong or miss; `unscored` without a right letter, except for a miss.
+        Right, wrong or miss; `unscored` without a right letter, except for a miss.
     """
     response = case.texts[0]
     letter = EXTRACTIONS[extraction](response, case.options)

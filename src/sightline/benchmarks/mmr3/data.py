@@ -25,7 +25,7 @@ def task_file(folder: Path | None, task: str) -> Path:
 
     Args:
         folder: The data folder, or None.
-        task: rephrasing, restyling or context.
+        task: Rephrasing, restyling or context.
 
     Returns:
         The path of the file.

@@ -71,7 +71,7 @@ def signs(random: Random) -> Board:
     """Create two or three signs, one above the other, with distinct words and colours.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its questions.
@@ -103,7 +103,7 @@ def guidepost(random: Random) -> Board:
     """Create a guidepost with three rows, each with a word and an arrow.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its questions.
@@ -151,7 +151,7 @@ def shop(random: Random) -> Board:
     """Create three or four goods with their prices below them.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its questions.
@@ -198,7 +198,7 @@ def clocks(random: Random) -> Board:
     """Create two clocks of two colours that show full or half hours.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its questions.
@@ -253,7 +253,7 @@ def tasks(random: Random) -> Board:
     """Create a phone's list of three words, one of them ticked.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its questions.
@@ -301,7 +301,7 @@ def chart(random: Random) -> Board:
     """Create a bar chart of three or four bars with their values above them.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its questions.

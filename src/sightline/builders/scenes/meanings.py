@@ -258,8 +258,8 @@ def meaning_scene(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, .
     A logo gets a ring, a painting a frame, a comic a speech bubble, a poster or a meme a neutral word.
 
     Args:
-        meaning: the pictogram.
-        random: the source of randomness.
+        meaning: The pictogram.
+        random: The source of randomness.
 
     Returns:
         The scene, and its image types as II-Bench spells them.
@@ -285,9 +285,9 @@ def layout_name(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
     """Name the combination of a meaning, an image type and a background, which may be held out for tests.
 
     Args:
-        meaning: the pictogram.
-        scene: its scene.
-        types: its image types.
+        meaning: The pictogram.
+        scene: Its scene.
+        types: Its image types.
 
     Returns:
         The combination for `is_held_out`.

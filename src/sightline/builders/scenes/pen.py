@@ -25,9 +25,9 @@ class Pen:
         """Place a pen.
 
         Args:
-            canvas: where to draw, `side` by `side` pixels.
-            thing: the thing to draw.
-            side: the size of the canvas in pixels.
+            canvas: Where to draw, `side` by `side` pixels.
+            thing: The thing to draw.
+            side: The size of the canvas in pixels.
         """
         self._canvas = canvas
         self._centre = (thing.x * side, thing.y * side)
@@ -39,8 +39,8 @@ class Pen:
         """Fill a polygon.
 
         Args:
-            points: its corners.
-            colour: the fill.
+            points: Its corners.
+            colour: The fill.
         """
         self._canvas.polygon([self._pixel(*point) for point in points], fill=_rgb(colour))
 
@@ -50,12 +50,12 @@ class Pen:
         """Fill a rectangle.
 
         Args:
-            left: the x of its left edge.
-            top: the y of its top edge.
-            right: the x of its right edge.
-            bottom: the y of its bottom edge.
-            colour: the fill.
-            corner: the radius of its corners.
+            left: The x of its left edge.
+            top: The y of its top edge.
+            right: The x of its right edge.
+            bottom: The y of its bottom edge.
+            colour: The fill.
+            corner: The radius of its corners.
         """
         if not corner:
             self.polygon([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
@@ -68,11 +68,11 @@ class Pen:
         """Fill a circle or an ellipse.
 
         Args:
-            x: the x of its centre.
-            y: the y of its centre.
-            r: its horizontal radius.
-            colour: the fill.
-            ry: its vertical radius; None for a circle.
+            x: The x of its centre.
+            y: The y of its centre.
+            r: Its horizontal radius.
+            colour: The fill.
+            ry: Its vertical radius; None for a circle.
         """
         self.polygon(_arc(x, y, r, r if ry is None else ry, 0, 360), colour)
 
@@ -80,11 +80,11 @@ class Pen:
         """Fill the part of a disc between an arc and its chord.
 
         Args:
-            x: the x of the disc's centre.
-            y: the y of the disc's centre.
-            r: its radius.
-            arc: the start and the end angle.
-            colour: the fill.
+            x: The x of the disc's centre.
+            y: The y of the disc's centre.
+            r: Its radius.
+            arc: The start and the end angle.
+            colour: The fill.
         """
         self.polygon(_arc(x, y, r, r, *arc), colour)
 
@@ -92,12 +92,12 @@ class Pen:
         """Draw the line of a circle or of an arc.
 
         Args:
-            x: the x of its centre.
-            y: the y of its centre.
-            r: its radius.
-            colour: the colour of the line.
-            width: the width of the line.
-            arc: the start and the end angle.
+            x: The x of its centre.
+            y: The y of its centre.
+            r: Its radius.
+            colour: The colour of the line.
+            width: The width of the line.
+            arc: The start and the end angle.
         """
         self.line(_arc(x, y, r, r, *arc), colour, width)
 
@@ -105,9 +105,9 @@ class Pen:
         """Draw a line with round ends and bends.
 
         Args:
-            points: the points that it connects.
-            colour: its colour.
-            width: its width.
+            points: The points that it connects.
+            colour: Its colour.
+            width: Its width.
         """
         pixels = [self._pixel(*point) for point in points]
         thick = max(1, round(width * self._half_size[0]))
@@ -120,11 +120,11 @@ class Pen:
         """Write text.
 
         Args:
-            x: the x of its centre.
-            y: the y of its centre.
-            text: the text.
-            height: the font size; capitals are about 0.7 as high.
-            colour: its colour.
+            x: The x of its centre.
+            y: The y of its centre.
+            text: The text.
+            height: The font size; capitals are about 0.7 as high.
+            colour: Its colour.
         """
         font = _font(max(6, round(height * self._half_size[1])))
         self._canvas.text(self._pixel(x, y), text, fill=_rgb(colour), font=font, anchor="mm")
@@ -161,7 +161,7 @@ def painters(*functions: Painter) -> Shapes:
     """Name drawing functions after themselves, without the leading underscore.
 
     Args:
-        *functions: functions that draw a thing with a pen.
+        *functions: Functions that draw a thing with a pen.
 
     Returns:
         Shape -> function.

@@ -34,7 +34,7 @@ class Phrasings(Struct, frozen=True):
         """Look up how often training uses a phrasing.
 
         Args:
-            phrase: one of the phrasings.
+            phrase: One of the phrasings.
 
         Returns:
             Its tier. An unknown phrasing is a KeyError.
@@ -50,7 +50,7 @@ class Phrasings(Struct, frozen=True):
         """Sample a phrasing that training may use.
 
         Args:
-            random: the source of randomness.
+            random: The source of randomness.
 
         Returns:
             A common phrasing, or with probability RARE a rare one.
@@ -61,7 +61,7 @@ class Phrasings(Struct, frozen=True):
         """Sample from all phrasings.
 
         Args:
-            random: the source of randomness.
+            random: The source of randomness.
 
         Returns:
             With probability 0.5 a phrasing that training never uses, if there is one.
@@ -73,7 +73,7 @@ class Phrasings(Struct, frozen=True):
         """Replace {slots} in all phrasings.
 
         Args:
-            **slots: the text of each slot.
+            **slots: The text of each slot.
 
         Returns:
             The completed phrasings.
@@ -101,7 +101,7 @@ def is_held_out(combination: str) -> bool:
     """Tell whether a combination of attributes is held out for tests.
 
     Args:
-        combination: the attributes as text.
+        combination: The attributes as text.
 
     Returns:
         The same on every machine and in every version.

@@ -114,8 +114,8 @@ def pictogram_meaning(symbol: Symbol, fate: Fate) -> Meaning:
     """Combine a symbol and a fate.
 
     Args:
-        symbol: the symbol of an idea.
-        fate: what happens to the idea.
+        symbol: The symbol of an idea.
+        fate: What happens to the idea.
 
     Returns:
         The pictogram with its labels.
@@ -139,8 +139,8 @@ def pictogram_is_held_out(symbol: Symbol, fate: Fate) -> bool:
     Whole blocks are held out, so that all options of a question can be held out too.
 
     Args:
-        symbol: the symbol of an idea.
-        fate: what happens to the idea.
+        symbol: The symbol of an idea.
+        fate: What happens to the idea.
 
     Returns:
         True if it is.
@@ -153,8 +153,8 @@ def choose_pictogram(random: Random, *, held_out: bool) -> SymbolAndFate:
     """Sample a combination.
 
     Args:
-        random: the source of randomness.
-        held_out: sample from those held out for tests, or from all others.
+        random: The source of randomness.
+        held_out: Sample from those held out for tests, or from all others.
 
     Returns:
         The symbol and the fate.
@@ -169,9 +169,9 @@ def distractors(pair: SymbolAndFate, random: Random, *, held_out: bool) -> list[
     So the options give no hint: over many questions of `choose_pictogram`, each is right equally often.
 
     Args:
-        pair: the right combination.
-        random: the source of randomness.
-        held_out: whether all six are held out for tests, or none.
+        pair: The right combination.
+        random: The source of randomness.
+        held_out: Whether all six are held out for tests, or none.
 
     Returns:
         The wrong meanings.
@@ -196,8 +196,8 @@ def pictogram_facts(symbol: Symbol, fate: Fate) -> list[Fact]:
     """Ask about the symbol and the fate of a pictogram separately.
 
     Args:
-        symbol: the symbol of an idea.
-        fate: what happens to the idea.
+        symbol: The symbol of an idea.
+        fate: What happens to the idea.
 
     Returns:
         Two facts.

@@ -23,7 +23,7 @@ def render(scene: Scene) -> Image.Image:
     """Render a scene; equal scenes give equal pixels.
 
     Args:
-        scene: the scene. A shape that is not in SHAPES is a KeyError.
+        scene: The scene. A shape that is not in SHAPES is a KeyError.
 
     Returns:
         An RGB image of `scene.side` by `scene.side` pixels.
@@ -43,7 +43,7 @@ def render_png(scene: Scene) -> bytes:
     """Render a scene to a PNG file.
 
     Args:
-        scene: the scene.
+        scene: The scene.
 
     Returns:
         The content of the file.
@@ -55,7 +55,7 @@ def png_bytes(image: Image.Image) -> bytes:
     """Encode an image as a PNG file.
 
     Args:
-        image: the image.
+        image: The image.
 
     Returns:
         The content of the file.

@@ -69,7 +69,7 @@ def random_room(random: Random) -> Room:
     """Create a place with two to four things.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The place.
@@ -89,7 +89,7 @@ def room_with_large_thing(random: Random) -> Room:
     """Create a place with a large thing that can be masked, and sometimes a small one in a corner.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The place; the large thing is the first one.
@@ -115,7 +115,7 @@ def room_facts(room: Room) -> list[Fact]:
     """List the questions about a place and the things in it.
 
     Args:
-        room: the place.
+        room: The place.
 
     Returns:
         A fact per question.
@@ -144,8 +144,8 @@ def thing_is_held_out(name: str, colour: str) -> bool:
     """Tell whether a thing in a colour is held out for tests: one colour of each kind of thing is.
 
     Args:
-        name: the kind of thing.
-        colour: its colour.
+        name: The kind of thing.
+        colour: Its colour.
 
     Returns:
         True if it is.
@@ -157,7 +157,7 @@ def any_is_held_out(things: Iterable[Thing]) -> bool:
     """Tell whether one of several things is held out for tests.
 
     Args:
-        things: things of any shape and colour.
+        things: Things of any shape and colour.
 
     Returns:
         True if one is.
@@ -173,9 +173,9 @@ def existence_fact(room: Room, random: Random, *, held_out: bool = False) -> Fac
     """Ask whether a thing is in the image: the answers yes and no are equally frequent.
 
     Args:
-        room: the place.
-        random: the source of randomness.
-        held_out: ask about things that are held out for tests (the first thing, or one that is not in the
+        room: The place.
+        random: The source of randomness.
+        held_out: Ask about things that are held out for tests (the first thing, or one that is not in the
             image); otherwise only about other things, absent ones in a colour that the image has.
 
     Returns:
@@ -197,8 +197,8 @@ def room_description(room: Room, *, fully: bool = False) -> str:
     """Describe a place in two sentences, with its things in reading order.
 
     Args:
-        room: the place.
-        fully: also give the size and the colour of each thing.
+        room: The place.
+        fully: Also give the size and the colour of each thing.
 
     Returns:
         The description.
@@ -215,8 +215,8 @@ def room_listing(room: Room, random: Random) -> str:
     """List the things of a place in random order, with their attributes in random order.
 
     Args:
-        room: the place.
-        random: the source of randomness.
+        room: The place.
+        random: The source of randomness.
 
     Returns:
         The list as text.
@@ -241,8 +241,8 @@ def backdrop(place: str, random: Random) -> tuple[Thing, ...]:
     """Create the background of a place.
 
     Args:
-        place: one of PLACES.
-        random: the source of randomness.
+        place: One of PLACES.
+        random: The source of randomness.
 
     Returns:
         The things of the background from back to front.

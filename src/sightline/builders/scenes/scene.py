@@ -83,10 +83,10 @@ def transformed(
     """Scale, move and mirror things as a group.
 
     Args:
-        things: things that fill a whole image.
-        centre: the new position of the image's centre.
-        scale: the factor of all sizes and distances.
-        mirror: mirror the group horizontally.
+        things: Things that fill a whole image.
+        centre: The new position of the image's centre.
+        scale: The factor of all sizes and distances.
+        mirror: Mirror the group horizontally.
 
     Returns:
         The transformed things in the same order.

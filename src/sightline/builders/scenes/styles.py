@@ -11,7 +11,7 @@ def grayscale(image: Image.Image) -> Image.Image:
     """Remove the colours.
 
     Args:
-        image: an RGB image.
+        image: An RGB image.
 
     Returns:
         The restyled image, RGB, of the same size.
@@ -23,7 +23,7 @@ def candy(image: Image.Image) -> Image.Image:
     """Swap red, green and blue, and reduce them to a few bright tones.
 
     Args:
-        image: an RGB image.
+        image: An RGB image.
 
     Returns:
         The restyled image, RGB, of the same size.
@@ -36,7 +36,7 @@ def mosaic(image: Image.Image) -> Image.Image:
     """Split the image into square tiles of one colour, with dark joints and a warm tint.
 
     Args:
-        image: an RGB image.
+        image: An RGB image.
 
     Returns:
         The restyled image, RGB, of the same size.
@@ -62,7 +62,7 @@ def udnie(image: Image.Image) -> Image.Image:
     """Invert the image, mute its colours and add bright outlines.
 
     Args:
-        image: an RGB image.
+        image: An RGB image.
 
     Returns:
         The restyled image, RGB, of the same size.

@@ -19,14 +19,14 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
     Files of an earlier data set in the folder are removed, unless they are written again.
 
     Args:
-        folder: where to write.
-        files: path in the folder -> content.
+        folder: Where to write.
+        files: Path in the folder -> content.
 
     Returns:
         `folder`.
 
     Raises:
-        UserError: the folder holds files that are not synthetic data.
+        UserError: The folder holds files that are not synthetic data.
     """
     if folder.exists() and not (folder / MARKER).exists() and _is_not_empty(folder):
         raise UserError(
@@ -51,7 +51,7 @@ def json_bytes(content: Any) -> bytes:
     """Encode an indented JSON file.
 
     Args:
-        content: plain data.
+        content: Plain data.
 
     Returns:
         The content of the file.

@@ -52,10 +52,10 @@ def generate_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, held_out: bo
     images with an instances.json, for `sightline build mask`.
 
     Args:
-        folder: where to write; earlier synthetic data there are replaced.
-        groups: the number of groups of each task.
-        seed: the same seed gives the same bytes.
-        held_out: use combinations that are held out from the training of `mini`; False uses only others,
+        folder: Where to write; earlier synthetic data there are replaced.
+        groups: The number of groups of each task.
+        seed: The same seed gives the same bytes.
+        held_out: Use combinations that are held out from the training of `mini`; False uses only others,
             to train an adapter on. With the few combinations of the test, the words alone would give it
             the answers.
 
@@ -63,7 +63,7 @@ def generate_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, held_out: bo
         `folder`.
 
     Raises:
-        UserError: the folder holds files that are not synthetic data.
+        UserError: The folder holds files that are not synthetic data.
     """
     large_things = [
         _large_thing(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"), held_out)

@@ -34,7 +34,7 @@ class Checkpoint(Struct, frozen=True):
 
     Attributes:
         folder: The folder.
-        kind: transformers' name of the architecture (`model_type`).
+        kind: Transformers' name of the architecture (`model_type`).
         architecture: The class name in config.json.
         dtype: The number type in which the model runs.
         weights: The files with its parameters, relative to the folder.

@@ -35,7 +35,7 @@ class Loaded(Struct, frozen=True):
     """A model on its device.
 
     Attributes:
-        kind: transformers' name of the architecture.
+        kind: Transformers' name of the architecture.
         model: The transformers model.
         processor: Its processor.
         device: Its torch device.

@@ -67,7 +67,7 @@ def prompt_of(
     Args:
         request: The request.
         processor: The model's processor.
-        kind: transformers' name of the architecture.
+        kind: Transformers' name of the architecture.
         template: Whether the chat template is used, as `LocalArgs.template`.
 
     Returns:

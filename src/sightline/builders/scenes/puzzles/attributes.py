@@ -23,7 +23,7 @@ def cups(random: Random) -> PuzzleImage:
     """Create two cups, and a finger that points at one of them.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -70,7 +70,7 @@ def weights(random: Random) -> PuzzleImage:
     """Create two balls that differ only in their colour.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -114,7 +114,7 @@ def belongings(random: Random) -> PuzzleImage:
     """Create three things of three colours; the context names the owner by the colour.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.

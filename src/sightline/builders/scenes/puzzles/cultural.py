@@ -23,7 +23,7 @@ def doors(random: Random) -> PuzzleImage:
     """Create a door with a number that is unlucky in one culture and neutral in another.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -65,7 +65,7 @@ def invitation(random: Random) -> PuzzleImage:
     """Create a card with a date in digits, which two countries read in two ways.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -102,7 +102,7 @@ def wedding(random: Random) -> PuzzleImage:
     """Create three people in three colours; the country's custom tells who the bride is.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.

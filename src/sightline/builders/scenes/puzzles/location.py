@@ -24,7 +24,7 @@ def landmark(random: Random) -> PuzzleImage:
     """Create a house with a landmark on one side; the context tells where north is.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -69,7 +69,7 @@ def hill(random: Random) -> PuzzleImage:
     """Create a car on a slope that looks the same from both ends; the context tells where it was before.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -113,7 +113,7 @@ def crossing(random: Random) -> PuzzleImage:
     """Create four things around a centre; the context tells where the viewer stands.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.

@@ -59,8 +59,8 @@ def pose(puzzle: Puzzle, random: Random) -> PosedPuzzle:
     """Phrase a puzzle for a test, in two situations with different answers.
 
     Args:
-        puzzle: the puzzle.
-        random: the source of randomness.
+        puzzle: The puzzle.
+        random: The source of randomness.
 
     Returns:
         The question with two contexts.
@@ -81,8 +81,8 @@ def on_tinted_background(random: Random, things: tuple[Thing, ...]) -> Scene:
     """Put things on a random pale background.
 
     Args:
-        random: the source of randomness.
-        things: the things from back to front.
+        random: The source of randomness.
+        things: The things from back to front.
 
     Returns:
         The scene.

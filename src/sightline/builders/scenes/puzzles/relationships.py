@@ -49,7 +49,7 @@ def siblings(random: Random) -> PuzzleImage:
     """Create two people with a present between them: who is who, and who gives.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -96,7 +96,7 @@ def family(random: Random) -> PuzzleImage:
     """Create three people in a row; the context names one by the position.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.

@@ -23,7 +23,7 @@ def clock(random: Random) -> PuzzleImage:
     """Create a clock whose hands fit a time before noon and one after.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -65,7 +65,7 @@ def seaside(random: Random) -> PuzzleImage:
     """Create the sun over the sea; the side of the east tells whether it rises or sets.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
@@ -109,7 +109,7 @@ def panels(random: Random) -> PuzzleImage:
     """Create three things in a row; the context tells in which direction to read them.
 
     Args:
-        random: the source of randomness.
+        random: The source of randomness.
 
     Returns:
         The image with its puzzles.
