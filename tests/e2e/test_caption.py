@@ -133,7 +133,7 @@ def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing(
     shutil.copy(codis / "images" / image_ids(codis)[1], twin)
     assert build(codis, server, "--dry-run") == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "images 216 different ones 215 requests known already 0 requests to be sent 215" in told
+    assert "images 216 distinct images 215 cached requests 0 requests to send 215" in told
     assert not list(Path().iterdir())
     assert server.stats()["requests"] == 0
 

@@ -216,14 +216,14 @@ def test_a_dry_run_says_how_many_requests_and_leaves_nothing(
     build: Callable[..., int], server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert build("--dry-run") == 0
-    assert "requests to be sent         5 to 15" in capsys.readouterr().out
+    assert "requests to send            5 to 15" in capsys.readouterr().out
     assert not server.bodies
     assert sorted(path.name for path in Path().iterdir()) == ["a.png", "b.png", "q.jsonl"]
     build("--limit", 4)
     assert build("--dry-run", "--out", "other") == 0
     told = capsys.readouterr().out
-    assert "requests known already      4" in told
-    assert "requests to be sent         1 to 3" in told
+    assert "cached requests             4" in told
+    assert "requests to send            1 to 3" in told
 
 
 def test_another_seed_asks_anew_and_is_refused_in_the_same_folder(
@@ -276,7 +276,7 @@ def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     report = json.loads(capsys.readouterr().out)
     values = {metric["metric"]: metric for metric in report["metrics"]}
     assert (values["judge"]["value"], values["judge"]["n"], values["judge"]["clusters"]) == (100, 15, 2)
-    assert values["human"]["reason"] == "not asked for: --write, then --human FILE"
+    assert values["human"]["reason"] == "not requested: --write, then --human FILE"
     assert values["similarity"]["value"] is None
     server.judge = "different"
     assert main(judging) == 0
@@ -309,7 +309,7 @@ def test_similarity_takes_no_folder_for_its_embedder(
     assert named == ["all-MiniLM-L6-v2", "my/model"]
     capsys.readouterr()
     assert main(["build", "equivalence", "out", "--embedder", "my/model"]) == 2
-    assert "--similarity beside it" in capsys.readouterr().err
+    assert "--similarity with it" in capsys.readouterr().err
 
 
 def test_a_folder_that_another_job_finished_while_this_one_asked_is_left_alone(
