@@ -54,7 +54,9 @@ PERTURBATIONS = {
     "rotate": "sightline.builders.perturbations:Rotate",
 }
 
-EXPORT_FORMATS = {"jsonl": "sightline.formats.export:JSONL"}
+EXPORT_FORMATS = {
+    "jsonl": "sightline.formats.export:JSONL",
+}
 """The export formats that hold answers to any benchmark; the others belong to a benchmark."""
 
 _from_plugins: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}

@@ -27,7 +27,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     folder.mkdir()
     (folder / "__init__.py").touch()
     page = PAGE.read_text()
-    (example,) = [block for block in blocks(page, "python") if "import" in block]
+    (example,) = [block for block in blocks(page, "python") if "class Arrows" in block]
     (folder / "benchmark.py").write_text(example.partition("\nbenchmarks = ")[0])
     ((file, hunks),) = diffs(page)
     assert file == "src/sightline/registry.py"

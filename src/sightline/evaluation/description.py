@@ -9,7 +9,7 @@ from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.formats.synthetic_marker import is_synthetic
 from sightline.models.base import Cautious, Model
 from sightline.plan.plan import samples_digest
-from sightline.plan.spec import Spec
+from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.types import UNCHANGED
@@ -65,13 +65,8 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "sampling": models.models[0].effective(task.options.sampling) if models.models else None,
         "judge_sampling": sampling or None,
         "split": task.split,
-        "limit": spec.limit,
-        "shuffle": spec.shuffle or None,
-        "repeats": spec.repeats,
-        "seed": spec.seed,
-        "fresh": spec.fresh or None,
+        **recorded_options(spec),
         **(models.replacement.options if models.replacement else {"augment": None}),
-        "decide": spec.decide,
         "synthetic": is_synthetic(task.folder) or None,
         "other_data": _differs_from_release(task) or None,
     }

@@ -35,11 +35,19 @@ Pairs = Mapping[str, Any]
 
 
 class Argument(Struct, frozen=True):
-    """How `--help` presents an option: its text, its group, and the placeholder of its value."""
+    """How `--help` presents an option, and whether results record it.
+
+    Attributes:
+        help: The text of `--help`.
+        group: The group of options in `--help`.
+        metavar: The placeholder of the value.
+        recorded: Whether metrics.json records the value, because it affects the numbers.
+    """
 
     help: str
     group: OptionGroup
     metavar: str | None = None
+    recorded: bool = False
 
 
 class TaskOptions(TypedDict, total=False):
@@ -54,7 +62,9 @@ class TaskOptions(TypedDict, total=False):
         Pairs,
         Argument("option of the benchmark, see `sightline list BENCHMARK`; may repeat", "data", "KEY=VALUE"),
     ]
-    seed: Annotated[int, Argument("seed of samples, shuffles and confidence intervals", "data", "N")]
+    seed: Annotated[
+        int, Argument("seed of samples, shuffles and confidence intervals", "data", "N", recorded=True)
+    ]
     judge: Annotated[Names, Argument("rules, a model, or human:FILE; may repeat", "judging", "SPEC")]
     store: Annotated[StrPath, Argument("the store: a file, or a database URL", "results", "URL")]
 
@@ -62,12 +72,18 @@ class TaskOptions(TypedDict, total=False):
 class EvaluationOptions(TaskOptions, total=False):
     """Options of run, score and sweep."""
 
-    limit: Annotated[int | None, Argument("use only the first N groups (samples)", "data", "N")]
-    shuffle: Annotated[bool, Argument("with --limit: use N random groups, chosen by --seed", "data")]
+    limit: Annotated[
+        int | None, Argument("use only the first N groups (samples)", "data", "N", recorded=True)
+    ]
+    shuffle: Annotated[
+        bool, Argument("with --limit: use N random groups, chosen by --seed", "data", recorded=True)
+    ]
     decide: Annotated[
         Decide,
         Argument(
-            "with several judges: the first that decides, or the majority, gives the verdict", "judging"
+            "with several judges: the first that decides, or the majority, gives the verdict",
+            "judging",
+            recorded=True,
         ),
     ]
     judge_gen: Annotated[Pairs, Argument("sampling option of the judge; may repeat", "judging", "KEY=VALUE")]
@@ -133,9 +149,14 @@ class RequestOptions(EvaluationOptions, total=False):
             "FILE",
         ),
     ]
-    repeats: Annotated[int, Argument("send each request N times, as separate draws", "requests", "N")]
+    repeats: Annotated[
+        int, Argument("send each request N times, as separate draws", "requests", "N", recorded=True)
+    ]
     fresh: Annotated[
-        str, Argument("send all requests again under this tag; nothing is deleted", "requests", "TAG")
+        str,
+        Argument(
+            "send all requests again under this tag; nothing is deleted", "requests", "TAG", recorded=True
+        ),
     ]
 
 
@@ -259,6 +280,20 @@ def declared_options(options: type) -> list[DeclaredOption]:
         written, argument = get_args(annotated)
         found.append(DeclaredOption(name, written, getattr(defaults, name), required, argument))
     return found
+
+
+def recorded_options(spec: Spec) -> dict[str, Any]:
+    """Select the options that metrics.json records.
+
+    Args:
+        spec: The evaluation.
+
+    Returns:
+        Option name -> value; None for a switch that is off and for an empty text.
+    """
+    recorded = [option.name for option in declared_options(RunOptions) if option.argument.recorded]
+    values = {name: getattr(spec, name) for name in recorded}
+    return {name: None if value is False or value == "" else value for name, value in values.items()}
 
 
 def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
