@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from itertools import islice
 
 MAX_FOUND = 300
 """The number of characters of a found value that a message shows."""
@@ -85,6 +86,28 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     folded = {other.casefold(): other for other in known}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     return f", did you mean '{folded[near[0]]}'?" if near else ""
+
+
+def some_of(names: Collection[str], most: int, *, total: int | None = None, separator: str = ", ") -> str:
+    """The first names of a long list, and the number of the others.
+
+    Args:
+        names: The names.
+        most: The largest number of names in the text.
+        total: The length of the whole list, if `names` is only its beginning.
+        separator: The text between two names.
+
+    Returns:
+        The text.
+
+    >>> some_of(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    >>> some_of(["a: no image", "b: no text"], 1, separator="; ")
+    'a: no image; and 1 more'
+    """
+    listed = separator.join(islice(names, most))
+    more = (len(names) if total is None else total) - min(len(names), most)
+    return f"{listed}{separator.rstrip(', ')} and {more:,} more" if more > 0 else listed
 
 
 def _shorten(found: object) -> str:

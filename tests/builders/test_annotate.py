@@ -96,7 +96,7 @@ def test_released_records_come_back_from_a_form_field_by_field(
     folder = shared / "data" / "iibench"
     released = json.loads((folder / f"{split}.json").read_text())
     form = initial_cells(folder, split)
-    if split == "test":  # Answers are held back, and one explanation is no text: what a line must have.
+    if split == "test":  # Answers are held back, and one explanation is not a text: what a line must have.
         released = [one for one in released if isinstance(one["meta_data"]["explanation"], str)]
         for one in released:
             one["questions"][0].update(answer="A", correct_option=one["questions"][0]["options"][0])
@@ -226,11 +226,15 @@ def test_labels_are_spelt_as_in_the_release_and_texts_stay_as_they_were_written(
         ({"question": ""}, "question", "is empty; expected a text"),
         ({"F": ""}, "F", "is empty; expected a text"),
         ({"F": "meaning  b "}, "F", "is the same as B (found 'meaning  b '); expected six options"),
-        ({"answer": "G"}, "answer", "is no option (found 'G'); expected the letter of the right one, A-F"),
-        ({"answer": ""}, "answer", "is no option"),
-        ({"answer": "AB"}, "answer", "is no option"),
-        ({"image_url": "images/z.png"}, "image_url", "is no readable image of the folder"),
-        ({"image_url": "images/d.png"}, "image_url", "is no readable image of the folder"),
+        (
+            {"answer": "G"},
+            "answer",
+            "is not an option (found 'G'); expected the letter of the right one, A-F",
+        ),
+        ({"answer": ""}, "answer", "is not an option"),
+        ({"answer": "AB"}, "answer", "is not an option"),
+        ({"image_url": "images/z.png"}, "image_url", "is not a readable image of the folder"),
+        ({"image_url": "images/d.png"}, "image_url", "is not a readable image of the folder"),
     ],
 )
 def test_a_fault_is_told_with_file_line_and_field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from sightline.builders.image_index import images_in
 from sightline.builders.manifest import read_manifest
 from sightline.builders.near_duplicates import DISTANCE
 from sightline.builders.review_lists import Mark
+from sightline.cli.build_curate import REASONS
 from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.images import BadImage
@@ -101,12 +103,12 @@ def command(*words: object) -> int:
 
 def test_the_first_of_equal_files_and_the_largest_of_like_images_is_kept(raw: Path) -> None:
     funnel = run(raw, CurationOptions())
-    assert fallen(funnel) == {"broken.png": "broken", "wide.png": "copy", "more/wide.png": "alike"}
+    assert fallen(funnel) == {"broken.png": "broken", "wide.png": "copy", "more/wide.png": "near_duplicate"}
     assert funnel.statuses["wide.png"].like == "more/wide.png"
-    alike = funnel.statuses["more/wide.png"]
-    assert alike.like == "more/wide-large.jpg"
-    assert alike.distance is not None
-    assert alike.distance <= DISTANCE
+    near_duplicate = funnel.statuses["more/wide.png"]
+    assert near_duplicate.like == "more/wide-large.jpg"
+    assert near_duplicate.distance is not None
+    assert near_duplicate.distance <= DISTANCE
     assert list(funnel.kept) == [
         "menu.png",
         "more/wide-large.jpg",
@@ -124,7 +126,7 @@ def test_every_step_counts_what_came_and_what_fell(raw: Path) -> None:
         ("broken", 9, 1),
         ("copy", 8, 1),
         ("undecoded", 7, 0),
-        ("alike", 7, 1),
+        ("near_duplicate", 7, 1),
         ("unreadable", 6, 1),
         ("text", 5, 1),
         ("words", 4, 2),
@@ -213,13 +215,13 @@ def test_a_line_of_several_words_counts_as_several() -> None:
 def test_what_is_left_is_copied_and_every_image_is_accounted_for(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--max-text", 0.5, "--out", "out") == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "looks like another 7 1 6" in shown
+    assert "is a near-duplicate 7 1 6" in shown
     assert "text covers too much of it 5 1 4" in shown
     kept = {"more-wide-large.jpg", "photo.png", "sign-2.png", "sign.png"}
     assert {path.name for path in Path("out/images").iterdir()} == kept
     assert Path("out/images/photo.png").read_bytes() == (raw / "photo.png").read_bytes()
     report = json.loads(Path("out/curation.json").read_text())
-    assert (report["images"], report["kept"], len(report["fates"])) == (9, 4, 9)
+    assert (report["images"], report["kept"], len(report["statuses"])) == (9, 4, 9)
     assert report["settings"] == {
         "distance": DISTANCE, "max_text": 0.5, "top": None, "reader": "signs 1", "human": None
     }  # fmt: skip
@@ -240,7 +242,7 @@ def test_a_second_call_reads_nothing_and_gives_the_same_bytes(raw: Path, capsys:
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
     assert (len(read), Signs.reading) == (5, ["odd"])
     assert command(raw, "--top", 2, "--out", "out") == 2
-    assert "was built from something else: top 3 instead of 2" in capsys.readouterr().err
+    assert "holds another build: top 3 instead of 2" in capsys.readouterr().err
     assert command(raw, "--top", 2, "--out", "out", "--force") == 0
     assert len(list(Path("out/images").iterdir())) == 2
 
@@ -269,9 +271,9 @@ def test_humans_are_given_a_list_and_what_they_mark_is_the_last_step(raw: Path, 
     assert {path.name for path in Path("out/images").iterdir()} == {"more-wide-large.jpg", "sign-2.png"}
 
 
-def test_images_that_look_alike_are_drawn_side_by_side(raw: Path, capsys: Capture) -> None:
-    assert command(raw, "--preview", "alike.png") == 0
-    with Image.open("alike.png") as sheet:
+def test_near_duplicates_are_drawn_side_by_side(raw: Path, capsys: Capture) -> None:
+    assert command(raw, "--preview", "near-duplicates.png") == 0
+    with Image.open("near-duplicates.png") as sheet:
         assert sheet.width > sheet.height > 240
     for path in (raw / "more").iterdir():
         path.unlink()
@@ -290,7 +292,8 @@ def test_doubtful_images_come_first_from_above_and_from_the_left(tmp_path: Path)
     funnel = start_funnel(CheckedImages(files, {}), {})
     like = {name: "other" if name == "alone" else "kept" for name in names}
     funnel = funnel.drop(
-        "alike", [(name, ImageStatus(like=like[name], distance=apart)) for name, apart in names.items()]
+        "near_duplicate",
+        [(name, ImageStatus(like=like[name], distance=apart)) for name, apart in names.items()],
     )
     lines = [(line.group, line.variant) for line in near_duplicate_lines(funnel, 8)]
     assert lines == [
@@ -313,10 +316,10 @@ def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None
     ("words", "message"),
     [
         (["raw", "--distance", "128"], "--distance 128 is out of range"),
-        (["raw", "--max-text", "30"], "--max-text 30.0 is no share"),
+        (["raw", "--max-text", "30"], "--max-text 30.0 is not a share"),
         (["raw", "--top", "0"], "--top leaves nothing"),
         (["raw", "--limit", "0"], "--limit leaves nothing"),
-        (["raw", "--out", "raw/out"], "lies in the folder of the images"),
+        (["raw", "--out", "raw/out"], "is inside the image folder"),
         (["raw", "--write", "gone/list.csv"], "no such folder"),
         (["raw", "--human", "gone.csv"], "cannot be read"),
         (["raw", "--preview", "sheet.jpg"], "ends in .png"),
@@ -362,3 +365,10 @@ def test_an_out_that_takes_nothing_is_refused_before_any_image_is_looked_at(
     assert main(["build", "curate", str(tmp_path), "--out", "/proc/x/c", "--store", str(store)]) == 2
     assert "/proc/x/c: cannot be written" in capsys.readouterr().err
     assert not store.exists()
+
+
+def test_the_docs_list_every_step() -> None:
+    page = Path(__file__, "../../../docs/curating.md").resolve().read_text()
+    table = page.partition("| step |")[2].partition("\n\n")[0].splitlines()[2:]
+    steps = {step for row in table for step in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert steps == set(REASONS)

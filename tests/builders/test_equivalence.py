@@ -124,9 +124,9 @@ def test_the_majority_of_several_humans_counts_and_a_tie_is_left_out(tmp_path: P
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.judge) == (100, 2, "ann, bob, cyd")
     assert found.notes == [
-        "pairs left out: not filled in: 1",
-        "pairs left out: as many humans say the same as different: 1",
-        "lines about no pair of this folder: 1",
+        "pairs excluded: not filled in: 1",
+        "pairs excluded because of a tie: 1",
+        "lines that are not about a pair of this folder: 1",
     ]
 
 
@@ -218,7 +218,7 @@ def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
     found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.judge) == (50, 20, "baseline/chance")
-    assert found.notes == ["pairs left out: the judge's reply is neither 'same' nor 'different': 10"]
+    assert found.notes == ["pairs excluded: the judge's reply is neither 'same' nor 'different': 10"]
 
 
 def test_what_was_not_asked_for_is_null_and_says_how_to_ask() -> None:

@@ -242,7 +242,7 @@ def test_wrong_answers_are_drawn_of_each_run(runs: Path, capsys: Capture) -> Non
     [
         ({"errors": "halucination"}, "did you mean 'hallucination'"),
         ({"mark": "", "errors": "hallucination"}, "names an error of an unmarked item"),
-        ({"mark": "good"}, "is no mark"),
+        ({"mark": "good"}, "is not a mark"),
         ({"mark": "", "errors": ""}, "no answer is marked"),
     ],
 )

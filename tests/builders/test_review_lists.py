@@ -119,7 +119,7 @@ def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
         AcceptanceRule(1, 1),
     )
     for text in ("4", "5/4", "2/4", "0/0", "4/", "-4/5", "half"):
-        with pytest.raises(UserError, match="is no rule"):
+        with pytest.raises(UserError, match="is not a rule"):
             parse_rule(text)
 
 

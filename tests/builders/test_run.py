@@ -106,7 +106,7 @@ def test_where_images_lie_does_not_matter_their_content_does(photos: Path, tmp_p
     moved = photos.rename(tmp_path / "elsewhere")
     assert copies(moved, tmp_path / "out") == []
     draw(moved / "p3.png", 99)
-    with pytest.raises(UserError, match="was built from something else: other sources"):
+    with pytest.raises(UserError, match="holds another build: other sources"):
         copies(moved, tmp_path / "out")
 
 
@@ -313,7 +313,7 @@ def test_a_finished_folder_with_a_changed_file_is_told_of(photos: Path, tmp_path
 
 def test_a_file_is_no_folder(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         copies(photos, tmp_path / "out")
 
 
@@ -403,7 +403,7 @@ def test_sources_whose_image_another_folder_used_are_dropped_whatever_they_are_c
 def test_a_folder_to_keep_apart_from_must_be_finished(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         copies(photos, tmp_path / "begun", stop_at("p4", KeyboardInterrupt()))
-    for folder, message in (("begun", "is not finished"), ("photos", "is no folder of `sightline build`")):
+    for folder, message in (("begun", "is not finished"), ("photos", "is not a folder of `sightline build`")):
         with pytest.raises(UserError, match=message):
             build(
                 folder_sources(photos),

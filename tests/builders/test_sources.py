@@ -176,13 +176,13 @@ def test_ids_of_the_table_are_kept(tmp_path: Path) -> None:
 WRONG = {
     "no image": ('{"question": "x", "n": 1}\n', "record line 1, field image: is missing"),
     "an empty one": ('{"image": "a.jpg"}\n{"image": ""}\n', "record line 2, field image: names no image"),
-    "a number for text": ('{"image": ["a.jpg"]}\n', "record line 1, field image: is no text"),
+    "a number for text": ('{"image": ["a.jpg"]}\n', "record line 1, field image: is not a text"),
     "leads out": ('{"image": "../a.jpg"}\n', "record line 1, field image: leads out of"),
     "absolute": ('{"image": "/etc/a.jpg"}\n', "record line 1, field image: leads out of"),
     "out by a detour": ('{"image": "x/../../a.jpg"}\n', "field image: leads out of"),
     "a null byte": ('{"image": "a\\u0000.jpg"}\n', "field image: names no image"),
-    "answers as records": ('{"image": "a.jpg", "answers": [{"answer": "x"}]}\n', "field answers: is no text"),
-    "a truth value": ('{"image": "a.jpg", "answer": true}\n', "field answer: is no text"),
+    "answers as records": ('{"image": "a.jpg", "answers": [{"a": "x"}]}\n', "field answers: is not a text"),
+    "a truth value": ('{"image": "a.jpg", "answer": true}\n', "field answer: is not a text"),
     "id twice": ('{"image": "a", "id": 1}\n{"image": "b", "id": "1"}\n', "2, field id: occurs in line 1"),
     "an id missing": ('{"image": "a", "id": 1}\n{"image": "b"}\n', "record line 2, field id: is missing"),
     "cut off": ('{"image": "a.jpg"}\n{"image": "b', "record line 2: is not valid JSON"),
@@ -279,7 +279,7 @@ def test_a_wrong_landmark_is_named(landmarks: Path) -> None:
     with pytest.raises(UserError, match="line 3: has a wrong number of cells"):
         image_sources(train, index, all_names)
     train.write_text("id,landmark\n001aa,x\n../../secret,y\n")
-    with pytest.raises(UserError, match="record line 3: is no file name"):
+    with pytest.raises(UserError, match="record line 3: is not a file name"):
         image_sources(train, index)
 
 
@@ -344,7 +344,7 @@ def test_of_several_files_of_a_name_the_one_in_the_places_folder_counts(tmp_path
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     touch(tmp_path, "secret.jpg", "photos/1.jpg")
     (tmp_path / "l.json").write_text('{"1": "gym", "../secret": "bar"}')
-    with pytest.raises(UserError, match="is no file name"):
+    with pytest.raises(UserError, match="is not a file name"):
         image_sources(tmp_path / "l.json", tmp_path / "photos")
 
 

@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         {**without(), "in1.bias": torch.zeros(32).to_sparse()},
         r"field in1\.bias: holds no plain numbers \(found 'torch.float32, torch.sparse_coo'\)",
     ),
-    "no dict": ([torch.zeros(1)], r"is no state dict \(found 'list'\)"),
+    "no dict": ([torch.zeros(1)], r"is not a state dict \(found 'list'\)"),
     "not a number": ({**without(), "in1.bias": torch.full((32,), torch.nan)}, "numbers that are not finite"),
 }
 
@@ -245,7 +245,7 @@ def test_a_file_of_ncnn_that_is_cut_off_or_another_is_refused(
 ) -> None:
     path = tmp_path / "candy.bin"
     path.write_bytes(change(ncnn(random_weights())))
-    with pytest.raises(UserError, match=r"candy\.bin: is no weights file of that network"):
+    with pytest.raises(UserError, match=r"candy\.bin: is not a weights file of that network"):
         read_weights(path)
 
 

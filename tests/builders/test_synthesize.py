@@ -264,7 +264,7 @@ def test_a_model_that_takes_one_image_is_refused(photos: Path, writer: Writer, c
         (["--limit", "0"], "--limit leaves nothing"),
         (["--images", "gone"], "no such folder or file"),
         (["--preview", "sheet.jpg"], "ends in .png"),
-        (["--out", "photos/out"], "lies in the folder of the images"),
+        (["--out", "photos/out"], "is inside the image folder"),
         (["--out", "contextual", "--force"], "2342209.jpg"),
         (["--max-cost", "1"], "without a price"),
     ],

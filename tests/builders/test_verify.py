@@ -104,7 +104,7 @@ def test_later_marks_join_the_folder_and_other_lines_are_refused(table: Path, ca
     fewer = put(table.parent / "fewer.csv", rows(table)[:2])
     capsys.readouterr()
     assert run(fewer, "--human", anna, "--out", "out") == 2
-    assert "was built from something else" in capsys.readouterr().err
+    assert "holds another build" in capsys.readouterr().err
     assert run(fewer, "--human", anna, "--out", str(table.parent)) == 2
     assert "fewer.csv" in capsys.readouterr().err
     assert len(rows(table)) == 5
@@ -281,7 +281,7 @@ def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path
         (["--out", "out"], "neither --write nor --human is given"),
         (["--write", "list.csv", "--out", "out"], "--out needs filled-in lists"),
         (["--human", "gone.csv"], "cannot be read"),
-        (["--write", "list.csv", "--accept", "1/5"], "--accept 1/5 is no rule"),
+        (["--write", "list.csv", "--accept", "1/5"], "--accept 1/5 is not a rule"),
         (["--write", "gone/list.csv"], "no such folder"),
     ],
 )

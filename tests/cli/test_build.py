@@ -125,9 +125,9 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "out among the images": (
         [*JPEG, "--out", "{photos}/made"],
-        "lies in the folder of the images",
+        "is inside the image folder",
     ),
-    "out is the images' folder": ([*JPEG, "--out", "{photos}"], "lies in"),
+    "out is the images' folder": ([*JPEG, "--out", "{photos}"], "is inside"),
     "out holds the images": (
         [*JPEG, "--out", "{photos}/.."],
         "holds the input",
@@ -138,7 +138,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "apart from nothing built": (
         [*JPEG, "--apart-from", "{photos}"],
-        "is no folder of `sightline build`",
+        "is not a folder of `sightline build`",
     ),
 }  # fmt: skip
 
@@ -248,7 +248,7 @@ def test_a_plugin_that_changed_is_another_setting(tmp_path: Path, photos: Path, 
     assert perturb(photos, tmp_path / "out", *words) == 0
     (tmp_path / "mirror.py").write_text(MIRROR.replace("mirror(image)", "flip(image)"))
     assert perturb(photos, tmp_path / "out", *words) == 2
-    assert "was built from something else: plugins" in capsys.readouterr().err
+    assert "holds another build: plugins" in capsys.readouterr().err
 
 
 def test_the_questions_of_a_table_are_asked(tmp_path: Path, photos: Path) -> None:

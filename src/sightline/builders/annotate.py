@@ -34,6 +34,7 @@ from sightline.metric_types import MetricValue
 from sightline.metrics.association import NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
+from sightline.scoring.majority import majority
 from sightline.scoring.multiple_choice import LETTERS
 
 KIND = "annotate"
@@ -76,10 +77,8 @@ class AnnotatedImage(Struct, frozen=True):
             if there are none.
         """
         annotations = list(self.annotations(label).values())
-        for values in annotations:
-            if 2 * sum(set(values) == set(other) for other in annotations) > len(annotations):
-                return values
-        return None
+        winner = majority((frozenset(values) for values in annotations), absolute=True)
+        return next((values for values in annotations if frozenset(values) == winner), None)
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -242,7 +241,7 @@ def report(images: Sequence[AnnotatedImage], total: int, *, seed: int = 0) -> di
             {
                 "image": one.image,
                 "decided": {label: one.decided(label) for label in LABELS},
-                "said": {label: one.annotations(label) for label in LABELS},
+                "annotations": {label: one.annotations(label) for label in LABELS},
                 "unused_texts": one.unused,
             }
             for one in images
@@ -251,7 +250,7 @@ def report(images: Sequence[AnnotatedImage], total: int, *, seed: int = 0) -> di
 
 
 def identify_build(gallery: CheckedImages, split: str) -> BuildIdentity:
-    """The identity of the build. Annotations are no part of it: later ones complete the same folder.
+    """The identity of the build. Annotations are not part of it: later ones complete the same folder.
 
     Args:
         gallery: The images of the folder.

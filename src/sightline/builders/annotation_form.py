@@ -202,7 +202,7 @@ def _joined(values: str | tuple[str, ...]) -> str:
 
 def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
     if line.image not in images:
-        yield _fault(line, IMAGE, "is no readable image of the folder", line.image, "its path there")
+        yield _fault(line, IMAGE, "is not a readable image of the folder", line.image, "its path there")
     for label in LABELS:
         yield from _label_faults(line, label)
     for column in ("explanation", "question", *LETTERS):
@@ -216,7 +216,11 @@ def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
     if line.answer not in tuple(LETTERS):
         found = line.cells["answer"]
         yield _fault(
-            line, "answer", "is no option", found, f"the letter of the right one, {LETTERS[0]}-{LETTERS[-1]}"
+            line,
+            "answer",
+            "is not an option",
+            found,
+            f"the letter of the right one, {LETTERS[0]}-{LETTERS[-1]}",
         )
 
 

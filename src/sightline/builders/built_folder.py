@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +19,7 @@ from sightline.builders.manifest import (
     read_manifest,
     write_manifest,
 )
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.errors import EnvironmentFailedError, UserError, some_of
 from sightline.formats.digests import file_digest, file_digest_or_error
 from sightline.formats.files import refuse_unwritable, write_atomically
 from sightline.formats.groups import GroupLine, write_groups
@@ -257,7 +256,7 @@ def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
         target, source = out.resolve(), one.resolve()
         if source.is_dir() and target.is_relative_to(source):
             raise UserError(
-                "lies in the folder of the images, where the next command would read it as images",
+                "is inside the image folder: the next build would read its images as input",
                 file=out,
                 expected=f"an --out outside {one}",
             )
@@ -277,12 +276,12 @@ def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) ->
         UserError: The folder cannot hold this build.
     """
     if out.exists() and not out.is_dir():
-        raise UserError("is no folder", file=out, expected="a folder for --out")
+        raise UserError("is not a folder", file=out, expected="a folder for --out")
     refuse_unwritable(out)
     difference = _difference(out, identity)
     if difference and not force:
         raise UserError(
-            f"was built from something else: {difference}",
+            f"holds another build: {difference}",
             file=out,
             expected="another --out, or --force to rebuild it",
         )
@@ -324,11 +323,9 @@ def everything_dropped(dropped: Mapping[str, str], what: str) -> UserError:
     """
     if not dropped:
         return UserError(f"there are no {what} to work on", expected="at least one")
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in islice(dropped.items(), REASONS))
-    more = f"; and {len(dropped) - REASONS:,} more" if len(dropped) > REASONS else ""
+    reasons = some_of([f"{name}: {reason}" for name, reason in dropped.items()], REASONS, separator="; ")
     return UserError(
-        f"all {len(dropped):,} {what} are dropped ({reasons}{more})",
-        expected=f"{what} of which one is usable",
+        f"all {len(dropped):,} {what} are dropped ({reasons})", expected=f"at least one usable {what}"
     )
 
 
@@ -349,7 +346,7 @@ def _difference(out: Path, identity: BuildIdentity) -> str:
         return ""
     # A kill during Journal.begin can cut off the journal's first line.
     if (out / JOURNAL).exists():
-        return "its journal does not say what"
+        return "its journal is incomplete"
     raise UserError("holds something else", file=out, expected="an empty or a new folder for --out")
 
 

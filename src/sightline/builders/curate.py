@@ -64,7 +64,9 @@ class CurationOptions(Struct, frozen=True):
                 f"--distance {self.distance} is out of range", expected=f"0 to {BITS // 2 - 1} bits of {BITS}"
             )
         if self.max_text is not None and not 0 <= self.max_text < 1:
-            raise UserError(f"--max-text {self.max_text} is no share", expected="0 to less than 1, as 0.3")
+            raise UserError(
+                f"--max-text {self.max_text} is not a share", expected="0 to less than 1, for example 0.3"
+            )
         if self.top is not None and self.top < 1:
             raise UserError("--top leaves nothing", found=self.top, expected="1 or more")
 
@@ -108,7 +110,7 @@ def curate(
     funnel = funnel.drop("copy", _copies(funnel))
     hashes = image_hashes(funnel.kept.values(), store, execution)
     funnel = funnel.drop("undecoded", _undecoded(funnel, hashes))
-    funnel = funnel.drop("alike", _near_duplicates(funnel, hashes, options.distance))
+    funnel = funnel.drop("near_duplicate", _near_duplicates(funnel, hashes, options.distance))
     if reader is not None:
         funnel = _read(funnel, reader, store, execution)
     if options.max_text is not None:

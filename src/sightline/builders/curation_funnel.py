@@ -169,5 +169,5 @@ def report(funnel: Funnel) -> dict[str, Any]:
         "images": len(funnel.statuses),
         "kept": len(funnel.kept),
         "steps": [{**asdict(step), "left": step.left} for step in funnel.steps],
-        "fates": [{"image": name, **asdict(status)} for name, status in funnel.statuses.items()],
+        "statuses": [{"image": name, **asdict(status)} for name, status in funnel.statuses.items()],
     }

@@ -110,9 +110,11 @@ def by_humans(
     filled = sum(_voted(given) for given in about.values())
     notes = _counted(
         {
-            "pairs left out: not filled in": len(about) - filled,
-            "pairs left out: as many humans say the same as different": filled - len(decided),
-            "lines about no pair of this folder": sum(len(v) for t, v in votes.items() if t not in known),
+            "pairs excluded: not filled in": len(about) - filled,
+            "pairs excluded because of a tie": filled - len(decided),
+            "lines that are not about a pair of this folder": sum(
+                len(v) for t, v in votes.items() if t not in known
+            ),
         }
     )
     names = sorted({one.judge for given in about.values() for one in given if one.judge and _voted([one])})
@@ -164,10 +166,10 @@ async def by_judge(
     failed = verdicts.count("error")
     notes = _counted(
         {
-            "pairs left out: the judge's reply is neither 'same' nor 'different'": verdicts.count(
+            "pairs excluded: the judge's reply is neither 'same' nor 'different'": verdicts.count(
                 "undecided"
             ),
-            "pairs left out: the judge has not answered": failed,
+            "pairs excluded: the judge has not answered": failed,
         }
     )
     metric = _share(JUDGE, decided, seed, judge=judge, reason="the judge decided nothing")

@@ -109,12 +109,12 @@ def read_manifest(folder: Path) -> BuildManifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        problem = "is not finished" if header_of(folder) else "is no folder of `sightline build`"
+        problem = "is not finished" if header_of(folder) else "is not a folder of `sightline build`"
         raise UserError(problem, file=folder, expected=f"a folder with {MANIFEST}")
     try:
         return msgspec.json.decode(read_bytes(path), type=BuildManifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"is no manifest: {error}", file=path) from None
+        raise UserError(f"is not a manifest: {error}", file=path) from None
 
 
 def write_manifest(manifest: BuildManifest, folder: Path) -> None:

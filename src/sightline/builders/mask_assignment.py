@@ -53,7 +53,7 @@ class MaskAssignment(Struct, frozen=True):
         for number in known:
             if self.categories[number] not in instances.categories:
                 raise UserError(
-                    "is no category of the instances file",
+                    "is not a category of the instances file",
                     file=self.labels,
                     record=f"{number:012}",
                     found=self.categories[number],
@@ -149,7 +149,7 @@ def _by_image(entries: Mapping[str, T], path: Path) -> dict[int, list[T]]:
         form = re.fullmatch(r"([0-9]{1,18})_([0-9]+)", key)
         if not form or int(form[2]) >= len(VARIANTS):
             expected = "keys such as 000000111548_0: a COCO id and 0, 1 or 2"
-            raise UserError("is no key of a masking", file=path, record=key, expected=expected)
+            raise UserError("is not a key of a masking", file=path, record=key, expected=expected)
         found.setdefault(int(form[1]), {})[int(form[2])] = entry
     for number, numbered in found.items():
         if len(numbered) < len(VARIANTS):

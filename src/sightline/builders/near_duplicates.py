@@ -108,8 +108,8 @@ def image_hashes(
 def find_duplicates(hashes: Mapping[str, bytes], distance: int = DISTANCE) -> dict[str, NearDuplicate]:
     """Find the images that are near-duplicates of an image before them.
 
-    An image is a duplicate only of one that is no duplicate itself, so that a chain of images, each like the
-    next, does not collapse into one.
+    An image is a duplicate only of one that is not a duplicate itself, so that a chain of images, each like
+    the next, does not collapse into one.
 
     Args:
         hashes: Name -> hashes, the images to keep first.
@@ -152,6 +152,7 @@ def _hash_file(file: ImageFile) -> tuple[str, bytes | BadImage]:
 
 
 def _key(version: str, digest: str) -> bytes:
+    # The text is part of the keys of stored hashes: another one would compute every hash again.
     return hashlib.sha256(f"alike, ImageHash {version}\n{digest}".encode()).digest()
 
 

@@ -65,7 +65,7 @@ class RephraseJob(Struct, frozen=True):
 
     @property
     def identity(self) -> BuildIdentity:
-        """The identity of the build. Replies are no part of it: later ones complete the same folder."""
+        """The identity of the build. Replies are not part of it: later ones complete the same folder."""
         digests = {name: file.digest for name, file in self.files.items()}
         return build_identity(KIND, self.settings, self.excluded, self.dropped, digests)
 
@@ -99,7 +99,7 @@ def prepare(
         The job.
 
     Raises:
-        UserError: No question is left, an id occurs twice, or a folder of `apart_from` is no built folder.
+        UserError: No question is left, an id occurs twice, or a folder of `apart_from` is not a built folder.
     """
     excluded, folder_of = read_excluded(apart_from)
     files, dropped = check_sources(sources, folder_of)

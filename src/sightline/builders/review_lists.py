@@ -83,14 +83,14 @@ def parse_rule(text: str | None) -> AcceptanceRule:
         The rule.
 
     Raises:
-        UserError: The text is no rule, or needs half of the marks or less.
+        UserError: The text is not a rule, or needs half of the marks or less.
     """
     if text is None:
         return AcceptanceRule()
     needed, _, of = text.partition("/")
     if needed.isdecimal() and of.isdecimal() and 2 * int(needed) > int(of) >= int(needed):
         return AcceptanceRule(int(needed), int(of))
-    raise UserError(f"--accept {text} is no rule", expected="such as 4/5: more than half of the reviewers")
+    raise UserError(f"--accept {text} is not a rule", expected="such as 4/5: more than half of the reviewers")
 
 
 def write_list(path: Path, items: Mapping[str, Mapping[str, str]]) -> None:
@@ -139,7 +139,7 @@ def read_marks(
             if not word:
                 continue
             if word not in words:
-                raise _wrong_mark("is no mark", row, path, where, words)
+                raise _wrong_mark("is not a mark", row, path, where, words)
             by = names.name_of(row, path, where)
             mark = Mark(word == words.yes, by, row.get("remark", "").strip(), named)
             if marks[row["key"]].setdefault(by, mark).yes != mark.yes:
@@ -222,7 +222,7 @@ def _errors(cell: str, allowed: Sequence[str], path: Path, where: str) -> tuple[
     for name in distinct:
         if allowed and name not in allowed:
             raise UserError(
-                f"is no error{did_you_mean(name, allowed)}",
+                f"is not an error type{did_you_mean(name, allowed)}",
                 file=path,
                 record=where,
                 field=ERRORS,

@@ -175,7 +175,9 @@ def _only(stem: str, places: Sequence[str], folder: str, path: Path) -> str:
 def _absent(stem: str, where: str, path: Path) -> str:
     """The path of a missing file; UserError if the name cannot be a file name."""
     if not stem or "/" in stem or "\0" in stem:
-        raise UserError("is no file name", file=path, record=where, found=stem, expected="a name without '/'")
+        raise UserError(
+            "is not a file name", file=path, record=where, found=stem, expected="a name without '/'"
+        )
     return f"{stem}.jpg"
 
 

@@ -292,5 +292,5 @@ def _text(value: Any, where: str, name: str, path: Path) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UserError("is no text", file=path, record=where, field=name, found=value, expected="text")
+        raise UserError("is not a text", file=path, record=where, field=name, found=value, expected="text")
     return str(value).strip()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,7 +170,7 @@ def _from_state_dict(path: Path) -> Weights:
             expected=_EXPECTED,
         ) from None
     if not isinstance(loaded, dict):
-        raise UserError("is no state dict", file=path, found=type(loaded).__name__, expected=_EXPECTED)
+        raise UserError("is not a state dict", file=path, found=type(loaded).__name__, expected=_EXPECTED)
     loaded = {key: value for key, value in loaded.items() if not _UNUSED_KEYS.search(str(key))}
     expected_shapes = shapes()
     _refuse_keys(path, "lacks", [key for key in expected_shapes if key not in loaded])
@@ -189,8 +189,7 @@ def _from_state_dict(path: Path) -> Weights:
 
 def _refuse_keys(path: Path, what: str, keys: list[str]) -> None:
     if keys:
-        more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
-        raise UserError(f"{what} {', '.join(keys[:5])}{more}", file=path, expected=_EXPECTED)
+        raise UserError(f"{what} {some_of(keys, 5)}", file=path, expected=_EXPECTED)
 
 
 def _from_ncnn(path: Path) -> Weights:
@@ -216,7 +215,7 @@ def _from_ncnn(path: Path) -> Weights:
         # Each array begins at a multiple of four bytes.
         offset = end + -end % 4
     if len(weights) < len(shapes()) or offset != len(content):
-        raise UserError("is no weights file of that network", file=path, expected=_EXPECTED)
+        raise UserError("is not a weights file of that network", file=path, expected=_EXPECTED)
     return weights
 
 

@@ -67,7 +67,7 @@ class SynthesisJob(Struct, frozen=True):
 
     @property
     def identity(self) -> BuildIdentity:
-        """The identity of the build. Replies are no part of it: later ones complete the same folder."""
+        """The identity of the build. Replies are not part of it: later ones complete the same folder."""
         digests = {name: file.digest for name, file in self.images.items()}
         return build_identity(KIND, self.settings, self.dropped, digests)
 
@@ -84,7 +84,7 @@ class SynthesisManifest(BuildManifest, frozen=True):
 
 
 def example_images(folder: Path | None) -> tuple[ImageFile, ...]:
-    """Find the images of Figure 22's two examples; they are no part of this package.
+    """Find the images of Figure 22's two examples; they are not part of this package.
 
     Args:
         folder: ConTextual's data folder, or a folder that holds it.

@@ -39,7 +39,7 @@ KIND = "verify"
 RIGHT = MarkWords("right", "wrong")
 REPORT, REJECTED, ACCEPTED = "verification.json", "rejected.csv", "accepted.csv"
 REVIEW_COLUMNS = ("round", "right", "wrong", "remarks")
-"""Additional columns of rejected.csv for its reviser; they are no part of the line."""
+"""Additional columns of rejected.csv for its reviser; they are not part of the line."""
 IMAGE_COLUMN = "image"
 """The column of a review list with the path of the line's image."""
 
@@ -225,7 +225,7 @@ def report(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, *, seed: int 
 
 
 def identify_build(lines: Sequence[TableLine], rule: AcceptanceRule) -> BuildIdentity:
-    """The identity of the build. Marks are no part of it: later ones complete the same folder.
+    """The identity of the build. Marks are not part of it: later ones complete the same folder.
 
     Args:
         lines: The lines.
@@ -290,7 +290,12 @@ def _round(row: Mapping[str, str], where: str, path: Path) -> int:
     number = row["round"].strip()
     if not number.isdecimal():
         raise UserError(
-            "is no round", file=path, record=where, field="round", found=number, expected="1, 2, ..."
+            "is not a round number",
+            file=path,
+            record=where,
+            field="round",
+            found=number,
+            expected="1, 2, ...",
         )
     return int(number) + 1
 

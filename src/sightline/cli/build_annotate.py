@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.build_options import print_by_reason
 from sightline.cli.build_review_options import add_review_lists, checked_lists, refuse_no_review
 from sightline.cli.printing import print_json
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,10 +135,9 @@ def _unused(images: Sequence[AnnotatedImage]) -> list[str]:
     differ = [f"{one.image} by {', '.join(one.unused)}" for one in images if one.unused]
     if not differ:
         return []
-    more = [f"and {len(differ) - PRINTED_IMAGES:,} more"] if len(differ) > PRINTED_IMAGES else []
     return [
         f"texts of {len(differ):,} images are not used, because an earlier form has other texts: "
-        + "; ".join([*differ[:PRINTED_IMAGES], *more])
+        + some_of(differ, PRINTED_IMAGES, separator="; ")
     ]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SUMMARY = "select raw images: no near-duplicates, by amount of text (II-Bench, ConTextual)"
 
 EXAMPLE = """examples:
-  sightline build curate raw --out candidates --preview alike.png
+  sightline build curate raw --out candidates --preview near-duplicates.png
   sightline build curate raw --max-text 0.3 --write list.csv
   sightline build curate raw --max-text 0.3 --human list.csv --out candidates
   sightline build curate stvqa estvqa --top 500 --out candidates
@@ -31,6 +31,17 @@ The steps drop, in this order: broken files; exact copies; near-duplicates; imag
 the remaining images for reviewers, who write 'keep' or 'drop' into the column mark. Without --out, --write
 and --preview only the counts are printed. Hashes and OCR text are cached in the store.
 """
+REASONS = {
+    "broken": "is broken",
+    "copy": "is the same file as another",
+    "undecoded": "cannot be decoded",
+    "near_duplicate": "is a near-duplicate",
+    "unreadable": "OCR fails on it",
+    "text": "text covers too much of it",
+    "words": "is not among the --top N by number of words",
+    "human": "humans drop it, or have not decided",
+}
+"""Step -> why it drops an image."""
 PREVIEW_GROUPS = 8
 """Groups of near-duplicates on the sheet."""
 
@@ -46,7 +57,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     add = steps.add_argument
     bits = "near-duplicates differ in at most N of 256 hash bits (default: 48)"
     add("--distance", type=int, metavar="N", help=bits)
-    add("--max-text", type=float, metavar="SHARE", help="drop images that text covers more, 0-1, as 0.3")
+    share = "drop images in which text covers more than this share of the area (0 to 1, for example 0.3)"
+    add("--max-text", type=float, metavar="SHARE", help=share)
     add("--top", type=int, metavar="N", help="keep the N images with the most words (ConTextual: 500)")
     add_review_lists(
         steps,
@@ -153,23 +165,13 @@ def _print(funnel: Funnel, options: argparse.Namespace) -> None:
 def _table(funnel: Funnel, out: Path | None) -> ReportTable:
     from sightline.report.report_table import Column, ReportTable
 
-    reasons = {
-        "broken": "is broken",
-        "copy": "is the same file as another",
-        "undecoded": "cannot be decoded",
-        "alike": "looks like another",
-        "unreadable": "cannot be read",
-        "text": "text covers too much of it",
-        "words": "others have more words",
-        "human": "humans drop it, or have not decided",
-    }
     columns = (
         Column("text", "reason", "step"),
         Column("count", "came", "came"),
         Column("count", "dropped", "dropped"),
         Column("count", "left", "left"),
     )
-    rows = tuple((reasons[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
+    rows = tuple((REASONS[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
     notes = []
     if out is not None:
         notes = [

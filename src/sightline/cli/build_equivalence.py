@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_asking, add_quiet, add_store, asking_of, pairs
 from sightline.cli.printing import print_budget_stop, print_json
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 
 if TYPE_CHECKING:
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport
@@ -88,7 +88,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace) -> None:
     if options.pairs is not None and options.pairs < 1:
-        raise UserError(f"--pairs {options.pairs} is no count", expected="at least 1")
+        raise UserError(f"--pairs {options.pairs} is too small", expected="at least 1")
     if options.judge_gen and options.judge is None:
         raise UserError("--judge-gen needs a judge", expected="--judge SPEC with it")
     if options.embedder is not None and not options.similarity:
@@ -174,10 +174,9 @@ def _print(report: EquivalenceReport, as_json: bool) -> None:
 
     show([_table(report)])
     for name, different in report.different.items():
-        listed = ", ".join(f"{group} {variant}" for group, variant in different[:PRINTED_PAIRS])
-        more = f" and {len(different) - PRINTED_PAIRS:,} more" if len(different) > PRINTED_PAIRS else ""
+        listed = some_of([f"{group} {variant}" for group, variant in different], PRINTED_PAIRS)
         verdict = "not above 0.7" if name == "similarity" else "different"
-        print(f"{name}: {verdict}: {listed}{more}", file=sys.stderr)
+        print(f"{name}: {verdict}: {listed}", file=sys.stderr)
 
 
 def _table(report: EquivalenceReport) -> ReportTable:

@@ -22,7 +22,7 @@ EXAMPLE = """examples:
   sightline build mask instances.json --images coco --out test --spec types.json --labels labels.json
   sightline build mask --spec types.json --labels labels.json --count
 
-An object can be masked if it is no crowd and its area is a tenth to a quarter of the image's. --seed draws
+An object can be masked if it is not a crowd and covers 10 to 25 % of the image. --seed draws
 one per image. A masking is 1, 3, 5 or 7 horizontal bands of one colour with gaps of equal height, clipped to
 the object's box or to the ellipse inscribed in it. Pixels outside the box do not change (in PNG; JPEG is
 lossy).
@@ -74,7 +74,7 @@ def execute(options: argparse.Namespace) -> int:
             "no image has an object that can be masked",
             file=path,
             found=f"{len(instances.photos):,} images",
-            expected=f"one object that is no crowd, with an area of {MIN_AREA} to {MAX_AREA} of its image's",
+            expected=f"one object that is not a crowd and covers {MIN_AREA} to {MAX_AREA} of its image",
         )
     if assignment is not None:
         counts = f"{len(sources):,} of the {len(assignment.maskings):,} images of the spec"

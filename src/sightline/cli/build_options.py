@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sightline.cli.options import Group, add_asking, add_dry_run, add_model, add_quiet, add_store
 from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 
 if TYPE_CHECKING:
     from sightline.builders.manifest import BuildManifest
@@ -206,7 +206,7 @@ def preview_path(options: argparse.Namespace) -> Path | None:
         return None
     path = Path(options.preview)
     if path.suffix.lower() != ".png" or path.is_dir():
-        raise UserError("is no file for --preview", file=path, expected="a file that ends in .png")
+        raise UserError("is not a file for --preview", file=path, expected="a file that ends in .png")
     # The sheet may lie in the folder that is built, which need not exist yet.
     out = Path(options.out).absolute() if options.out else None
     if not path.parent.is_dir() and path.parent.absolute() != out:
@@ -340,8 +340,7 @@ def print_by_reason(left_out: Mapping[str, str]) -> None:
         left_out: Name -> reason.
     """
     for why, names in by_reason(left_out.items()).items():
-        more = f" and {len(names) - PRINTED_NAMES:,} more" if len(names) > PRINTED_NAMES else ""
-        print(f"  {why}: {', '.join(names[:PRINTED_NAMES])}{more}", file=sys.stderr)
+        print(f"  {why}: {some_of(names, PRINTED_NAMES)}", file=sys.stderr)
 
 
 def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:

@@ -29,7 +29,7 @@ EXAMPLE = """examples:
 
 --write lists all lines for reviewers, who write 'right' or 'wrong' into the column mark, and their name into
 by. --human reads their lists. DIR receives the table of accepted lines, rejected.csv for revision, the images
-of both that lie beside a TABLE (ConTextual's layout), and verification.json. A line is identified by its
+of both tables (ConTextual's layout), and verification.json. A line is identified by its
 content: marks do not apply to a line that changed, and a revised line is reviewed again.
 """
 

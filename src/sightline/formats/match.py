@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 from sightline.formats.prediction import Prediction
 
 LISTED = 5
@@ -45,7 +45,7 @@ def match(
     if absent and not allow_missing:
         raise UserError(
             f"{len(absent)} of {len(expected) * len(draws)} answers are missing: "
-            + _listed(_named(*probe, draws) for probe in absent),
+            + some_of([_named(*probe, draws) for probe in absent], LISTED),
             file=file,
             expected="an answer for every probe, or --allow-missing, which counts the missing as wrong",
         )
@@ -60,7 +60,7 @@ def _refuse_unknown_samples(predictions: Sequence[Prediction], ids: list[str], f
     near = get_close_matches(unknown[0], ids, n=1, cutoff=0.0) or ["none"]
     raise UserError(
         f"{len(unknown)} of {len(predictions)} answers are for samples that the benchmark does not have: "
-        + _listed(dict.fromkeys(unknown)),
+        + some_of(dict.fromkeys(unknown), LISTED),
         file=file,
         field="id",
         expected=f"ids of its {len(ids)} samples; nearest to '{unknown[0]}' is '{near[0]}'",
@@ -86,9 +86,3 @@ def _refuse_unknown_variants(
 
 def _named(sample: str, variant: str, draw: int, draws: Sequence[int]) -> str:
     return f"{sample} ({variant})" if len(draws) == 1 else f"{sample} ({variant}, draw {draw})"
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    rest = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
-    return ", ".join(every[:LISTED]) + rest

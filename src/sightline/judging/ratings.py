@@ -16,6 +16,7 @@ from sightline.judging.judge_data import JudgedAnswer
 from sightline.metric_types import MetricValue
 from sightline.metrics.metric_values import clustered_mean
 from sightline.metrics.statistics import Floats
+from sightline.scoring.majority import majority
 from sightline.types import Verdict
 
 RESPONDER = "responder"
@@ -83,8 +84,8 @@ def _named_errors(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mappi
 
 
 def _agreed_errors(by_human: Mapping[str, set[str]]) -> frozenset[str]:
-    votes = Counter(error for errors in by_human.values() for error in errors)
-    return frozenset(error for error, count in votes.items() if 2 * count > len(by_human))
+    named = frozenset[str]().union(*by_human.values())
+    return frozenset(error for error in named if majority(error in errors for errors in by_human.values()))
 
 
 def _share(name: str, responder: str, values: Sequence[tuple[str, float]], seed: int) -> MetricValue:

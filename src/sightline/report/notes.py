@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from sightline.errors import some_of
 from sightline.metric_types import (
     MetricDefinition,
     MetricValue,
@@ -68,7 +69,7 @@ def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
     missing = _gathered(
         (m.reason or "no probe counts towards it", place(m)) for m in metrics if m.value is None
     )
-    return [f"{_listed(places)}: no value, {reason}" for reason, places in missing.items()]
+    return [f"{some_of(places, 4)}: no value, {reason}" for reason, places in missing.items()]
 
 
 def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
@@ -233,7 +234,7 @@ def _judges(result: Result) -> list[str]:
     )
     return [
         f"judged by {result.judge}",
-        *(f"{_listed(names)} judged by {judge}" for judge, names in others.items()),
+        *(f"{some_of(names, 4)} judged by {judge}" for judge, names in others.items()),
     ]
 
 
@@ -255,7 +256,7 @@ def _among(cells: Sequence[tuple[str, str]], table: str, shown: Sequence[tuple[s
     rows = dict.fromkeys(row for row, _ in cells)
     places = _joint([where for _, where in cells], [where for row, where in others if row in rows])
     whole = rows.keys().isdisjoint(row for row, _ in others)
-    return f", {', '.join(rows)}" + ("" if whole else f", {_listed(places)}")
+    return f", {', '.join(rows)}" + ("" if whole else f", {some_of(places, 4)}")
 
 
 def _joint(places: Iterable[str], others: Iterable[str]) -> list[str]:
@@ -277,9 +278,3 @@ def _gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
     for key, word in pairs:
         gathered.setdefault(key, {})[word] = None
     return {key: list(words) for key, words in gathered.items()}
-
-
-def _listed(places: Sequence[str]) -> str:
-    """Up to four places by name, then the number of the others."""
-    named = ", ".join(places[:4])
-    return named if len(places) <= 4 else f"{named} and {len(places) - 4} more"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from sightline.errors import UserError, unknown_name
+from sightline.errors import UserError, some_of, unknown_name
 from sightline.metric_types import MetricValue
 
 FORMS = (
@@ -152,8 +152,7 @@ def _parse(text: str) -> Condition:
 def _other_subsets(subsets: Iterable[str]) -> str:
     """The first subsets that exist, for a message."""
     names = list(subsets)
-    rest = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f", only for {', '.join(names[:4])}{rest}" if names else ""
+    return f", only for {some_of(names, 4)}" if names else ""
 
 
 def _distinct(value: float, number: float) -> str:

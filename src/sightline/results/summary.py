@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from sightline.errors import some_of
 from sightline.judging.groups import NOT_ASKED
 from sightline.judging.panel import JudgedGroup
 from sightline.types import Outcome, Verdict
@@ -139,11 +139,12 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         )
     unscored = counts.verdicts["unscored"]
     if 0 < unscored < counts.probes:
-        names = _listed(examples.without_reference, unscored)
+        names = some_of(examples.without_reference, unscored, total=unscored)
         notes.append(f"{unscored} answers have no reference and are not scored: {names}")
     if examples.undecided_replies:
         replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
-        notes.append(f"judge replies that hold no verdict: {_listed(replies, counts.undecided_replies)}")
+        listed = some_of(replies, len(replies), total=counts.undecided_replies)
+        notes.append(f"judge replies that hold no verdict: {listed}")
     if counts.by_file_name:
         notes.append(
             f"the images of {counts.by_file_name} samples cannot be read: their clusters are named after "
@@ -167,8 +168,3 @@ def long_response_notes(summary: Summary) -> list[str]:
         f"{summary.counts.long_responses:,} answers have more than {LONG_RESPONSE} words: embedding models "
         "read about 250 tokens and ignore the rest"
     ]
-
-
-def _listed(names: Sequence[str], total: int) -> str:
-    rest = total - len(names)
-    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")

@@ -9,11 +9,12 @@ from typing import TypeVar
 Vote = TypeVar("Vote")
 
 
-def majority(votes: Iterable[Vote]) -> Vote | None:
+def majority(votes: Iterable[Vote], *, absolute: bool = False) -> Vote | None:
     """The most frequent vote.
 
     Args:
         votes: The votes of those who decided; abstentions are left out by the caller.
+        absolute: Whether the winner needs more than half of all votes.
 
     Returns:
         The vote that more voters share than any other; None for a tie, or without votes.
@@ -22,6 +23,10 @@ def majority(votes: Iterable[Vote]) -> Vote | None:
     'right'
     >>> majority([True, False]) is None
     True
+    >>> majority(["a", "a", "b", "c"], absolute=True) is None
+    True
     """
-    (first, count), (_, next_count) = [*Counter(votes).most_common(2), (None, 0), (None, 0)][:2]
-    return None if count == next_count else first
+    counts = Counter(votes)
+    (first, count), (_, next_count) = [*counts.most_common(2), (None, 0), (None, 0)][:2]
+    least = counts.total() // 2 if absolute else next_count
+    return first if count > least else None
