@@ -19,8 +19,8 @@ import msgspec
 import torch
 
 import sightline
-from sightline.adapter.attach import attach
-from sightline.adapter.kinds import KINDS, AdapterKind, Lora
+from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig, Lora
+from sightline.adapter.attach import with_adapter
 from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
 from sightline.builders.synthetic import generate_mmr3
 from sightline.models.local.load import load
@@ -28,20 +28,20 @@ from sightline.models.local.model import LocalModel
 from sightline.models.resolve import ModelOptions, resolve
 
 
-def save_neutral_adapter(kind: AdapterKind, folder: Path) -> Path:
+def save_neutral_adapter(config: AdapterConfig, folder: Path) -> Path:
     """Save an adapter that hardly changes the answers; returns its folder."""
     model = resolve("mini", ModelOptions())[0]
     assert isinstance(model, LocalModel)
     loaded = load(model.checkpoint, model.args)
-    attached = attach(loaded, kind)
-    if not isinstance(kind, Lora):
+    adapted = with_adapter(loaded, config)
+    if not isinstance(config, Lora):
         with torch.no_grad():
-            for name in list(attached.weights)[-2:]:
-                attached.weights[name].zero_()
+            for name in list(adapted.weights)[-2:]:
+                adapted.weights[name].zero_()
     metadata = AdapterMetadata(
-        kind, model.identity, loaded.model.num_parameters(), {"loss": "ce", "data": []}
+        config, model.identity, loaded.model.num_parameters(), {"loss": "ce", "data": []}
     )
-    save_adapter(folder, metadata, attached.weights)
+    save_adapter(folder, metadata, adapted.weights)
     return folder
 
 
@@ -89,18 +89,18 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    kinds: dict[str, AdapterKind] = {
-        "bilstm": KINDS["bilstm"](),
-        "bilstm, hidden 32": msgspec.convert({"kind": "bilstm", "hidden": 32}, AdapterKind),
-        "prefix": KINDS["prefix"](),
-        "lora": KINDS["lora"](),
+    kinds: dict[str, AdapterConfig] = {
+        "bilstm": ARCHITECTURES["bilstm"](),
+        "bilstm, hidden 32": msgspec.convert({"kind": "bilstm", "hidden": 32}, AdapterConfig),
+        "prefix": ARCHITECTURES["prefix"](),
+        "lora": ARCHITECTURES["lora"](),
     }
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         data = generate_mmr3(folder / "data", groups=options.groups, seed=1000)
         adapters = {
-            kind: save_neutral_adapter(made, folder / str(place))
-            for place, (kind, made) in enumerate(kinds.items())
+            kind: save_neutral_adapter(config, folder / str(number))
+            for number, (kind, config) in enumerate(kinds.items())
         }
         configurations: dict[str, Path | None] = {"without": None, **adapters}
         for task in ("mmr3:rephrasing", "mmr3:restyling"):

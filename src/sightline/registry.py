@@ -44,7 +44,7 @@ MODELS = {
     "inspect/": "sightline.models.inspect:inspect",
 }
 
-ATTACHMENT = "sightline.adapter.loading:load_adapter"
+ADAPTER_LOADER = "sightline.adapter.loading:load_adapter"
 """What loads the adapter of `--model-arg adapter=FOLDER`: a function of the folder's path."""
 
 PERTURBATIONS = {
@@ -144,7 +144,7 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
     raise unknown_name("model", spec, [*listed, "baseline/chance"])
 
 
-def attachment(folder: str) -> Any:
+def load_adapter(folder: str) -> Any:
     """Load the adapter in a folder, to be attached to a local model.
 
     Args:
@@ -153,7 +153,7 @@ def attachment(folder: str) -> Any:
     Returns:
         A `models.local.attachment.Attachment`.
     """
-    module, _, function = ATTACHMENT.partition(":")
+    module, _, function = ADAPTER_LOADER.partition(":")
     return getattr(importlib.import_module(module), function)(folder)
 
 

@@ -16,8 +16,8 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 import torch
 from msgspec.structs import replace
 
-from sightline.adapter.attach import attach
-from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
+from sightline.adapter.attach import with_adapter
 from sightline.adapter.saved_adapter import (
     AdapterMetadata,
     SavedAdapter,
@@ -37,7 +37,11 @@ Asking = Callable[..., Request]
 ARCHITECTURES = ("llava", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
 QUESTIONS = ("what is this", "is the cat red", "is this a dog, yes or no: what is the cat", "?")
 CHOICES = ("yes", "no", "a red dog", "the cat is blue", "T", "<", "9 9")
-KINDS: dict[str, AdapterKind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(prefix=6), "lora": Lora(rank=2)}
+KINDS: dict[str, AdapterConfig] = {
+    "bilstm": BiLstm(hidden=6),
+    "prefix": Prefix(prefix=6),
+    "lora": Lora(rank=2),
+}
 
 
 def _ask(model: LocalModel, requests: Sequence[Request]) -> list[Answer | Failure]:
@@ -55,11 +59,11 @@ def _texts(model: LocalModel, requests: Sequence[Request]) -> list[str]:
     return [answer.text for answer in answers if isinstance(answer, Answer)]
 
 
-def _saved(base: Path, kind: AdapterKind, place: Path, scale: float = 1.0) -> SavedAdapter:
+def _saved(base: Path, kind: AdapterConfig, place: Path, scale: float = 1.0) -> SavedAdapter:
     """An adapter of that kind with random weights that are large enough to change answers."""
     plain = LocalModel(base, name="hf/tiny")
     torch.manual_seed(11)
-    made = attach(load(plain.checkpoint, plain.args), kind)
+    made = with_adapter(load(plain.checkpoint, plain.args), kind)
     with torch.no_grad():
         for weight in made.weights.values():
             weight.normal_(std=scale)
@@ -118,15 +122,15 @@ def test_vectors_precede_the_embeddings_of_prompt_and_image(
     """Behind the vectors, the language model receives the same embeddings as without the adapter."""
     from sightline.adapter.batch import ExampleEncoder, training_batch
     from sightline.adapter.examples import TrainingExample
-    from sightline.models.local.attachment import entrance
+    from sightline.models.local.attachment import embedding_receiver
 
     given: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def run(kind: AdapterKind | None) -> Any:
+    def run(kind: AdapterConfig | None) -> Any:
         plain = LocalModel(folder(name), name="hf/tiny")
         loaded = load(plain.checkpoint, plain.args)
-        made = attach(loaded, kind).loaded if kind is not None else loaded
-        entrance(made).register_forward_pre_hook(
+        made = with_adapter(loaded, kind).loaded if kind is not None else loaded
+        embedding_receiver(made).register_forward_pre_hook(
             lambda _, __, said: given.append((said["inputs_embeds"], said["attention_mask"])),
             with_kwargs=True,
         )
@@ -137,7 +141,7 @@ def test_vectors_precede_the_embeddings_of_prompt_and_image(
         ]
         batch = training_batch(made, [encoder.encode(example) for example in examples])
         if made.prefix_vectors is not None:
-            made.prefix_vectors.arm(batch.prompt_mask)
+            made.prefix_vectors.activate(batch.prompt_mask)
         with torch.no_grad():
             made.model(**batch.inputs)
         return made
@@ -155,7 +159,7 @@ def test_vectors_precede_the_embeddings_of_prompt_and_image(
 def test_a_saved_adapter_loads_bit_for_bit(kind: str, folder: Folder, tmp_path: Path) -> None:
     saved = _saved(folder("llava"), KINDS[kind], tmp_path / "one")
     plain = LocalModel(folder("llava"), name="hf/tiny")
-    made = attach(load(plain.checkpoint, plain.args), KINDS[kind])
+    made = with_adapter(load(plain.checkpoint, plain.args), KINDS[kind])
     weights = read_weights(tmp_path / "one")
     assert weights.keys() == made.weights.keys()
     copy_weights(weights, made.weights, tmp_path)
@@ -168,7 +172,7 @@ def test_lora_is_merged_into_the_weights_that_it_changes(folder: Folder, tmp_pat
     """After merging, the model has the modules of the base model and the logits of LoRA."""
     saved = _saved(folder("llava"), KINDS["lora"], tmp_path, scale=0.3)
     plain = LocalModel(folder("llava"), name="hf/tiny")
-    beside = attach(load(plain.checkpoint, plain.args), KINDS["lora"])
+    beside = with_adapter(load(plain.checkpoint, plain.args), KINDS["lora"])
     copy_weights(read_weights(tmp_path), beside.weights, tmp_path)
     merged, base = saved.attach(load(plain.checkpoint, plain.args)), load(plain.checkpoint, plain.args)
     assert [*dict(merged.model.named_modules())] == [*dict(base.model.named_modules())]

@@ -21,7 +21,7 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 from msgspec.structs import replace
 from tests.adapter.training import Folder, attached_to, run_training, small_training, write_groups
 
-from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.training import train_adapter
 from sightline.cli.main import main
 from sightline.errors import UserError
@@ -132,7 +132,7 @@ def test_the_size_is_computed_from_the_configuration_alone(
     folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "config.json").write_bytes((folder("llava") / "config.json").read_bytes())
-    kinds: dict[str, AdapterKind] = {"bilstm": BiLstm(), "prefix": Prefix(), "lora": Lora()}
+    kinds: dict[str, AdapterConfig] = {"bilstm": BiLstm(), "prefix": Prefix(), "lora": Lora()}
     for name, kind in kinds.items():
         found = _counts(["--model", f"hf/{tmp_path}", "--kind", name], capsys)
         weights = attached_to(folder("llava"), kind).weights

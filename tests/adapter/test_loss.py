@@ -19,10 +19,10 @@ from tests.adapter.training import (
     encoder_of,
 )
 
-from sightline.adapter.attach import attach
+from sightline.adapter.architectures import BiLstm, Prefix
+from sightline.adapter.attach import with_adapter
 from sightline.adapter.batch import IGNORED, EncodedExample, ExampleEncoder, training_batch
 from sightline.adapter.examples import read_examples
-from sightline.adapter.kinds import BiLstm, Prefix
 from sightline.adapter.loss import cross_entropy, disagreement
 from sightline.adapter.trainer import Recipe, Trainer, TrainingStep, answer_logits
 from sightline.models.local.load import load
@@ -140,7 +140,7 @@ def test_the_disagreement_is_the_mean_divergence_of_pairs() -> None:
 @pytest.mark.parametrize("name", ["llava", "paligemma", "qwen2_vl", "idefics3"])
 def test_attention_within_an_answer_is_causal(name: str, folder: Folder, data: Path) -> None:
     plain = LocalModel(folder(name), name="hf/tiny")
-    attached = attach(load(plain.checkpoint, plain.args), Prefix())
+    attached = with_adapter(load(plain.checkpoint, plain.args), Prefix())
     encoder = ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)
     ready = encoder.encode(read_examples([data], {})[1][0])
     assert len(ready.answer) > 2

@@ -14,7 +14,7 @@ if find_spec("torch") is None:
 
 import torch
 
-from sightline.adapter.kinds import BiLstm, Prefix
+from sightline.adapter.architectures import BiLstm, Prefix
 from sightline.adapter.module import BiLstmPrefix, FreePrefix
 
 WIDTH = 5

@@ -22,10 +22,10 @@ from tests.adapter.training import (
     small_training,
 )
 
-from sightline.adapter.attach import attach
+from sightline.adapter.architectures import BiLstm, Prefix
+from sightline.adapter.attach import with_adapter
 from sightline.adapter.batch import EncodedExample, ExampleEncoder
 from sightline.adapter.examples import TrainingExample, read_examples
-from sightline.adapter.kinds import BiLstm, Prefix
 from sightline.adapter.saved_adapter import read_metadata, read_weights
 from sightline.adapter.trainer import Recipe, Trainer
 from sightline.adapter.validate import Validation
@@ -51,7 +51,7 @@ def test_the_adapter_learns(name: str, kind: str, folder: Folder, data: Path, tm
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_weight_of_the_frozen_model_changes(kind: str, folder: Folder, data: Path) -> None:
     plain = LocalModel(folder("llava"), name="hf/tiny")
-    attached = attach(load(plain.checkpoint, plain.args), KINDS[kind])
+    attached = with_adapter(load(plain.checkpoint, plain.args), KINDS[kind])
     own = set(map(id, attached.weights.values()))
     parameters = dict(attached.loaded.model.named_parameters())
     base = {name: weight.clone() for name, weight in parameters.items() if id(weight) not in own}
@@ -133,7 +133,7 @@ def test_a_change_of_the_frozen_model_is_an_error(
 
     def meddle(self: Trainer, *given: Any) -> tuple[float, float]:
         with torch.no_grad():
-            self._attached.loaded.model.lm_head.weight[0] += 1
+            self._adapted.loaded.model.lm_head.weight[0] += 1
         return learn(self, *given)
 
     monkeypatch.setattr(Trainer, "_learn", meddle)
@@ -189,7 +189,7 @@ def test_a_loss_far_above_its_initial_value_is_a_divergence(
     losses: list[float], diverges: bool, folder: Folder, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = LocalModel(folder("llava"), name="hf/tiny")
-    attached = attach(load(plain.checkpoint, plain.args), Prefix())
+    attached = with_adapter(load(plain.checkpoint, plain.args), Prefix())
     encoder = ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)
     recipe = Recipe(steps=len(losses), batch=1, rate=0.01)
     trainer = Trainer(attached, encoder, read_examples([data], {}), recipe)

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from PIL import Image
 
-from sightline.adapter.attach import Attached, attach
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
+from sightline.adapter.attach import AdaptedModel, with_adapter
 from sightline.adapter.batch import ExampleEncoder
-from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
 from sightline.adapter.settings import Training
 from sightline.adapter.trainer import Recipe, TrainingStep
 from sightline.adapter.training import TrainedAdapter, train_adapter
@@ -23,7 +23,7 @@ from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 
 Folder = Callable[[str], Path]
-KINDS: dict[str, AdapterKind] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(), "lora": Lora(rank=2)}
+KINDS: dict[str, AdapterConfig] = {"bilstm": BiLstm(hidden=6), "prefix": Prefix(), "lora": Lora(rank=2)}
 ARCHITECTURES = ("llava", "blip2", "blip2_t5", "instructblip", "qwen2_vl", "paligemma", "idefics3")
 ANSWERS = ("a cat", "a red dog", "blue", "no")
 
@@ -93,13 +93,13 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def attached_to(model: Path, kind: AdapterKind) -> Attached:
+def attached_to(model: Path, kind: AdapterConfig) -> AdaptedModel:
     """The model with an adapter, with the same weights each time."""
     plain = LocalModel(model, name="hf/tiny")
     loaded = load(plain.checkpoint, plain.args)
     torch.manual_seed(2)
-    return attach(loaded, kind)
+    return with_adapter(loaded, kind)
 
 
-def encoder_of(attached: Attached) -> ExampleEncoder:
+def encoder_of(attached: AdaptedModel) -> ExampleEncoder:
     return ExampleEncoder(attached.loaded, "auto", cache_bytes=0, max_answer_tokens=20)

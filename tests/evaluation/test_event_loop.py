@@ -156,7 +156,7 @@ def test_a_run_cancelled_while_it_aggregates_keeps_its_answers_and_writes_no_fil
 ) -> None:
     path = {
         "judged": "sightline.results.folder.ResultsFolder.write",
-        "counted": "sightline.evaluation.evaluation.attach",
+        "counted": "sightline.evaluation.evaluation.add_published",
     }[step]
     cancelled = threading.Event()
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.published import published, rows
 from sightline.errors import UserError
 from sightline.metric_types import PublishedValue, Result
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 Make = Callable[..., Result]
 
@@ -23,24 +23,28 @@ def figures(result: Result, metric: str, subset: str = "all") -> list[PublishedV
 
 
 def test_humans_stand_beside_every_run_and_the_row_asked_for_before_them(codis: Make) -> None:
-    assert [v.row for v in figures(attach(codis()), "acc_p")] == ["Human"]
-    assert [v.row for v in figures(attach(codis(), "gpt-4v"), "acc_p")] == ["GPT-4V", "GPT-4V", "Human"]
-    assert [v.row for v in figures(attach(codis(), "human"), "acc_p")] == ["Human"]
+    assert [v.row for v in figures(add_published(codis()), "acc_p")] == ["Human"]
+    assert [v.row for v in figures(add_published(codis(), "gpt-4v"), "acc_p")] == [
+        "GPT-4V",
+        "GPT-4V",
+        "Human",
+    ]
+    assert [v.row for v in figures(add_published(codis(), "human"), "acc_p")] == ["Human"]
 
 
 def test_attaching_changes_nothing_but_what_is_published(codis: Make) -> None:
     plain = codis()
-    attached = attach(plain, "GPT-4V")
+    attached = add_published(plain, "GPT-4V")
     assert all(metric.published is None for metric in plain.metrics)
-    assert attach(attached) == attach(plain)
+    assert add_published(attached) == add_published(plain)
     assert [(m.metric, m.subset, m.value) for m in attached.metrics] == [
         (m.metric, m.subset, m.value) for m in plain.metrics
     ]
 
 
 def test_a_run_over_everything_is_comparable(codis: Make, iibench: Make) -> None:
-    assert all(v.comparable for v in figures(attach(codis(), "GPT-4V"), "acc_p"))
-    assert all(v.comparable for v in figures(attach(iibench(), "GPT-4V"), "accuracy"))
+    assert all(v.comparable for v in figures(add_published(codis(), "GPT-4V"), "acc_p"))
+    assert all(v.comparable for v in figures(add_published(iibench(), "GPT-4V"), "accuracy"))
 
 
 @pytest.mark.parametrize(
@@ -55,16 +59,16 @@ def test_a_run_over_everything_is_comparable(codis: Make, iibench: Make) -> None
 def test_a_run_on_other_questions_or_terms_is_not_comparable(
     iibench: Make, changes: dict[str, Any], why: str
 ) -> None:
-    values = figures(attach(iibench(**changes), "GPT-4V"), "accuracy")
+    values = figures(add_published(iibench(**changes), "GPT-4V"), "accuracy")
     assert len(values) == 2
     assert all(not value.comparable and why in (value.note or "") for value in values)
 
 
 def test_options_can_make_another_setting_of_the_paper(codis: Make) -> None:
     options = {"instructions": True, "cot": False, "context": True, "image": "shown"}
-    (value,) = figures(attach(codis(options=options), "GPT-4V"), "acc_p")
+    (value,) = figures(add_published(codis(options=options), "GPT-4V"), "acc_p")
     assert (value.value, value.table, value.comparable) == (22.0, "Table 13", False)
-    assert figures(attach(codis(options={**options, "context": False}), "GPT-4V"), "acc_p") == []
+    assert figures(add_published(codis(options={**options, "context": False}), "GPT-4V"), "acc_p") == []
 
 
 @pytest.mark.parametrize(
@@ -85,19 +89,19 @@ def test_options_can_make_another_setting_of_the_paper(codis: Make) -> None:
 def test_the_figure_beside_is_that_of_the_size_temperature_or_sampling_that_was_run(
     mmr3: Make, task: str, chosen: dict[str, Any], printed: tuple[float, str]
 ) -> None:
-    (value,) = figures(attach(mmr3(task, chosen=chosen), "LLaVa 1.5M"), "acc")
+    (value,) = figures(add_published(mmr3(task, chosen=chosen), "LLaVa 1.5M"), "acc")
     assert (value.value, value.table, value.comparable) == (*printed, True)
 
 
 def test_no_figure_stands_beside_what_the_paper_did_not_run(mmr3: Make) -> None:
     for chosen in ({"size": 512}, {"size": 224, "unchanged": True}):
-        assert figures(attach(mmr3(chosen=chosen), "BLIP-2"), "acc") == []
+        assert figures(add_published(mmr3(chosen=chosen), "BLIP-2"), "acc") == []
 
 
 def test_where_the_temperature_has_no_figure_of_its_own_the_row_is_at_another_and_says_so(
     mmr3: Make,
 ) -> None:
-    result = attach(mmr3(chosen={"sampling": {"temperature": 0.2}}), "mPLUG-Owl2")
+    result = add_published(mmr3(chosen={"sampling": {"temperature": 0.2}}), "mPLUG-Owl2")
     (overall,) = figures(result, "acc")
     (candy,) = figures(result, "acc", "style=candy")
     assert (overall.value, overall.table, overall.comparable) == (9.6, "Table 9", True)
@@ -106,7 +110,7 @@ def test_where_the_temperature_has_no_figure_of_its_own_the_row_is_at_another_an
 
 
 def test_another_embedding_model_leaves_only_accuracy_comparable(mmr3: Make) -> None:
-    result = attach(mmr3(chosen={"embedder": "all-mpnet-base-v2"}), "GPT-4o")
+    result = add_published(mmr3(chosen={"embedder": "all-mpnet-base-v2"}), "GPT-4o")
     assert [v.comparable for v in figures(result, "acc")] == [True]
     assert [v.comparable for v in figures(result, "acc_minus_sampling")] == [True]
     for metric in ("s_gt", "con", "s_c", "con_minus_sampling", "s_gt_failures"):
@@ -121,47 +125,47 @@ def test_the_starred_figures_compare_only_where_empty_answers_are_left_out_and_t
     for empty, comparable in (("count", [False, True]), ("ignore", [True, False])):
         restyled = mmr3("restyling", chosen={"empty": empty, "sampling": None})
         masked = mmr3("context", chosen={"empty": empty, "sampling": None})
-        (starred,) = figures(attach(restyled, "blip 2 opt2.7b"), "con")
-        (plain,) = figures(attach(masked, "blip 2 opt2.7b"), "con")
+        (starred,) = figures(add_published(restyled, "blip 2 opt2.7b"), "con")
+        (plain,) = figures(add_published(masked, "blip 2 opt2.7b"), "con")
         assert [starred.comparable, plain.comparable] == comparable
         assert "empty responses left out in the paper" in (starred.note or "")
 
 
 @pytest.mark.parametrize("task", ["rephrasing", "restyling", "context"])
 def test_a_task_compares_with_the_groups_of_its_own_test_set(mmr3: Make, task: str) -> None:
-    whole, part = attach(mmr3(task), "BLIP-2"), attach(mmr3(task, samples=40), "BLIP-2")
+    whole, part = add_published(mmr3(task), "BLIP-2"), add_published(mmr3(task, samples=40), "BLIP-2")
     assert figures(whole, "con")[0].comparable
     (value,) = figures(part, "con")
     assert f"40 groups here, {whole.samples:,} in the paper" in (value.note or "")
 
 
 def test_a_paper_without_humans_sets_only_the_row_asked_for_beside_a_run(mmr3: Make) -> None:
-    assert figures(attach(mmr3()), "acc") == []
-    assert [v.row for v in figures(attach(mmr3(), "GPT-4o"), "acc")] == ["GPT-4o"]
+    assert figures(add_published(mmr3()), "acc") == []
+    assert [v.row for v in figures(add_published(mmr3(), "GPT-4o"), "acc")] == ["GPT-4o"]
 
 
 def test_a_row_without_figures_for_what_was_run_is_said(iibench: Make) -> None:
-    result = attach(iibench(setting="2-shot", options={}), "GPT-4o")
+    result = add_published(iibench(setting="2-shot", options={}), "GPT-4o")
     assert result.notes == [
         "Liu et al. 2024, II-Bench, arXiv 2406.05862: no figure of GPT-4o for what was run"
     ]
 
 
 def test_a_value_that_is_not_known_still_has_its_published_figure(codis: Make) -> None:
-    assert [v.value for v in figures(attach(codis(), "Gemini"), "output_variability")] == [53.5, 81.9]
+    assert [v.value for v in figures(add_published(codis(), "Gemini"), "output_variability")] == [53.5, 81.9]
 
 
 def test_a_benchmark_without_paper_has_no_rows_and_nothing_to_compare_with(codis: Make) -> None:
     own = codis(benchmark="groups")
     assert rows("groups") == []
-    assert attach(own) is own
+    assert add_published(own) is own
     with pytest.raises(UserError, match="no published figures of 'groups'"):
-        attach(own, "GPT-4V")
+        add_published(own, "GPT-4V")
 
 
 def test_a_setting_beyond_the_paper_has_no_figures(codis: Make) -> None:
     assert published("codis", "text-only", "GPT-4V") == {}
-    assert all(metric.published is None for metric in attach(codis(setting="text-only")).metrics)
+    assert all(metric.published is None for metric in add_published(codis(setting="text-only")).metrics)
 
 
 def test_a_subset_of_fewer_samples_than_the_papers_is_not_comparable(iibench: Make) -> None:
@@ -169,18 +173,18 @@ def test_a_subset_of_fewer_samples_than_the_papers_is_not_comparable(iibench: Ma
     whole = iibench()
     part = replace(whole, metrics=[replace(metric, n=metric.n // 10) for metric in whole.metrics])
     for result, comparable in ((whole, True), (part, False)):
-        attached = attach(result, "GPT-4V")
+        attached = add_published(result, "GPT-4V")
         for subset in ("all", "domain=Life", "domain=Environment"):
             (value, *_) = figures(attached, "accuracy", subset)
             assert value.comparable == comparable, subset
-    (life, *_) = figures(attach(part, "GPT-4V"), "accuracy", "domain=Life")
+    (life, *_) = figures(add_published(part, "GPT-4V"), "accuracy", "domain=Life")
     assert life.note == "over 58 here, 585 in the paper"
 
 
 def test_draws_do_not_stand_for_samples(iibench: Make) -> None:
     """A tenth of the questions, asked ten times, is no whole split."""
     drawn = iibench(options={"repeats": 10})
-    (value, *_) = figures(attach(drawn, "GPT-4V"), "accuracy")
+    (value, *_) = figures(add_published(drawn, "GPT-4V"), "accuracy")
     assert value.note == "over 1,399 here, 13,990 in the paper"
 
 
@@ -194,8 +198,8 @@ def test_draws_do_not_stand_for_samples(iibench: Make) -> None:
 def test_nothing_published_stands_beside_other_data_and_a_note_says_why(
     codis: Make, option: str, why: str
 ) -> None:
-    result = attach(attach(codis(options={option: True}), "GPT-4V"))
+    result = add_published(add_published(codis(options={option: True}), "GPT-4V"))
     assert all(metric.published is None for metric in result.metrics)
     assert result.notes == [why]
     with pytest.raises(UserError, match="did you mean 'GPT-4V'"):
-        attach(codis(options={option: True}), "GPT-4W")
+        add_published(codis(options={option: True}), "GPT-4W")

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from sightline.metric_types import Result
 from sightline.report.markdown import markdown, report_markdown
 from sightline.report.tables import summary
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 Make = Callable[..., Result]
 
 
 def test_a_table_is_markdown_with_its_notes_as_a_list(codis: Make) -> None:
-    lines = markdown(summary([attach(codis(samples=40))])).splitlines()
+    lines = markdown(summary([add_published(codis(samples=40))])).splitlines()
     assert lines[:5] == [
         "## codis:default, openai/gpt-4o",
         "",
@@ -25,7 +25,7 @@ def test_a_table_is_markdown_with_its_notes_as_a_list(codis: Make) -> None:
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(codis: Make) -> None:
-    for table in summary([attach(codis(model="a|b"), "Gemini")]):
+    for table in summary([add_published(codis(model="a|b"), "Gemini")]):
         rows = [line for line in markdown([table]).splitlines() if line.startswith("|")]
         assert len(rows) == len(table.rows) + 2
         assert {row.replace("\\|", "").count("|") for row in rows} == {len(table.columns) + 1}
@@ -33,7 +33,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(codis: Make) -> None
 
 def test_the_report_holds_all_tables_and_all_effective_options(codis: Make) -> None:
     options = {"limit": None, "cot": True, "max_tokens": 1024, "stop": "a|b"}
-    report = report_markdown(attach(codis(options=options), "GPT-4V"))
+    report = report_markdown(add_published(codis(options=options), "GPT-4V"))
     assert report.startswith("# codis:default, openai/gpt-4o\n\n## Over all\n\n| metric |")
     assert report.endswith("|\n")
     for line in (

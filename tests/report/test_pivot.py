@@ -19,7 +19,7 @@ from sightline.report.report_table import ReportTable, Spread
 from sightline.report.table_text import csv_text, json_text
 from sightline.report.terminal import show
 from sightline.report.varied_options import ResultPoint, result_points, short_names
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 METRICS = ("acc", "s_gt", "con", "s_c")
 
@@ -199,7 +199,7 @@ def test_what_has_no_answer_has_no_value_and_some_missing_answers_are_told() -> 
 
 def test_published_figures_stand_below_with_what_they_are_worth(codis: Callable[..., Result]) -> None:
     results = [
-        attach(codis(options={"seed": seed}, samples=samples), "GPT-4V")
+        add_published(codis(options={"seed": seed}, samples=samples), "GPT-4V")
         for seed, samples in ((0, 353), (1, 40))
     ]
     (table,) = pivot(result_points(results))

@@ -19,7 +19,7 @@ from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.report.report_table import Column, PublishedCell, ReportTable, Value
 from sightline.report.table_text import csv_text, flat, json_text, parts
 from sightline.report.tables import labels, run_names, summary
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 Make = Callable[..., Result]
 
@@ -49,7 +49,7 @@ def test_the_first_table_has_every_metric_over_all(codis: Make) -> None:
 
 
 def test_a_published_figure_stands_beside_with_the_difference(codis: Make) -> None:
-    whole = summary([attach(codis(), "GPT-4V")])[0]
+    whole = summary([add_published(codis(), "GPT-4V")])[0]
     row = cells(whole, "acc_p")
     assert row["GPT-4V (Tables 3, 4)"] == 32.3
     assert row["GPT-4V (Tables 3, 4) difference"] == pytest.approx(0.15)
@@ -76,7 +76,7 @@ def test_a_compact_table_says_where_a_metric_averages_over_other_numbers(codis: 
 
 
 def test_a_compact_table_shows_the_first_figure_of_each_row_of_the_paper(codis: Make) -> None:
-    by_category = summary([attach(codis(), "GPT-4V")])[1]
+    by_category = summary([add_published(codis(), "GPT-4V")])[1]
     row = cells(by_category, "Relationships")
     assert (row["acc_p GPT-4V"], row["acc_p Human"]) == (51.9, 89.6)
 
@@ -195,7 +195,7 @@ def test_chance_on_six_options_is_told(iibench: Make) -> None:
 
 
 def test_what_is_not_comparable_is_starred_with_the_reason_below(codis: Make) -> None:
-    whole = summary([attach(codis(samples=40))])[0]
+    whole = summary([add_published(codis(samples=40))])[0]
     column = whole.columns[-1]
     assert parts(whole.rows[0][-1], column)[0] == "86.2*"
     assert "* Table 3: judged by humans; 40 pairs here, 353 in the paper" in whole.notes
@@ -214,14 +214,14 @@ def test_a_note_on_some_of_the_figures_names_them(iibench: Make) -> None:
 
 
 def test_a_note_on_all_values_of_a_metric_names_the_metric_alone(mmr3: Make) -> None:
-    (by_colour,) = summary([attach(mmr3("context"), "BLIP-3")], "colour")
+    (by_colour,) = summary([add_published(mmr3("context"), "BLIP-3")], "colour")
     assert "* Table 11, BLIP-3, con, s_c: the paper takes one pair a response and does not say which" in (
         by_colour.notes
     )
 
 
 def test_a_note_on_some_values_of_a_metric_names_these(mmr3: Make) -> None:
-    result = attach(mmr3("context"), "LLaVa 1.5M")
+    result = add_published(mmr3("context"), "LLaVa 1.5M")
     kept = [
         m for m in result.metrics if not (m.metric == "con" and m.subset in ("colour=red", "colour=blue"))
     ]
@@ -238,7 +238,7 @@ def test_a_note_on_some_values_of_a_metric_names_these(mmr3: Make) -> None:
 
 
 def test_the_tables_by_label_of_mmr3_show_its_four_metrics_and_the_row_asked_for(mmr3: Make) -> None:
-    whole, *by_label = summary([attach(mmr3("context"), "Qwen-VL-Chat")])
+    whole, *by_label = summary([add_published(mmr3("context"), "Qwen-VL-Chat")])
     assert [table.columns[0].key for table in by_label] == ["colour", "lines", "shape"]
     for compact in by_label:
         assert [column.key for column in compact.columns][3:] == [
@@ -251,7 +251,7 @@ def test_the_tables_by_label_of_mmr3_show_its_four_metrics_and_the_row_asked_for
     assert [column.key for column in whole.columns if column.kind == "published"] == [
         "Qwen-VL-Chat (Tables 4, 7)"
     ]
-    assert all(column.kind != "published" for column in summary([attach(mmr3("context"))])[0].columns)
+    assert all(column.kind != "published" for column in summary([add_published(mmr3("context"))])[0].columns)
 
 
 def test_an_interval_below_zero_is_no_row_of_dashes() -> None:
@@ -299,7 +299,7 @@ def test_csv_and_json_keep_every_digit(value: float, low: float, figure: float) 
 
 
 def test_an_undefined_value_is_null_in_json_and_empty_in_csv(codis: Make) -> None:
-    whole = summary([attach(codis())])[0]
+    whole = summary([add_published(codis())])[0]
     (plain,) = json.loads(json_text([whole]))
     row = next(row for row in plain["rows"] if row["metric"] == "output_variability")
     assert (row["value"], row["n"], row["Human (Tables 3, 4)"]) == (None, 0, 81.9)

@@ -15,7 +15,7 @@ from sightline.report.report_table import Column, ReportTable
 from sightline.report.table_text import parts
 from sightline.report.tables import summary
 from sightline.report.terminal import aligned, show
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 Make = Callable[..., Result]
 
@@ -28,7 +28,7 @@ def shown(results: list[Result], width: int, by: str | None = None) -> str:
 
 
 def test_a_table_of_one_run_reads_line_by_line(codis: Make) -> None:
-    lines = [line.rstrip() for line in shown([attach(codis(), "GPT-4V")], 100).splitlines()[:8]]
+    lines = [line.rstrip() for line in shown([add_published(codis(), "GPT-4V")], 100).splitlines()[:8]]
     assert lines == [
         "codis:default, openai/gpt-4o",
         "                             value                      GPT-4V       GPT-4V         Human",
@@ -50,9 +50,10 @@ def test_the_rows_of_a_group_stand_under_its_name(codis: Make) -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("by", [None, "category"])
 def test_nothing_is_wider_than_the_terminal(codis: Make, width: int, by: str | None) -> None:
-    assert max(map(len, shown([attach(codis(), "GPT-4V")], width, by).splitlines())) <= width
+    assert max(map(len, shown([add_published(codis(), "GPT-4V")], width, by).splitlines())) <= width
     assert (
-        max(map(len, shown([attach(codis(), "GPT-4V"), codis(model="a/b")], width, by).splitlines())) <= width
+        max(map(len, shown([add_published(codis(), "GPT-4V"), codis(model="a/b")], width, by).splitlines()))
+        <= width
     )
 
 
@@ -67,7 +68,7 @@ def test_names_that_are_too_long_are_broken_behind_a_hyphen() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 def test_no_number_is_ever_cut(codis: Make, iibench: Make, width: int) -> None:
-    for result in (attach(codis(samples=40), "GPT-4V"), attach(iibench(), "GPT-4o")):
+    for result in (add_published(codis(samples=40), "GPT-4V"), add_published(iibench(), "GPT-4o")):
         words = set(re.split(r"\s+", shown([result], width)))
         for table in summary([result]):
             for row in table.rows:

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 import sightline
-from sightline.adapter.kinds import AdapterKind, BiLstm, Lora, Prefix
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.saved_adapter import METADATA, SavedAdapter
 from sightline.adapter.settings import Training
 from sightline.adapter.trainer import Recipe
@@ -41,7 +41,7 @@ WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
 """Labels that are left out of the training and occur in the test."""
 
 LABELS = {"rephrasing": "wording", "restyling": "style", "context": "colour"}
-KINDS: dict[str, AdapterKind] = {
+KINDS: dict[str, AdapterConfig] = {
     "bilstm": BiLstm(),
     "bilstm-32": BiLstm(hidden=32),
     "prefix": Prefix(),

@@ -10,10 +10,10 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from sightline.adapter.kinds import AdapterKind, Lora
+from sightline.adapter.architectures import AdapterConfig, Lora
 from sightline.adapter.module import PrefixModule, prefix_module
 from sightline.errors import UserError
-from sightline.models.local.attachment import entrance, language_model
+from sightline.models.local.attachment import embedding_receiver, language_model
 from sightline.models.local.load import Loaded
 
 
@@ -33,26 +33,26 @@ class PromptPrefix:
         self.module = module
         self.length = module.length
         # Two threads may each run a batch.
-        self._armed = local()
+        self._active = local()
         receiver.register_forward_pre_hook(self._insert, with_kwargs=True)
 
-    def arm(self, prompt_mask: Tensor) -> None:
+    def activate(self, prompt_mask: Tensor) -> None:
         """Insert vectors in the next call of the model in this thread.
 
         Args:
             prompt_mask: Shape (B, T), 1 for the placeholders and the prompt of a row. Tokens after T do not
                 influence the vectors.
         """
-        self._armed.prompt_mask = prompt_mask.bool()
+        self._active.prompt_mask = prompt_mask.bool()
 
     def _insert(self, _: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-        mask: Tensor | None = getattr(self._armed, "prompt_mask", None)
-        self._armed.prompt_mask = None
+        mask: Tensor | None = getattr(self._active, "prompt_mask", None)
+        self._active.prompt_mask = None
         if mask is None or self.length == 0:
             return None
         embeddings: Tensor | None = kwargs.get("inputs_embeds")
         if embeddings is None:
-            raise UserError("an adapter cannot be attached: the language model receives no embeddings")
+            raise UserError("an adapter cannot be adapted: the language model receives no embeddings")
         placeholders = mask & (mask.cumsum(1) <= self.length)
         # Training must compute the vectors in the same precision as inference.
         with torch.autocast(embeddings.device.type, enabled=False):
@@ -65,19 +65,19 @@ class PromptPrefix:
         return args, {**kwargs, "inputs_embeds": inserted}
 
 
-class Attached(NamedTuple):
+class AdaptedModel(NamedTuple):
     """A model with an adapter, and the adapter's weights by name. All other weights are frozen."""
 
     loaded: Loaded
     weights: Mapping[str, torch.nn.Parameter]
 
 
-def attach(loaded: Loaded, kind: AdapterKind) -> Attached:
+def with_adapter(loaded: Loaded, config: AdapterConfig) -> AdaptedModel:
     """Attach a new adapter with weights from torch's global random generator.
 
     Args:
         loaded: The model. Its weights are frozen in place.
-        kind: The adapter with its sizes.
+        config: The adapter's architecture and sizes.
 
     Returns:
         The model with the adapter.
@@ -85,14 +85,14 @@ def attach(loaded: Loaded, kind: AdapterKind) -> Attached:
     Raises:
         UserError: The model has no separate language model, or peft, which LoRA needs, is not installed.
     """
-    receiver = entrance(loaded)
+    receiver = embedding_receiver(loaded)
     if receiver is None:
         raise UserError(f"an adapter cannot be attached to {loaded.kind}: it has no separate language model")
     loaded.model.requires_grad_(False)
-    if isinstance(kind, Lora):
-        return Attached(loaded, _with_lora(loaded, kind))
-    module = prefix_module(kind, embedding_width(loaded)).to(loaded.device)
-    return Attached(
+    if isinstance(config, Lora):
+        return AdaptedModel(loaded, _with_lora(loaded, config))
+    module = prefix_module(config, embedding_width(loaded)).to(loaded.device)
+    return AdaptedModel(
         replace(loaded, prefix_vectors=PromptPrefix(module, receiver)), dict(module.named_parameters())
     )
 
@@ -103,7 +103,7 @@ def merge_lora(loaded: Loaded) -> None:
     Answers then cost no extra time, and no trainable weight remains.
 
     Args:
-        loaded: A model with LoRA attached.
+        loaded: A model with LoRA adapted.
     """
     from peft.tuners.lora import LoraLayer
 
@@ -126,12 +126,12 @@ def embedding_width(loaded: Loaded) -> int:
     return int(loaded.model.get_input_embeddings().weight.shape[1])
 
 
-def _with_lora(loaded: Loaded, kind: Lora) -> dict[str, torch.nn.Parameter]:
+def _with_lora(loaded: Loaded, lora: Lora) -> dict[str, torch.nn.Parameter]:
     try:
         import peft
     except ImportError:
         raise UserError("LoRA needs peft", expected="pip install 'sightline[adapter]'") from None
-    config = peft.LoraConfig(r=kind.rank, lora_alpha=kind.alpha, target_modules="all-linear")
+    config = peft.LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear")
     peft.inject_adapter_in_model(config, language_model(loaded))
     trainable = {name: weight for name, weight in loaded.model.named_parameters() if weight.requires_grad}
     for weight in trainable.values():

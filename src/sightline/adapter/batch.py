@@ -13,7 +13,7 @@ from sightline.adapter.examples import TrainingExample
 from sightline.errors import UserError
 from sightline.models.local.encode import Encoded, Encoder
 from sightline.models.local.image_features import Features, encoded_images, to_device, with_encoded
-from sightline.models.local.input_tensors import fill_up, runs_along
+from sightline.models.local.input_tensors import is_token_aligned, pad_tensors
 from sightline.models.local.likelihood import choice_tokens, decoder_start
 from sightline.models.local.load import Loaded
 from sightline.types import Failure
@@ -80,7 +80,7 @@ class ExampleEncoder:
         encoded = self._cached.get(key)
         if encoded is None:
             encoded = self._encode(example)
-            images = encoded.prompt.shown
+            images = encoded.prompt.image_keys
             size = _bytes(encoded, without_features=images in self._features)
             if size <= self._free_bytes:
                 self._free_bytes -= size
@@ -162,8 +162,8 @@ class ExampleEncoder:
 
     def _image_features(self, prompt: Encoded) -> Features | None:
         """The features of a prompt's images, computed once for all prompts with the same images."""
-        if not prompt.shown or prompt.shown in self._features:
-            return self._features.get(prompt.shown)
+        if not prompt.image_keys or prompt.image_keys in self._features:
+            return self._features.get(prompt.image_keys)
         with torch.no_grad():
             features = encoded_images(self._loaded, [prompt])
         return features[0] if features is not None else None
@@ -223,7 +223,7 @@ def _with_answer(example: EncodedExample, architecture: str) -> dict[str, Any]:
         appended["token_type_ids"] = torch.ones_like(answer)
     inputs = dict(example.prompt.inputs)
     for name, tensor in example.prompt.inputs.items():
-        if runs_along(name, tensor, example.prompt.tokens) and not name.startswith("qformer_"):
+        if is_token_aligned(name, tensor, example.prompt.tokens) and not name.startswith("qformer_"):
             suffix = appended.get(name, torch.zeros_like(answer)).to(tensor.dtype)
             inputs[name] = torch.cat((tensor, suffix), dim=1)
     return inputs
@@ -235,8 +235,8 @@ def _collated(
     collated: dict[str, Any] = {}
     for name, first in examples[0].prompt.inputs.items():
         tensors = [row[name] for row in rows]
-        if runs_along(name, first, examples[0].prompt.tokens):
-            tensors = fill_up(tensors, loaded.pad if name == "input_ids" else 0, left=False)
+        if is_token_aligned(name, first, examples[0].prompt.tokens):
+            tensors = pad_tensors(tensors, loaded.pad if name == "input_ids" else 0, left=False)
         collated[name] = torch.cat(tensors)
     return collated
 

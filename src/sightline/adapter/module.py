@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from sightline.adapter.kinds import BiLstm, Prefix
+from sightline.adapter.architectures import BiLstm, Prefix
 
 INITIAL_STD = 0.02
 """The standard deviation of free vectors before training: that of the embeddings of most models."""
@@ -21,13 +21,13 @@ class BiLstmPrefix(nn.Module):
     al. 2022, on whom the paper builds: one hidden layer as wide as its input, with ReLU.
     """
 
-    def __init__(self, kind: BiLstm, width: int) -> None:
+    def __init__(self, config: BiLstm, width: int) -> None:
         super().__init__()
-        hidden = kind.hidden or width
-        self.length, self.width = kind.prefix, width
-        self.lstm = nn.LSTM(width, hidden, kind.layers, batch_first=True, bidirectional=True)
+        hidden = config.hidden or width
+        self.length, self.width = config.prefix, width
+        self.lstm = nn.LSTM(width, hidden, config.layers, batch_first=True, bidirectional=True)
         self.mlp = nn.Sequential(
-            nn.Linear(2 * hidden, 2 * hidden), nn.ReLU(), nn.Linear(2 * hidden, kind.prefix * width)
+            nn.Linear(2 * hidden, 2 * hidden), nn.ReLU(), nn.Linear(2 * hidden, config.prefix * width)
         )
 
     def forward(self, embeddings: Tensor, prompt_mask: Tensor) -> Tensor:
@@ -52,10 +52,10 @@ class BiLstmPrefix(nn.Module):
 class FreePrefix(nn.Module):
     """The same trainable vectors for every prompt."""
 
-    def __init__(self, kind: Prefix, width: int) -> None:
+    def __init__(self, config: Prefix, width: int) -> None:
         super().__init__()
-        self.length, self.width = kind.prefix, width
-        self.vectors = nn.Parameter(torch.randn(kind.prefix, width) * INITIAL_STD)
+        self.length, self.width = config.prefix, width
+        self.vectors = nn.Parameter(torch.randn(config.prefix, width) * INITIAL_STD)
 
     def forward(self, embeddings: Tensor, prompt_mask: Tensor) -> Tensor:
         """Repeat the vectors for each row."""
@@ -65,14 +65,14 @@ class FreePrefix(nn.Module):
 PrefixModule = BiLstmPrefix | FreePrefix
 
 
-def prefix_module(kind: BiLstm | Prefix, width: int) -> PrefixModule:
+def prefix_module(config: BiLstm | Prefix, width: int) -> PrefixModule:
     """Create a module with new weights from torch's global random generator.
 
     Args:
-        kind: The adapter with its sizes.
+        config: The adapter's architecture and sizes.
         width: The width of the language model's embeddings.
 
     Returns:
         The module, in float32 on torch's default device.
     """
-    return BiLstmPrefix(kind, width) if isinstance(kind, BiLstm) else FreePrefix(kind, width)
+    return BiLstmPrefix(config, width) if isinstance(config, BiLstm) else FreePrefix(config, width)

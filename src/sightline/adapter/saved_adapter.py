@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
-from sightline.adapter.attach import attach, merge_lora
+from sightline.adapter.architectures import AdapterConfig, Lora
+from sightline.adapter.attach import merge_lora, with_adapter
 from sightline.adapter.examples import source_digests
-from sightline.adapter.kinds import AdapterKind, Lora
 from sightline.adapter.training_checkpoint import STATE
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
@@ -34,7 +34,7 @@ class AdapterMetadata(Struct, frozen=True, forbid_unknown_fields=True):
     `training` holds the settings of the training. `images` are the digests of all training images.
     """
 
-    adapter: AdapterKind
+    adapter: AdapterConfig
     base: str
     parameters: int
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class SavedAdapter:
         """The size of the weights in bytes."""
         return sum(tensor.nbytes for tensor in read_weights(self.folder).values())
 
-    def refuse_other(self, base: str) -> None:
+    def check_base(self, base: str) -> None:
         """Check that the adapter fits a model; the number type may differ.
 
         Args:
@@ -136,11 +136,11 @@ class SavedAdapter:
         Raises:
             UserError: The weights do not fit the metadata.
         """
-        attached = attach(loaded, self.metadata.adapter)
-        copy_weights(read_weights(self.folder), attached.weights, self.folder / WEIGHTS)
+        adapted = with_adapter(loaded, self.metadata.adapter)
+        copy_weights(read_weights(self.folder), adapted.weights, self.folder / WEIGHTS)
         if isinstance(self.metadata.adapter, Lora):
-            merge_lora(attached.loaded)
-        return attached.loaded
+            merge_lora(adapted.loaded)
+        return adapted.loaded
 
 
 def copy_weights(

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from sightline.adapter.kinds import AdapterKind, BiLstm
+from sightline.adapter.architectures import AdapterConfig, BiLstm
 from sightline.adapter.trainer import CONSISTENCY, Recipe
 from sightline.adapter.validate import Validation
 from sightline.errors import UserError
@@ -28,7 +28,7 @@ class Training(Struct, frozen=True, kw_only=True):
     data: Sequence[str]
     out: str
     recipe: Recipe
-    adapter: AdapterKind = field(default_factory=BiLstm)
+    adapter: AdapterConfig = field(default_factory=BiLstm)
     test: Sequence[str] = ()
     without: Mapping[str, Sequence[str]] = field(default_factory=dict)
     held_out: float = 0.1

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from sightline.adapter.attach import attach, embedding_width
-from sightline.adapter.kinds import AdapterKind
+from sightline.adapter.architectures import AdapterConfig
+from sightline.adapter.attach import embedding_width, with_adapter
 from sightline.errors import UserError
 from sightline.models.local.load import Loaded
 from sightline.models.local.processor import first_line, silent
@@ -25,12 +25,12 @@ class AdapterSize(Struct, frozen=True):
     adapter: int
 
 
-def adapter_size(folder: Path, kind: AdapterKind) -> AdapterSize:
+def adapter_size(folder: Path, adapter: AdapterConfig) -> AdapterSize:
     """Compute the size of an adapter without reading any weights.
 
     Args:
         folder: A folder with the model's config.json.
-        kind: The adapter with its sizes.
+        adapter: The adapter's architecture and sizes.
 
     Returns:
         The parameter counts.
@@ -62,5 +62,5 @@ def adapter_size(folder: Path, kind: AdapterKind) -> AdapterSize:
     )
     model_count = sum(weight.numel() for weight in model.parameters())
     with torch.device("meta"):
-        adapter_count = sum(weight.numel() for weight in attach(loaded, kind).weights.values())
+        adapter_count = sum(weight.numel() for weight in with_adapter(loaded, adapter).weights.values())
     return AdapterSize(type(model).__name__, embedding_width(loaded), model_count, adapter_count)

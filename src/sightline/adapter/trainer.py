@@ -11,7 +11,7 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
-from sightline.adapter.attach import Attached
+from sightline.adapter.attach import AdaptedModel
 from sightline.adapter.batch import EncodedExample, ExampleEncoder, TrainingBatch, training_batch
 from sightline.adapter.examples import ExampleGroups, TrainingExample
 from sightline.adapter.loss import cross_entropy, disagreement
@@ -58,19 +58,19 @@ class Trainer:
     """An adapter in training. From a copy of `state()`, another trainer continues to the same weights."""
 
     def __init__(
-        self, attached: Attached, encoder: ExampleEncoder, groups: ExampleGroups, recipe: Recipe
+        self, adapted: AdaptedModel, encoder: ExampleEncoder, groups: ExampleGroups, recipe: Recipe
     ) -> None:
         """Prepare the optimizer; train nothing.
 
         Args:
-            attached: The model with the adapter.
+            adapted: The model with the adapter.
             encoder: Encodes the examples for that model.
             groups: The training set.
             recipe: The hyperparameters.
         """
-        self._attached, self._encoder, self._groups, self._recipe = attached, encoder, groups, recipe
+        self._adapted, self._encoder, self._groups, self._recipe = adapted, encoder, groups, recipe
         # The paper does not name the optimizer. Newman et al. 2022, on whom it builds, use Adam.
-        self._optimizer = torch.optim.Adam(attached.weights.values(), lr=recipe.rate)
+        self._optimizer = torch.optim.Adam(adapted.weights.values(), lr=recipe.rate)
         self._losses: list[float] = []
         self.done = 0
 
@@ -95,7 +95,7 @@ class Trainer:
             Weights, optimizer state, losses and the number of steps done. Tensors are not copied.
         """
         return {
-            "weights": {name: weight.detach() for name, weight in self._attached.weights.items()},
+            "weights": {name: weight.detach() for name, weight in self._adapted.weights.items()},
             "optimizer": self._optimizer.state_dict(),
             "losses": self._losses,
             "done": self.done,
@@ -108,7 +108,7 @@ class Trainer:
             state: What `state` returned.
         """
         with torch.no_grad():
-            for name, weight in self._attached.weights.items():
+            for name, weight in self._adapted.weights.items():
                 weight.copy_(state["weights"][name])
         self._optimizer.load_state_dict(state["optimizer"])
         self._losses, self.done = list(state["losses"]), state["done"]
@@ -126,14 +126,14 @@ class Trainer:
         self._losses.append(loss)
         self._refuse_divergence()
         self._optimizer.step()
-        if not all(bool(weight.isfinite().all()) for weight in self._attached.weights.values()):
+        if not all(bool(weight.isfinite().all()) for weight in self._adapted.weights.values()):
             raise self._diverged("a weight is not finite after")
         return TrainingStep(self.done + 1, loss, difference)
 
     def _learn(self, groups: Sequence[EncodedGroup], tokens: int, count: int) -> tuple[float, float]:
         """Add the gradients of some groups of a step; returns their part of its loss and disagreement."""
-        batch = training_batch(self._attached.loaded, [one for group in groups for one in group])
-        logits = answer_logits(self._attached, batch)
+        batch = training_batch(self._adapted.loaded, [one for group in groups for one in group])
+        logits = answer_logits(self._adapted, batch)
         loss = cross_entropy(logits, batch.targets) / tokens
         if self._recipe.loss == "ce":
             with torch.no_grad():
@@ -173,21 +173,21 @@ class Trainer:
         )
 
 
-def answer_logits(attached: Attached, batch: TrainingBatch) -> Tensor:
+def answer_logits(adapted: AdaptedModel, batch: TrainingBatch) -> Tensor:
     """Run the model with its adapter on a batch.
 
     Args:
-        attached: The model with the adapter.
+        adapted: The model with the adapter.
         batch: B rows.
 
     Returns:
         The logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
     """
-    if attached.loaded.prefix_vectors is not None:
-        attached.loaded.prefix_vectors.arm(batch.prompt_mask)
-    device = attached.loaded.device.type
+    if adapted.loaded.prefix_vectors is not None:
+        adapted.loaded.prefix_vectors.activate(batch.prompt_mask)
+    device = adapted.loaded.device.type
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        logits: Tensor = attached.loaded.model(**batch.inputs, use_cache=False).logits
+        logits: Tensor = adapted.loaded.model(**batch.inputs, use_cache=False).logits
     return logits
 
 

@@ -12,7 +12,7 @@ import msgspec
 import torch
 from msgspec import Struct
 
-from sightline.adapter.attach import Attached, attach
+from sightline.adapter.attach import AdaptedModel, with_adapter
 from sightline.adapter.batch import ExampleEncoder
 from sightline.adapter.examples import ExampleGroups, image_digests, read_examples, refuse_overlap, split
 from sightline.adapter.saved_adapter import METADATA, AdapterMetadata, save_adapter
@@ -81,20 +81,20 @@ def train_adapter(
     model = _local_model(training)
     checkpoint = TrainingCheckpoint(folder, _recorded_settings(training, model.identity, data.images))
     run = _TrainingRun(training, data, model, checkpoint, stop or Event())
-    attached = run.train(on_step, show_progress)
+    adapted = run.train(on_step, show_progress)
     metadata = AdapterMetadata(
         adapter=training.adapter,
         base=model.identity,
-        parameters=sum(weight.numel() for weight in _frozen(attached).values()),
+        parameters=sum(weight.numel() for weight in _frozen(adapted).values()),
         training=checkpoint.training,
         images=tuple(sorted(data.images)),
     )
-    save_adapter(folder, metadata, attached.weights)
+    save_adapter(folder, metadata, adapted.weights)
     checkpoint.finish()
     validations = checkpoint.validations()
     return TrainedAdapter(
         folder=str(folder),
-        parameters=sum(weight.numel() for weight in attached.weights.values()),
+        parameters=sum(weight.numel() for weight in adapted.weights.values()),
         groups=len(data.training),
         validations=validations,
         notes=tuple(training_notes(training, len(data.training), len(data.held_out), validations)),
@@ -133,18 +133,18 @@ class _TrainingRun:
         self._checkpoint, self._stop = checkpoint, stop
         self._embed = embedder(training.embedder).embed if training.embedder is not None else None
 
-    def train(self, on_step: OnStep, show_progress: bool) -> Attached:
+    def train(self, on_step: OnStep, show_progress: bool) -> AdaptedModel:
         """Run all steps that are left; returns the model with the trained adapter."""
         state = self._checkpoint.read()
         loaded = load(self._model.checkpoint, self._model.args)
         self._check_examples(loaded, show_progress)
         if state is None:
             self._checkpoint.begin()
-            self._validate(Attached(loaded, {}), self._encoder(loaded))
+            self._validate(AdaptedModel(loaded, {}), self._encoder(loaded))
         torch.manual_seed(self._training.recipe.seed)
-        attached = attach(loaded, self._training.adapter)
-        encoder = self._encoder(attached.loaded)
-        trainer = Trainer(attached, encoder, self._data.training, self._training.recipe)
+        adapted = with_adapter(loaded, self._training.adapter)
+        encoder = self._encoder(adapted.loaded)
+        trainer = Trainer(adapted, encoder, self._data.training, self._training.recipe)
         if state is None:
             self._checkpoint.write(trainer.state())
         else:
@@ -152,17 +152,17 @@ class _TrainingRun:
             # Otherwise memory would hold a second copy of the weights and of the optimizer's state.
             state.clear()
             if self._checkpoint.lacks_validation(self._training.every):
-                self._validate(attached, encoder)
-        versions = _versions(attached)
-        self._run_steps(trainer, attached, encoder, on_step, show_progress)
-        if _versions(attached) != versions:
+                self._validate(adapted, encoder)
+        versions = _versions(adapted)
+        self._run_steps(trainer, adapted, encoder, on_step, show_progress)
+        if _versions(adapted) != versions:
             raise RuntimeError("a weight of the frozen model has changed in training")
-        return attached
+        return adapted
 
     def _run_steps(
         self,
         trainer: Trainer,
-        attached: Attached,
+        adapted: AdaptedModel,
         encoder: ExampleEncoder,
         on_step: OnStep,
         show_progress: bool,
@@ -177,7 +177,7 @@ class _TrainingRun:
                     self._checkpoint.write(trainer.state())
                 if self._stop.is_set() and not is_last:
                     raise KeyboardInterrupt
-                validation = self._validate(attached, encoder) if validates else None
+                validation = self._validate(adapted, encoder) if validates else None
                 advance(1)
                 on_step(step, validation)
 
@@ -202,12 +202,12 @@ class _TrainingRun:
                 if self._stop.is_set():
                     raise KeyboardInterrupt
 
-    def _validate(self, attached: Attached, encoder: ExampleEncoder) -> Validation | None:
+    def _validate(self, adapted: AdaptedModel, encoder: ExampleEncoder) -> Validation | None:
         """Validate on the held-out set and log the result; None if nothing is held out."""
         if not self._data.held_out:
             return None
         validation = validate(
-            attached,
+            adapted,
             encoder,
             self._data.held_out,
             self._embed,
@@ -241,13 +241,13 @@ def _recorded_settings(training: Training, identity: str, images: Mapping[str, s
     }
 
 
-def _frozen(attached: Attached) -> dict[str, torch.nn.Parameter]:
+def _frozen(adapted: AdaptedModel) -> dict[str, torch.nn.Parameter]:
     """The weights of the frozen model by name."""
-    trainable = set(map(id, attached.weights.values()))
-    parameters = attached.loaded.model.named_parameters()
+    trainable = set(map(id, adapted.weights.values()))
+    parameters = adapted.loaded.model.named_parameters()
     return {name: weight for name, weight in parameters if id(weight) not in trainable}
 
 
-def _versions(attached: Attached) -> dict[str, int]:
+def _versions(adapted: AdaptedModel) -> dict[str, int]:
     """How often each weight of the frozen model was changed in place."""
-    return {name: weight._version for name, weight in _frozen(attached).items()}
+    return {name: weight._version for name, weight in _frozen(adapted).items()}

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from msgspec import Struct
 
-from sightline.adapter.attach import Attached
+from sightline.adapter.attach import AdaptedModel
 from sightline.adapter.batch import ExampleEncoder, training_batch
 from sightline.adapter.examples import ExampleGroups, TrainingExample
 from sightline.adapter.loss import cross_entropy
 from sightline.adapter.trainer import answer_logits
-from sightline.models.local.batches import alike
+from sightline.models.local.batches import compatible_batches
 from sightline.models.local.generate import generate
 from sightline.scoring.containment import contains, normalised, post_process
 from sightline.scoring.similarity import THRESHOLD
@@ -40,7 +40,7 @@ class Validation(Struct, frozen=True):
 
 
 def validate(
-    attached: Attached,
+    adapted: AdaptedModel,
     encoder: ExampleEncoder,
     groups: ExampleGroups,
     embed: Embed | None,
@@ -51,7 +51,7 @@ def validate(
     """Answer all examples greedily and compare the answers within each group.
 
     Args:
-        attached: The model with the adapter.
+        adapted: The model with the adapter.
         encoder: Encodes the examples for that model.
         groups: The held-out set.
         embed: The embedder for `con`, or None.
@@ -65,11 +65,11 @@ def validate(
         KeyboardInterrupt: `stop` was set.
     """
     examples = [one for group in groups for one in group]
-    answers = _answers(attached, encoder, examples, batch, stop)
+    answers = _answers(adapted, encoder, examples, batch, stop)
     texts = [[answers[one.request.key] for one in group] for group in groups]
     normal = [[normalised(text) for text in group] for group in texts]
     return Validation(
-        loss=_loss(attached, encoder, examples, batch),
+        loss=_loss(adapted, encoder, examples, batch),
         acc=_mean(contains(answers[one.request.key], one.references) for one in examples),
         agree=_mean(
             first == second
@@ -82,16 +82,20 @@ def validate(
 
 
 def _answers(
-    attached: Attached, encoder: ExampleEncoder, examples: Sequence[TrainingExample], size: int, stop: Event
+    adapted: AdaptedModel,
+    encoder: ExampleEncoder,
+    examples: Sequence[TrainingExample],
+    size: int,
+    stop: Event,
 ) -> dict[str, str]:
     answers: dict[str, str] = {}
     for first in range(0, len(examples), size):
         encoded = [
             (index, encoder.encode_prompt(one)) for index, one in enumerate(examples[first : first + size])
         ]
-        for batch in alike(encoded):
+        for batch in compatible_batches(encoded):
             prompts = [one for _, one in batch]
-            for one, answer in zip(prompts, generate(attached.loaded, prompts, stop, ""), strict=True):
+            for one, answer in zip(prompts, generate(adapted.loaded, prompts, stop, ""), strict=True):
                 answers[one.request.key] = answer.text
         if stop.is_set():
             raise KeyboardInterrupt
@@ -100,13 +104,13 @@ def _answers(
 
 @torch.no_grad()
 def _loss(
-    attached: Attached, encoder: ExampleEncoder, examples: Sequence[TrainingExample], size: int
+    adapted: AdaptedModel, encoder: ExampleEncoder, examples: Sequence[TrainingExample], size: int
 ) -> float:
     total, tokens = 0.0, 0
     for first in range(0, len(examples), size):
         encoded = [encoder.encode(one) for one in examples[first : first + size]]
-        batch = training_batch(attached.loaded, encoded)
-        total += cross_entropy(answer_logits(attached, batch), batch.targets).item()
+        batch = training_batch(adapted.loaded, encoded)
+        total += cross_entropy(answer_logits(adapted, batch), batch.targets).item()
         tokens += sum(len(one.answer) for one in encoded)
     return total / tokens
 

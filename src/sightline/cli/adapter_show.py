@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sightline.cli.adapter_train import add_kind, kind_of
+from sightline.cli.adapter_train import adapter_config, add_kind
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
@@ -69,4 +69,4 @@ def _planned(options: argparse.Namespace) -> dict[str, Any]:
     from sightline.adapter.size import adapter_size
     from sightline.models.resolve import model_folder
 
-    return msgspec.structs.asdict(adapter_size(model_folder(options.model), kind_of(options)))
+    return msgspec.structs.asdict(adapter_size(model_folder(options.model), adapter_config(options)))

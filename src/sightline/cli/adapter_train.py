@@ -14,7 +14,7 @@ from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.adapter.kinds import AdapterKind
+    from sightline.adapter.architectures import AdapterConfig
     from sightline.adapter.trainer import TrainingStep
     from sightline.adapter.training import TrainedAdapter
     from sightline.adapter.validate import Validation
@@ -132,7 +132,7 @@ def execute(options: argparse.Namespace) -> int:
         data=[_groups(word) for word in options.data],
         out=options.out,
         recipe=recipe,
-        adapter=kind_of(options),
+        adapter=adapter_config(options),
         test=[_groups(word) for word in options.test],
         without=_without(options.without),
         held_out=options.held_out,
@@ -177,28 +177,28 @@ def _groups(word: str) -> str:
     return str(path / "groups.jsonl") if path.is_dir() else word
 
 
-def kind_of(options: argparse.Namespace) -> AdapterKind:
+def adapter_config(options: argparse.Namespace) -> AdapterConfig:
     """Convert the options of `add_kind`.
 
     Args:
         options: The parsed command line.
 
     Returns:
-        The kind of the adapter with its sizes.
+        The adapter's architecture and sizes.
 
     Raises:
         UserError: The kind has no such size, or its value is wrong.
     """
     import msgspec
 
-    from sightline.adapter.kinds import AdapterKind
+    from sightline.adapter.architectures import AdapterConfig
 
     sizes = pairs(options.set, "--set")
     try:
-        kind: AdapterKind = msgspec.convert({"kind": options.kind, **sizes}, AdapterKind)
+        config: AdapterConfig = msgspec.convert({"kind": options.kind, **sizes}, AdapterConfig)
     except msgspec.ValidationError as error:
         raise UserError(f"--set: {error}", expected=f"a size of {options.kind}, see --help") from None
-    return kind
+    return config
 
 
 def _without(words: list[str]) -> dict[str, list[str]]:

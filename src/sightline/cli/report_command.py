@@ -140,9 +140,9 @@ def _read_sweep(folder: Path, against: str | None) -> list[ResultPoint]:
 
 
 def _attached(result: Result, against: str | None) -> Result:
-    from sightline.results.published import attach
+    from sightline.results.published import add_published
 
-    return attach(result, against) if against is not None else result
+    return add_published(result, against) if against is not None else result
 
 
 def _decoded(folder: Path, path: Path, kind: type[_Kind]) -> _Kind:

@@ -25,7 +25,7 @@ from sightline.results.aggregate import aggregate
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import failures
 from sightline.results.folder import ResultsFolder
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ def _conclude(
             measures=measures,
             on_group=write,
         )
-        result = attach(aggregated.result, spec.against)
+        result = add_published(aggregated.result, spec.against)
         raise_if_set(stop)
         folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
     return Evaluation(

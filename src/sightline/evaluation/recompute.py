@@ -16,7 +16,7 @@ from sightline.plan.stored_probe import read_stored_probes
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import aggregate
 from sightline.results.description import stored_description
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 UNFINISHED = "did not finish, or is still running: the same command asks what is missing, as a new run"
 
@@ -58,4 +58,4 @@ def recompute(
         measures=recorded_measures(benchmark, description.benchmark_options, body, store),
         on_group=on_group,
     )
-    return attach(aggregated.result, against or description.against)
+    return add_published(aggregated.result, against or description.against)

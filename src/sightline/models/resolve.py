@@ -274,7 +274,7 @@ def _attachment(args: LocalArgs) -> Attachment | None:
     """The adapter of `--model-arg adapter=FOLDER`."""
     if args.adapter is None:
         return None
-    adapter: Attachment = registry.attachment(args.adapter)
+    adapter: Attachment = registry.load_adapter(args.adapter)
     return adapter
 
 

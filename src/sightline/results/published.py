@@ -21,7 +21,7 @@ NOT_THEIRS: Mapping[str, str] = {
 """The options that mark data for which the paper printed no figures, and the note for each."""
 
 
-def attach(result: Result, against: str | None = None) -> Result:
+def add_published(result: Result, against: str | None = None) -> Result:
     """Add the paper's figures to each metric: those of a row, if one is named, then those of humans.
 
     If the paper prints a figure both for exactly what was run (at this size, this temperature) and for its

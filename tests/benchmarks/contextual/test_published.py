@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, published_judges, rows
 from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.results.published import attach
+from sightline.results.published import add_published
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"
 SUBSETS = {
@@ -242,7 +242,7 @@ def result(split: str, samples: int, **options: Any) -> Result:
 
 
 def figures(one: Result, row: str = "GPT-4V") -> list[tuple[float, bool]]:
-    attached = attach(one, row).metrics[0].published or []
+    attached = add_published(one, row).metrics[0].published or []
     return [(value.value, value.comparable) for value in attached if value.row == row]
 
 
@@ -281,7 +281,7 @@ def test_a_category_of_test_that_rests_on_the_references_of_val_is_not_comparabl
     n: int, comparable: bool
 ) -> None:
     category = MetricValue("accepted", "category=time", 50.0, n, n)
-    attached = attach(replace(result("test", 506), metrics=[category]), "GPT-4V")
+    attached = add_published(replace(result("test", 506), metrics=[category]), "GPT-4V")
     values = attached.metrics[0].published or []
     assert [value.row for value in values] == ["GPT-4V", "Humans"]
     for value in values:

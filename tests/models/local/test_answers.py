@@ -226,11 +226,11 @@ def test_draws_follow_the_model_s_distribution() -> None:
     from random import Random
 
     from sightline.models.local.args import Sampling
-    from sightline.models.local.generate import _Draw
+    from sightline.models.local.generate import _SeededSampling
 
     scores = torch.tensor([2.0, 1.0, 0.5, -1.0]).expand(8000, 4).clone()
     dice = [Random(number) for number in range(8000)]
-    drawn = _Draw(Sampling(temperature=0.7, top_k=3, top_p=0.95), dice)(None, scores).argmax(-1)
+    drawn = _SeededSampling(Sampling(temperature=0.7, top_k=3, top_p=0.95), dice)(None, scores).argmax(-1)
     shares = (torch.tensor([2.0, 1.0, 0.5]) / 0.7).softmax(-1)
     assert drawn.bincount(minlength=4)[3] == 0
     assert torch.allclose(drawn.bincount(minlength=4)[:3] / 8000, shares, atol=0.02)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.models.local.args import Sampling
-from sightline.models.local.batches import alike, chunks, collate
+from sightline.models.local.batches import collate, compatible_batches, similar_chunks
 from sightline.models.local.encode import Encoded
 from sightline.models.local.prompt import Prompt
 from sightline.types import ImageFile, ImageRef, Request, user
@@ -36,7 +36,7 @@ def test_every_request_is_in_one_chunk_and_those_that_share_a_image_are_neighbou
     drawn: list[tuple[int, int, int]], size: int
 ) -> None:
     requests = [_request(image, "x" * length, max_tokens=tokens) for image, length, tokens in drawn]
-    found = list(chunks(requests, size))
+    found = list(similar_chunks(requests, size))
     order = [place for chunk in found for place in chunk]
     assert sorted(order) == list(range(len(requests)))
     assert all(len(chunk) <= size for chunk in found)
@@ -64,7 +64,7 @@ def test_only_inputs_that_fit_together_share_a_batch() -> None:
         _encoded(3), _encoded(5), _encoded(3, side=6), _encoded(3, limit=4), _encoded(3, choices=("a",)),
         _encoded(5, choices=("b",)), _encoded(3, choices=("c",)),
     ]  # fmt: skip
-    places = [[place for place, _ in batch] for batch in alike(enumerate(everything))]
+    places = [[place for place, _ in batch] for batch in compatible_batches(enumerate(everything))]
     assert places == [[0, 1], [2], [3], [4, 6], [5]]
 
 

@@ -41,15 +41,15 @@ def torch() -> Iterator[Any]:
 
 def test_each_model_gets_the_same_share_of_the_threads_and_gives_them_back(torch: Any) -> None:
     for _ in range(3):
-        _in_new_thread(cpu.occupy, 2)
+        _in_new_thread(cpu.share_threads, 2)
         assert _in_new_thread(torch.get_num_threads) == 2
         cpu.release()
         assert _in_new_thread(torch.get_num_threads) == 4
 
 
 def test_two_models_at_once_do_not_halve_each_other(torch: Any) -> None:
-    _in_new_thread(cpu.occupy, 2)
-    _in_new_thread(cpu.occupy, 2)
+    _in_new_thread(cpu.share_threads, 2)
+    _in_new_thread(cpu.share_threads, 2)
     assert _in_new_thread(torch.get_num_threads) == 2
     cpu.release()
     cpu.release()
@@ -69,7 +69,7 @@ def test_memory_that_a_tensor_leaves_behind_is_there_for_the_next(torch: Any) ->
             alive.append(torch.ones(size))
         return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
 
-    _in_new_thread(cpu.occupy, 2)
+    _in_new_thread(cpu.share_threads, 2)
     rounds = _in_new_thread(lambda: [pages() for _ in range(4)])
     # Without it 15 to 30 % of all pages are taken anew in each round.
     assert min(rounds) < 0.05 * sum(sizes) * 4 / resource.getpagesize()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.models.local.prompt import Unaskable, prompt_of
+from sightline.models.local.prompt import UnsupportedRequestError, prompt_of
 from sightline.types import ImageFile, ImageRef, Message, Request, Text, user
 
 FILE = ImageFile("a.png", "0" * 64, "PNG", 4, 4, (1, 1))
@@ -46,9 +46,9 @@ def test_images_and_texts_keep_their_order_and_a_system_message_comes_first() ->
 def test_without_a_template_there_is_no_conversation() -> None:
     processor = SimpleNamespace(chat_template=None, image_token="<image>")
     turns = (user("a"), Message("assistant", (Text("b"),)), user("c"))
-    with pytest.raises(Unaskable, match=r"no chat template.*one turn"):
+    with pytest.raises(UnsupportedRequestError, match=r"no chat template.*one turn"):
         prompt_of(_request(*turns), processor, "llava")
-    with pytest.raises(Unaskable, match="template=chat"):
+    with pytest.raises(UnsupportedRequestError, match="template=chat"):
         prompt_of(_request(user("a")), processor, "llava", "chat")
 
 
@@ -72,5 +72,5 @@ def test_a_template_is_used_where_there_is_one_unless_the_plain_form_is_asked_fo
     assert (prompt.text, prompt.lead) == ("<image>|What?|b|Why?\n", "")
     plain = prompt_of(_request(user(IMAGE, "What?")), Chatting(), "llava", "plain")
     assert plain.text == "USER: <image>\nWhat? ASSISTANT:"
-    with pytest.raises(Unaskable, match="refuses the conversation: System role not supported"):
+    with pytest.raises(UnsupportedRequestError, match="refuses the conversation: System role not supported"):
         prompt_of(_request(Message("system", (Text("s"),)), user("a")), Chatting(), "llava")

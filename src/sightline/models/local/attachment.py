@@ -14,7 +14,7 @@ class Attachment(Protocol):
 
     identity: str
 
-    def refuse_other(self, base: str) -> None:
+    def check_base(self, base: str) -> None:
         """Check that the adapter was trained on this model.
 
         Args:
@@ -67,14 +67,14 @@ def language_model(loaded: Loaded) -> Any:
     Returns:
         The module, None if there is no separate one.
     """
-    for whole in (loaded.model, loaded.model.base_model):
+    for parent in (loaded.model, loaded.model.base_model):
         for name in ("language_model", "text_model"):
-            if (found := getattr(whole, name, None)) is not None:
-                return found
+            if (module := getattr(parent, name, None)) is not None:
+                return module
     return None
 
 
-def entrance(loaded: Loaded) -> Any:
+def embedding_receiver(loaded: Loaded) -> Any:
     """Find the part that receives the embeddings of a whole prompt, images included.
 
     Args:
@@ -83,5 +83,5 @@ def entrance(loaded: Loaded) -> Any:
     Returns:
         The language model, or its encoder if it has one; None if there is no such part.
     """
-    found = language_model(loaded)
-    return found.get_encoder() if loaded.is_seq2seq and found is not None else found
+    module = language_model(loaded)
+    return module.get_encoder() if loaded.is_seq2seq and module is not None else module

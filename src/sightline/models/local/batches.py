@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sightline.models.local.encode import Encoded
-from sightline.models.local.input_tensors import fill_up, runs_along
-from sightline.models.local.prompt import images_shown
+from sightline.models.local.input_tensors import is_token_aligned, pad_tensors
+from sightline.models.local.prompt import images_in
 from sightline.types import Request, Text
 
 
-def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
-    """Divide requests into chunks of requests that go well together.
+def similar_chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
+    """Divide requests into chunks of similar requests.
 
     Requests are sorted by sampling, then image size, then images, then the longest text for these images:
     a shared image is encoded once, and similar lengths need little padding.
@@ -24,13 +24,13 @@ def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
     Yields:
         The positions of the requests in each chunk.
     """
-    shown_images = [images_shown(request) for request in requests]
+    images_of_request = [images_in(request) for request in requests]
     longest: dict[tuple[Any, ...], int] = {}
-    for request, images in zip(requests, shown_images, strict=True):
+    for request, images in zip(requests, images_of_request, strict=True):
         longest[images] = max(longest.get(images, 0), _characters(request))
 
-    def neighbourhood(position: int) -> tuple[Any, ...]:
-        request, images = requests[position], shown_images[position]
+    def sort_key(position: int) -> tuple[Any, ...]:
+        request, images = requests[position], images_of_request[position]
         return (
             bool(request.choices),
             sorted(request.sampling.items()),
@@ -40,16 +40,16 @@ def chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]]:
             _characters(request),
         )
 
-    order = sorted(range(len(requests)), key=neighbourhood)
+    order = sorted(range(len(requests)), key=sort_key)
     for first in range(0, len(order), size):
         yield order[first : first + size]
 
 
-def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encoded]]]:
+def compatible_batches(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encoded]]]:
     """Divide encoded requests into batches that the model accepts as one.
 
     Requests of a batch have the same sampling, the same limit of answer tokens, and inputs whose shapes
-    fit together; if choices are weighed, also prompts of one length.
+    fit together; if choices are scored, also prompts of one length.
 
     Args:
         encoded: Positions and encoded requests.
@@ -62,7 +62,7 @@ def alike(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tuple[int, Encode
         shapes = tuple(
             (name, tuple(tensor.shape[1:]))
             for name, tensor in sorted(one.inputs.items())
-            if not runs_along(name, tensor, one.tokens)
+            if not is_token_aligned(name, tensor, one.tokens)
         )
         batch = (one.sampling, one.limit, shapes, one.tokens if one.request.choices else None)
         batches.setdefault(batch, []).append((position, one))
@@ -84,14 +84,14 @@ def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
     """
     import torch
 
-    together: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for name in batch[0].inputs:
         tensors = [one.inputs[name] for one in batch]
-        if runs_along(name, tensors[0], batch[0].tokens):
+        if is_token_aligned(name, tensors[0], batch[0].tokens):
             value = pad if name == "input_ids" else 0
-            tensors = fill_up(tensors, value, left=not name.startswith("qformer_"))
-        together[name] = torch.cat(tensors)
-    return together
+            tensors = pad_tensors(tensors, value, left=not name.startswith("qformer_"))
+        combined[name] = torch.cat(tensors)
+    return combined
 
 
 def _characters(request: Request) -> int:

@@ -22,9 +22,9 @@ PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 _VISION = ("vision_config", "image_token_id", "image_token_index")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ONE_IMAGE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
-_WANTED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
-_ANY = ["*/*"]
-_SAFE = [*_ANY, "*.bin"]
+_DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
+_IGNORED = ["*/*"]
+_IGNORED_WITH_SAFETENSORS = [*_IGNORED, "*.bin"]
 """What of a repository is downloaded, and what of that is not: folders, and weights that are there twice."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -121,7 +121,7 @@ def find_config(name: str) -> Path:
         return Path(hf_hub_download(repository, "config.json")).parent
     # As in `_snapshot`.
     except Exception as error:
-        raise _not_to_be_had(name, None, error) from error
+        raise _download_failed(name, None, error) from error
 
 
 def _hub_name(name: str) -> str:
@@ -137,26 +137,28 @@ def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
     except ImportError:
         raise UserError("a local model needs transformers", expected=INSTALL) from None
-    selection: dict[str, Any] = {"revision": revision, "allow_patterns": _WANTED}
+    selection: dict[str, Any] = {"revision": revision, "allow_patterns": _DOWNLOADED}
     # Many repositories hold their weights in both formats; older ones only without safetensors.
-    for ignored in (_SAFE, _ANY):
+    for ignored in (_IGNORED_WITH_SAFETENSORS, _IGNORED):
         with contextlib.suppress(HFValidationError, LocalEntryNotFoundError):
-            found = Path(snapshot_download(name, **selection, ignore_patterns=ignored, local_files_only=True))
-            if _is_whole(found):
-                return found
+            snapshot = Path(
+                snapshot_download(name, **selection, ignore_patterns=ignored, local_files_only=True)
+            )
+            if _is_complete(snapshot):
+                return snapshot
     if not fetch:
         raise UserError(
             f"the model '{name}' is not on this machine yet", expected=f"`hf download {name}` first"
         )
     try:
-        ignored = _SAFE if _has_safetensors(name, revision) else _ANY
+        ignored = _IGNORED_WITH_SAFETENSORS if _has_safetensors(name, revision) else _IGNORED
         return Path(snapshot_download(name, **selection, ignore_patterns=ignored))
     # Without a network the HTTP library raises its own errors, which differ by version.
     except Exception as error:
-        raise _not_to_be_had(name, revision, error) from error
+        raise _download_failed(name, revision, error) from error
 
 
-def _not_to_be_had(name: str, revision: str | None, error: Exception) -> UserError:
+def _download_failed(name: str, revision: str | None, error: Exception) -> UserError:
     at = f" at {revision}" if revision else ""
     return UserError(
         f"the model '{name}'{at} cannot be downloaded from the Hugging Face Hub",
@@ -165,7 +167,7 @@ def _not_to_be_had(name: str, revision: str | None, error: Exception) -> UserErr
     )
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     """Whether a snapshot holds a model: other programs leave snapshots with a config only."""
     try:
         read_checkpoint(folder, LocalArgs())
@@ -220,14 +222,14 @@ def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
 
 def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
     try:
-        found = json.loads((folder / name).read_bytes())
+        content = json.loads((folder / name).read_bytes())
     except FileNotFoundError:
         raise UserError(f"lacks {name}", file=folder, expected=what) from None
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read ({error})", file=folder / name, expected=what) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError("holds no JSON object", file=folder / name, expected=what)
-    return found
+    return content
 
 
 def _own_dtype(config: dict[str, Any]) -> str:

@@ -8,24 +8,24 @@ from functools import cache
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """glibc's numbers of these options: malloc.h, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
 
-_KEPT = 1 << 30
-"""Bytes: larger than the memory that one layer frees."""
+_KEEP_BYTES = 1 << 30
+"""Bytes that malloc keeps: more than the memory that one layer frees."""
 
 
-def occupy(ways: int) -> None:
+def share_threads(batches: int) -> None:
     """Divide the processor's threads among parallel batches, and keep freed memory.
 
     Args:
-        ways: Batches at a time.
+        batches: Number of batches that run at the same time.
     """
     import torch
 
-    torch.set_num_threads(max(1, _threads() // ways))
+    torch.set_num_threads(max(1, _threads() // batches))
     _keep_memory()
 
 
 def release() -> None:
-    """Give all threads back to other users of torch."""
+    """Let torch use all threads again."""
     import torch
 
     torch.set_num_threads(_threads())
@@ -49,5 +49,5 @@ def _keep_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return
-    mallopt(_TRIM_THRESHOLD, _KEPT)
-    mallopt(_MMAP_THRESHOLD, _KEPT)
+    mallopt(_TRIM_THRESHOLD, _KEEP_BYTES)
+    mallopt(_MMAP_THRESHOLD, _KEEP_BYTES)

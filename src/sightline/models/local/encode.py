@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from sightline.images import BadImage, read_image
 from sightline.models.local.args import Sampling, read_sampling
-from sightline.models.local.input_tensors import with_room
+from sightline.models.local.input_tensors import with_placeholders
 from sightline.models.local.load import Loaded, is_out_of_memory
-from sightline.models.local.prompt import Prompt, Unaskable, prompt_of
+from sightline.models.local.prompt import Prompt, UnsupportedRequestError, prompt_of
 from sightline.types import Failure, ImageFile, Request
 
-REMEMBERED = 8
-"""Prepared images that are kept for the next request with the same image."""
+CACHED_IMAGES = 8
+"""Number of prepared images in the cache, for the next requests with the same image."""
 
 STEP = 32
 """Limits of answer tokens are rounded down to multiples of this, so that requests near the end of the context
@@ -44,7 +44,7 @@ class Encoded(Struct, frozen=True):
     sampling: Sampling
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def image_keys(self) -> tuple[str, ...]:
         """The images by digest and transform."""
         return tuple(f"{file.digest} {file.transform}" for file in self.prompt.images)
 
@@ -58,7 +58,7 @@ class Encoder:
         self._opened: dict[str, Any] = {}
         self._processor = loaded.processor
         if hasattr(self._processor, "image_processor"):
-            self._processor.image_processor = _Once(self._processor.image_processor)
+            self._processor.image_processor = _CachedImageProcessor(self._processor.image_processor)
 
     def encode(self, request: Request) -> Encoded | Failure:
         """Encode a request.
@@ -73,7 +73,7 @@ class Encoder:
             prompt = prompt_of(request, self._processor, self._loaded.kind, self._template)
             images = [self._open(file) for file in prompt.images]
             inputs = self._inputs(prompt.text, images)
-        except (BadImage, Unaskable) as error:
+        except (BadImage, UnsupportedRequestError) as error:
             return Failure("permanent", str(error))
         except Exception as error:
             if not is_out_of_memory(error):
@@ -81,7 +81,7 @@ class Encoder:
             self._opened.clear()
             return Failure("transient", "memory does not suffice to prepare its images")
         if self._loaded.prefix_vectors is not None:
-            inputs = with_room(inputs, self._loaded.prefix_vectors.length, self._loaded.pad)
+            inputs = with_placeholders(inputs, self._loaded.prefix_vectors.length, self._loaded.pad)
         tokens = int(inputs["input_ids"].shape[1])
         sampling = read_sampling(request.sampling)
         limit = self._limit(tokens, sampling.max_tokens)
@@ -109,17 +109,17 @@ class Encoder:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            raise Unaskable(f"its processor refuses the request: {error}") from error
-        self._check_marks(inputs, len(images))
+            raise UnsupportedRequestError(f"its processor refuses the request: {error}") from error
+        self._check_image_tokens(inputs, len(images))
         inputs.pop("labels", None)
         return inputs
 
-    def _check_marks(self, inputs: Mapping[str, Any], images: int) -> None:
-        """Raise Unaskable if images were given and none is in the prompt."""
+    def _check_image_tokens(self, inputs: Mapping[str, Any], images: int) -> None:
+        """Raise UnsupportedRequestError if the request has images and the prompt has no image token."""
         config = self._loaded.model.config
         mark = getattr(config, "image_token_id", None)
         if images and mark is not None and not bool((inputs["input_ids"] == mark).any()):
-            raise Unaskable(
+            raise UnsupportedRequestError(
                 "its processor puts no image into the prompt: its settings (num_query_tokens,"
                 " image_token) do not belong to the model's config"
             )
@@ -133,15 +133,15 @@ class Encoder:
 
     def _open(self, file: ImageFile) -> Any:
         """The image in RGB, opened once for consecutive requests."""
-        address = f"{file.digest} {file.transform}"
-        if address not in self._opened:
-            if len(self._opened) >= REMEMBERED:
+        key = f"{file.digest} {file.transform}"
+        if key not in self._opened:
+            if len(self._opened) >= CACHED_IMAGES:
                 del self._opened[next(iter(self._opened))]
-            self._opened[address] = read_image(file)
-        return self._opened[address]
+            self._opened[key] = read_image(file)
+        return self._opened[key]
 
 
-class _Once:
+class _CachedImageProcessor:
     """An image processor that caches its results for the latest images."""
 
     def __init__(self, image_processor: Any) -> None:
@@ -150,13 +150,13 @@ class _Once:
 
     def __call__(self, images: Any, **options: Any) -> Any:
         flat = _flat(images)
-        address = tuple(map(id, flat))
+        key = tuple(map(id, flat))
         # The images are kept with the result, because an id is unique only while they live.
-        if address not in self._results:
-            if len(self._results) >= REMEMBERED:
+        if key not in self._results:
+            if len(self._results) >= CACHED_IMAGES:
                 del self._results[next(iter(self._results))]
-            self._results[address] = (flat, self._image_processor(images, **options))
-        result = self._results[address][1]
+            self._results[key] = (flat, self._image_processor(images, **options))
+        result = self._results[key][1]
         return type(result)(dict(result))
 
     def __getattr__(self, name: str) -> Any:

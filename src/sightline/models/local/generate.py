@@ -18,13 +18,13 @@ from sightline.types import Answer, Usage
 def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str) -> list[Answer]:
     """Generate answers.
 
-    `completion_tokens` includes the token that ends an answer. Once `stop` is set, answers are cut off and
-    worthless.
+    `completion_tokens` includes the token that ends an answer. Once `stop` is set, answers are cut off
+    and must not be used.
 
     Args:
         loaded: The model.
-        batch: Requests of one batch of `batches.alike`.
-        stop: Set when nobody waits for the answers any more.
+        batch: Requests of one batch of `compatible_batches`.
+        stop: Set when the answers are no longer needed.
         version: The model's version, for the answers.
 
     Returns:
@@ -36,7 +36,7 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
     with torch.inference_mode():
         inputs = batch_inputs(loaded, batch)
         if loaded.prefix_vectors is not None:
-            loaded.prefix_vectors.arm(inputs["attention_mask"])
+            loaded.prefix_vectors.activate(inputs["attention_mask"])
         tokens = loaded.model.generate(**inputs, **_options(loaded, batch, inputs, stop))
     # A separate decoder starts with one token; other models continue the prompt.
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]
@@ -56,23 +56,23 @@ def _options(
         "max_new_tokens": batch[0].limit,
         "pad_token_id": loaded.pad,
         "eos_token_id": sorted(loaded.ends) or None,
-        "stopping_criteria": StoppingCriteriaList([_Watch(stop)]),
+        "stopping_criteria": StoppingCriteriaList([_StopOnEvent(stop)]),
     }
     processors = LogitsProcessorList()
     if sampling.repetition_penalty != 1:
-        seen = None if loaded.is_seq2seq else inputs["attention_mask"].bool()
-        if seen is not None and loaded.prefix_vectors is not None:
+        prompt_mask = None if loaded.is_seq2seq else inputs["attention_mask"].bool()
+        if prompt_mask is not None and loaded.prefix_vectors is not None:
             # The positions of prefix vectors are not part of the prompt.
-            seen = seen & (seen.cumsum(1) > loaded.prefix_vectors.length)
-        processors.append(_Penalty(sampling.repetition_penalty, seen))
+            prompt_mask = prompt_mask & (prompt_mask.cumsum(1) > loaded.prefix_vectors.length)
+        processors.append(_Penalty(sampling.repetition_penalty, prompt_mask))
     if sampling.temperature > 0:
-        dice = [Random(f"{sampling.seed} {one.request.key}") for one in batch]
-        processors.append(_Draw(sampling, dice))
+        generators = [Random(f"{sampling.seed} {one.request.key}") for one in batch]
+        processors.append(_SeededSampling(sampling, generators))
     return {**options, "logits_processor": processors}
 
 
-class _Watch:
-    """Ends `generate` between two tokens once nobody waits for the answers."""
+class _StopOnEvent:
+    """Stops `generate` before the next token once an event is set."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -87,58 +87,62 @@ class _Penalty:
     """transformers' repetition penalty without the padding of prompts, which may be the token that ends an
     answer.
 
-    `seen` is the mask of the prompts, None if answers do not continue them.
+    `prompt_mask` is the mask of the prompts, None if answers do not continue them.
     """
 
-    def __init__(self, penalty: float, seen: Any) -> None:
+    def __init__(self, penalty: float, prompt_mask: Any) -> None:
         from transformers import RepetitionPenaltyLogitsProcessor
 
         self._penalize = RepetitionPenaltyLogitsProcessor(float(penalty))
-        self._seen = seen
+        self._prompt_mask = prompt_mask
 
     def __call__(self, tokens: Any, scores: Any) -> Any:
         import torch
 
-        if self._seen is not None:
+        if self._prompt_mask is not None:
             # Replace padding by the last token of the prompt, which already counts.
-            prompts = tokens[:, : self._seen.shape[1]]
-            prompts = prompts.where(self._seen, prompts[:, -1:])
+            prompts = tokens[:, : self._prompt_mask.shape[1]]
+            prompts = prompts.where(self._prompt_mask, prompts[:, -1:])
             tokens = torch.cat((prompts, tokens[:, prompts.shape[1] :]), dim=1)
         return self._penalize(tokens, scores)
 
 
-class _Draw:
-    """Draws the next token of each row with the row's own random source, and leaves no other to choose from.
+class _SeededSampling:
+    """Samples the next token of each row with the row's own random generator, and rules out all others.
 
-    A draw depends only on its request and seed, whatever else is in the batch.
+    The token depends only on its request and seed, whatever else is in the batch.
     """
 
-    def __init__(self, sampling: Sampling, dice: Sequence[Random]) -> None:
+    def __init__(self, sampling: Sampling, generators: Sequence[Random]) -> None:
         self._sampling = sampling
-        self._dice = dice
+        self._generators = generators
 
     def __call__(self, tokens: Any, scores: Any) -> Any:
         import torch
 
-        drawn = torch.full_like(scores, -torch.inf)
-        return drawn.scatter_(1, self._drawn(scores)[:, None], 0.0)
+        forced = torch.full_like(scores, -torch.inf)
+        return forced.scatter_(1, self._sampled(scores)[:, None], 0.0)
 
-    def _drawn(self, scores: Any) -> Any:
+    def _sampled(self, scores: Any) -> Any:
         """The token of each row, shape (rows,)."""
         import torch
 
-        shares, order = (
+        probabilities, order = (
             torch.softmax(scores.double() / self._sampling.temperature, dim=-1)
             if scores.device.type != "mps"
             else torch.softmax(scores / self._sampling.temperature, dim=-1)
         ).sort(dim=-1, descending=True, stable=True)
         if self._sampling.top_k:
-            shares[:, self._sampling.top_k :] = 0
-        before = shares.cumsum(-1) - shares
-        shares = shares.masked_fill(before >= self._sampling.top_p * shares.sum(-1, keepdim=True), 0)
-        sums = shares.cumsum(-1)
-        thrown = torch.tensor([dice.random() for dice in self._dice], dtype=sums.dtype, device=sums.device)
-        positions = torch.searchsorted(sums, thrown[:, None] * sums[:, -1:], right=True)
+            probabilities[:, self._sampling.top_k :] = 0
+        before = probabilities.cumsum(-1) - probabilities
+        probabilities = probabilities.masked_fill(
+            before >= self._sampling.top_p * probabilities.sum(-1, keepdim=True), 0
+        )
+        sums = probabilities.cumsum(-1)
+        uniform = torch.tensor(
+            [generator.random() for generator in self._generators], dtype=sums.dtype, device=sums.device
+        )
+        positions = torch.searchsorted(sums, uniform[:, None] * sums[:, -1:], right=True)
         return order.gather(1, positions.clamp(max=order.shape[1] - 1))[:, 0]
 
 

@@ -37,14 +37,14 @@ def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, 
         The inputs with encoded images; unchanged if no image is shared, or the architecture does not allow
         it.
     """
-    distinct = {one.shown: one for one in batch}
+    distinct = {one.image_keys: one for one in batch}
     if len(distinct) == len(batch) or "pixel_values" not in inputs:
         return dict(inputs)
     features = encoded_images(loaded, list(distinct.values()))
     if features is None:
         return dict(inputs)
     by_images = dict(zip(distinct, features, strict=True))
-    return with_encoded(inputs, [by_images[one.shown] for one in batch])
+    return with_encoded(inputs, [by_images[one.image_keys] for one in batch])
 
 
 def encoded_images(loaded: Loaded, requests: Sequence[Encoded]) -> list[Features] | None:
@@ -89,8 +89,8 @@ def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dic
 
     each: Any = [vectors for one in features for vectors in one.images]
     each = torch.stack(each) if features[0].stacked else each
-    kept = {name: tensor for name, tensor in inputs.items() if not name.startswith("pixel_")}
-    return {**kept, "mm_encoder_outputs": {"image": BaseModelOutputWithPooling(pooler_output=each)}}
+    others = {name: tensor for name, tensor in inputs.items() if not name.startswith("pixel_")}
+    return {**others, "mm_encoder_outputs": {"image": BaseModelOutputWithPooling(pooler_output=each)}}
 
 
 def takes_encoded(model: Any) -> bool:

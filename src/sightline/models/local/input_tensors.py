@@ -16,10 +16,10 @@ def images_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
     Returns:
         The inputs without a token dimension.
     """
-    return {name: tensor for name, tensor in inputs.items() if not runs_along(name, tensor, tokens)}
+    return {name: tensor for name, tensor in inputs.items() if not is_token_aligned(name, tensor, tokens)}
 
 
-def runs_along(name: str, tensor: Any, tokens: int) -> bool:
+def is_token_aligned(name: str, tensor: Any, tokens: int) -> bool:
     """Check whether an input has one entry for each token, of the prompt or of the Q-Former's text.
 
     Args:
@@ -36,7 +36,7 @@ def runs_along(name: str, tensor: Any, tokens: int) -> bool:
     return not is_of_images and tensor.ndim >= 2 and tensor.shape[1] == tokens
 
 
-def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:
+def pad_tensors(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:
     """Pad tensors to the length of the longest.
 
     Args:
@@ -57,7 +57,7 @@ def fill_up(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[An
     return filled
 
 
-def with_room(inputs: Mapping[str, Any], length: int, pad: int) -> dict[str, Any]:
+def with_placeholders(inputs: Mapping[str, Any], length: int, pad: int) -> dict[str, Any]:
     """Put padding before a prompt, for vectors that an adapter writes there.
 
     Args:
@@ -74,7 +74,7 @@ def with_room(inputs: Mapping[str, Any], length: int, pad: int) -> dict[str, Any
     values = {"input_ids": pad, "attention_mask": 1}
     wider = dict(inputs)
     for name, tensor in inputs.items():
-        if runs_along(name, tensor, tokens) and not name.startswith("qformer_"):
+        if is_token_aligned(name, tensor, tokens) and not name.startswith("qformer_"):
             room = tensor.new_full((tensor.shape[0], length, *tensor.shape[2:]), values.get(name, 0))
             wider[name] = torch.cat((room, tensor), dim=1)
     return wider

@@ -14,7 +14,7 @@ from sightline.models.local.prefix_cache import batch_inputs
 from sightline.types import Answer, Usage
 
 
-def weigh(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer]:
+def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer]:
     """Choose for each request the choice with the highest mean log-likelihood of its tokens after the prompt.
 
     The prompts of a batch have one length, so there is no padding. Of equally likely choices the first one
@@ -22,7 +22,7 @@ def weigh(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer
 
     Args:
         loaded: The model.
-        batch: Requests of one batch of `batches.alike`.
+        batch: Requests of one batch of `compatible_batches`.
         version: The model's version, for the answers.
 
     Returns:
@@ -33,11 +33,13 @@ def weigh(loaded: Loaded, batch: Sequence[Encoded], version: str) -> list[Answer
     began = time.perf_counter()
     choices = [choice_tokens(loaded, one) for one in batch]
     with torch.inference_mode():
-        means = (_asked_again if loaded.is_seq2seq else _continued)(loaded, batch, choices)
+        likelihoods = (_score_encoder_decoder if loaded.is_seq2seq else _score_decoder)(
+            loaded, batch, choices
+        )
     seconds = (time.perf_counter() - began) / len(batch)
     answers = []
-    for one, tokens, likely in zip(batch, choices, means, strict=True):
-        best = max(range(len(tokens)), key=likely.__getitem__)
+    for one, tokens, means in zip(batch, choices, likelihoods, strict=True):
+        best = max(range(len(tokens)), key=means.__getitem__)
         answers.append(
             Answer(
                 one.request.choices[best],
@@ -62,61 +64,61 @@ def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
     """
 
     def tokens(text: str) -> list[int]:
-        found: list[int] = loaded.processor.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
+        token_ids: list[int] = loaded.processor.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return token_ids
 
     if loaded.is_seq2seq:
         return [tokens(choice) for choice in one.request.choices]
     before = one.prompt.text + one.prompt.ending
     prompt = tokens(before)
-    found = []
+    tokenized = []
     for choice in one.request.choices:
-        both = tokens(before + one.prompt.lead + choice)
+        joined = tokens(before + one.prompt.lead + choice)
         # If the end of the prompt and the choice share a token, the choice is tokenized separately.
-        follows = both[: len(prompt)] == prompt and len(both) > len(prompt)
-        found.append(both[len(prompt) :] if follows else tokens(choice))
-    return found
+        follows = joined[: len(prompt)] == prompt and len(joined) > len(prompt)
+        tokenized.append(joined[len(prompt) :] if follows else tokens(choice))
+    return tokenized
 
 
-def _continued(
+def _score_decoder(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
     """Mean log-likelihoods; the prompt is read once, and all choices continue from its cache."""
     inputs = batch_inputs(loaded, batch)
     if loaded.prefix_vectors is not None:
-        loaded.prefix_vectors.arm(inputs["attention_mask"])
+        loaded.prefix_vectors.activate(inputs["attention_mask"])
     if "past_key_values" in inputs:
         # The prompts have one length, so no padding needs a mask.
         del inputs["attention_mask"]
         inputs["input_ids"] = inputs["input_ids"][:, inputs["past_key_values"].get_seq_length() :]
-    read = loaded.model(**inputs, use_cache=True, logits_to_keep=1)
-    first = read.logits[:, -1].float().log_softmax(-1)
+    output = loaded.model(**inputs, use_cache=True, logits_to_keep=1)
+    first = output.logits[:, -1].float().log_softmax(-1)
     rows = [(row, tokens) for row, several in enumerate(choices) for tokens in several]
     sums = [float(first[row, tokens[0]]) if tokens else float("-inf") for row, tokens in rows]
-    longer = [position for position, (_, tokens) in enumerate(rows) if len(tokens) > 1]
-    if longer:
-        kept = getattr(read, "past_key_values", None) or read.language_model_outputs.past_key_values
-        kept.batch_select_indices(_tensor([rows[position][0] for position in longer], loaded))
-        speaker = loaded.model if hasattr(read, "past_key_values") else loaded.model.language_model
-        token_ids = _right_filled([rows[position][1][:-1] for position in longer], loaded)
-        logits = speaker(input_ids=token_ids, past_key_values=kept, use_cache=True).logits
+    continued = [position for position, (_, tokens) in enumerate(rows) if len(tokens) > 1]
+    if continued:
+        cache = getattr(output, "past_key_values", None) or output.language_model_outputs.past_key_values
+        cache.batch_select_indices(_tensor([rows[position][0] for position in continued], loaded))
+        decoder = loaded.model if hasattr(output, "past_key_values") else loaded.model.language_model
+        token_ids = _pad_right([rows[position][1][:-1] for position in continued], loaded)
+        logits = decoder(input_ids=token_ids, past_key_values=cache, use_cache=True).logits
         for position, extra in zip(
-            longer, _sums(logits, [rows[position][1][1:] for position in longer]), strict=True
+            continued, _sums(logits, [rows[position][1][1:] for position in continued]), strict=True
         ):
             sums[position] += extra
     return _means(sums, choices)
 
 
-def _asked_again(
+def _score_encoder_decoder(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
     """Mean log-likelihoods of an encoder-decoder model, which reads the prompt for each choice."""
     rows = [(one, tokens) for one, several in zip(batch, choices, strict=True) for tokens in several]
     inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
     start = decoder_start(loaded.model)
-    token_ids = _right_filled([[start, *tokens[:-1]] for _, tokens in rows], loaded)
+    token_ids = _pad_right([[start, *tokens[:-1]] for _, tokens in rows], loaded)
     if loaded.prefix_vectors is not None:
-        loaded.prefix_vectors.arm(inputs["attention_mask"])
+        loaded.prefix_vectors.activate(inputs["attention_mask"])
     logits = loaded.model(**inputs, decoder_input_ids=token_ids).logits
     sums = _sums(logits, [tokens for _, tokens in rows])
     return _means(
@@ -126,19 +128,19 @@ def _asked_again(
 
 def _sums(logits: Any, targets: Sequence[list[int]]) -> list[float]:
     """The log-likelihood of each row's tokens, which are at the start of the row."""
-    likely = logits.float().log_softmax(-1)
+    log_likelihoods = logits.float().log_softmax(-1)
     return [
-        sum(float(likely[row, position, token]) for position, token in enumerate(tokens))
+        sum(float(log_likelihoods[row, position, token]) for position, token in enumerate(tokens))
         for row, tokens in enumerate(targets)
     ]
 
 
 def _means(sums: Sequence[float], choices: Sequence[Sequence[list[int]]]) -> list[list[float]]:
-    left = iter(sums)
-    return [[next(left) / max(1, len(tokens)) for tokens in several] for several in choices]
+    remaining = iter(sums)
+    return [[next(remaining) / max(1, len(tokens)) for tokens in several] for several in choices]
 
 
-def _right_filled(rows: Sequence[list[int]], loaded: Loaded) -> Any:
+def _pad_right(rows: Sequence[list[int]], loaded: Loaded) -> Any:
     """Tokens as a tensor, shape (rows, longest row). Padding comes after everything that is read."""
     width = max(map(len, rows))
     return _tensor([row + [loaded.pad] * (width - len(row)) for row in rows], loaded)

@@ -22,11 +22,11 @@ class PrefixVectors(Protocol):
 
     length: int
 
-    def arm(self, seen: Any) -> None:
+    def activate(self, prompt_mask: Any) -> None:
         """Put the vectors into the next call of the model.
 
         Args:
-            seen: The mask of the prompts, shape (rows, tokens); the first `length` tokens of a row are
+            prompt_mask: The mask of the prompts, shape (rows, tokens); the first `length` tokens of a row are
                 reserved.
         """
 
@@ -93,7 +93,7 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
         positions=_positions(model.config),
         ends=frozenset(ends),
         pad=pad if pad is not None else min(ends, default=0),
-        is_seq2seq=bool(_speaker(model).config.is_encoder_decoder),
+        is_seq2seq=bool(_language_model(model).config.is_encoder_decoder),
     )
 
 
@@ -222,8 +222,8 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
     return ends or ({tokenizer.eos_token_id} if tokenizer.eos_token_id is not None else set())
 
 
-def _speaker(model: Any) -> Any:
-    """The part that writes: the language model within BLIP models, otherwise the whole model."""
+def _language_model(model: Any) -> Any:
+    """The part that generates text: the language model of BLIP models, otherwise the whole model."""
     inner = getattr(model, "language_model", None)
     return inner if hasattr(inner, "generation_config") else model
 

@@ -16,11 +16,11 @@ from sightline.models.base import Model
 from sightline.models.local import cpu
 from sightline.models.local.args import LocalArgs, effective
 from sightline.models.local.attachment import Attachment
-from sightline.models.local.batches import alike, chunks
+from sightline.models.local.batches import compatible_batches, similar_chunks
 from sightline.models.local.checkpoint import read_checkpoint
 from sightline.models.local.encode import Encoded, Encoder
 from sightline.models.local.generate import generate
-from sightline.models.local.likelihood import weigh
+from sightline.models.local.likelihood import score_choices
 from sightline.models.local.load import Loaded, is_out_of_memory, load
 from sightline.models.local.processor import first_line
 from sightline.types import Answer, Failure, Request
@@ -29,7 +29,7 @@ IndexedResult = tuple[int, Answer | Failure]
 T = TypeVar("T")
 
 WORKERS = 2
-"""Chunks of requests in work at a time."""
+"""Chunks of requests that are processed at the same time."""
 
 
 class LocalModel(Model):
@@ -75,7 +75,7 @@ class LocalModel(Model):
                 expected="template=plain, or without it",
             )
         self._version = version or folder.resolve().name
-        self._most = self.args.batch
+        self._max_batch = self.args.batch
         self._stop = Event()
         self._encoding = Lock()
         self.name = name
@@ -85,7 +85,7 @@ class LocalModel(Model):
         self.identity = self.checkpoint.identity() + template
         self._attachment = attachment
         if attachment is not None:
-            attachment.refuse_other(self.identity)
+            attachment.check_base(self.identity)
             self.identity += f" adapter {attachment.identity}"
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class LocalModel(Model):
         """Answer requests in batches of similar ones; each chunk is returned when it is done."""
         # A new event for each window: cancelling one must not cut off the next.
         self._stop = stop = Event()
-        waiting = chunks(requests, self._most)
+        waiting = similar_chunks(requests, self._max_batch)
         running: set[asyncio.Future[list[IndexedResult]]] = set()
         try:
             while True:
@@ -144,7 +144,7 @@ class LocalModel(Model):
             # Nobody waits any more: the threads stop at the next token.
             stop.set()
             for part in running:
-                part.add_done_callback(_let_go)
+                part.add_done_callback(_ignore_result)
             raise
 
     def _in_thread(self, work: Callable[..., T], *args: Any) -> asyncio.Future[T]:
@@ -159,7 +159,7 @@ class LocalModel(Model):
             loaded = self._attachment.attach(loaded)
         if loaded.device.type != "cpu":
             return loaded, Semaphore(1)
-        cpu.occupy(WORKERS)
+        cpu.share_threads(WORKERS)
         return loaded, Semaphore(WORKERS)
 
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
@@ -174,8 +174,8 @@ class LocalModel(Model):
                 else:
                     encoded.append((position, one))
         with self._computing:
-            for batch in alike(encoded):
-                for part in self._fitting(batch, stop):
+            for batch in compatible_batches(encoded):
+                for part in self._answers_of_batch(batch, stop):
                     found += part
         return found
 
@@ -185,7 +185,9 @@ class LocalModel(Model):
             return Failure("permanent", reason)
         return self._encoder.encode(request)
 
-    def _fitting(self, batch: list[tuple[int, Encoded]], stop: Event) -> Iterator[list[IndexedResult]]:
+    def _answers_of_batch(
+        self, batch: list[tuple[int, Encoded]], stop: Event
+    ) -> Iterator[list[IndexedResult]]:
         """The answers of a batch; it is halved if memory does not suffice, or one of its requests fails."""
         waiting = [batch]
         while waiting:
@@ -203,12 +205,12 @@ class LocalModel(Model):
         """The answers of a batch, or why there are none; EnvironmentFailedError if the device is lost."""
         try:
             if batch[0].request.choices:
-                return weigh(self._loaded, batch, self._version)
+                return score_choices(self._loaded, batch, self._version)
             return generate(self._loaded, batch, stop, self._version)
         # Models raise many types of errors for unsupported requests; only that request fails.
         except Exception as error:
             if is_out_of_memory(error):
-                self._most = min(self._most, max(1, len(batch) // 2))
+                self._max_batch = min(self._max_batch, max(1, len(batch) // 2))
                 failure = Failure("permanent", f"{self.name}: memory does not suffice for this request")
             elif "CUDA error" in str(error):
                 raise EnvironmentFailedError(
@@ -221,7 +223,7 @@ class LocalModel(Model):
         return failure
 
 
-def _let_go(part: asyncio.Future[list[IndexedResult]]) -> None:
+def _ignore_result(part: asyncio.Future[list[IndexedResult]]) -> None:
     """Retrieve an error that nobody waits for."""
     if not part.cancelled():
         part.exception()

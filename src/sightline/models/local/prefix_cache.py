@@ -9,19 +9,19 @@ from typing import Any
 from sightline.models.local.batches import collate
 from sightline.models.local.encode import Encoded
 from sightline.models.local.image_features import share_images, takes_encoded, to_device
-from sightline.models.local.input_tensors import fill_up, images_of
+from sightline.models.local.input_tensors import images_of, pad_tensors
 from sightline.models.local.load import Loaded
 
-LEAST = 16
-"""Tokens from which reading the beginning separately is worth its cost."""
+MIN_PREFIX = 16
+"""The shortest common beginning, in tokens, that is worth a separate forward pass."""
 
 
 def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     """Build the inputs of a batch, with shared parts computed once as far as the architecture allows.
 
-    If prompts begin alike, `past_key_values` holds that beginning, and `input_ids` are padded after it;
-    otherwise shared images are encoded once. Prompts with vectors of an adapter before them have no common
-    beginning.
+    If prompts begin with the same tokens, `past_key_values` holds that beginning and `input_ids` are padded
+    after it; otherwise shared images are encoded once. Prompts that begin with vectors of an adapter have no
+    common beginning.
 
     Args:
         loaded: The model.
@@ -33,7 +33,7 @@ def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     groups = _groups(batch)
     shares = loaded.prefix_vectors is None and len(groups) < len(batch)
     length = _common_length(loaded, batch, groups) if shares else 0
-    if length < LEAST:
+    if length < MIN_PREFIX:
         return share_images(loaded, batch, to_device(collate(batch, loaded.pad), loaded))
     return _read_once(loaded, batch, groups, length)
 
@@ -42,7 +42,7 @@ def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
     """Positions of the requests with the same images."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for position, one in enumerate(batch):
-        groups.setdefault(one.shown, []).append(position)
+        groups.setdefault(one.image_keys, []).append(position)
     return list(groups.values())
 
 
@@ -53,24 +53,26 @@ def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[li
     rows = [one.inputs["input_ids"][0].tolist() for one in batch]
     # At least one token remains for each request: a model needs one to continue from.
     length = min(len(row) - 1 for row in rows)
-    length = min(length, *(_alike([rows[position] for position in positions]) for positions in groups))
+    length = min(
+        length, *(_common_prefix([rows[position] for position in positions]) for positions in groups)
+    )
     mark = getattr(loaded.model.config, "image_token_id", None)
     return 0 if mark is None or any(mark in row[length:] for row in rows) else length
 
 
-def _alike(rows: Sequence[list[int]]) -> int:
+def _common_prefix(rows: Sequence[list[int]]) -> int:
     return sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*rows, strict=False)))
 
 
 def _reads_in_order(loaded: Loaded, one: Encoded) -> bool:
-    """Whether the cached state of a token depends only on earlier tokens, and all of it is kept."""
+    """Whether the cached state of a token depends only on earlier tokens, and the cache holds all tokens."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    named = {name for name in one.inputs if not name.startswith(("pixel_", "image_"))}
-    if loaded.is_seq2seq or named != {"input_ids", "attention_mask"} or not takes_encoded(loaded.model):
+    names = {name for name in one.inputs if not name.startswith(("pixel_", "image_"))}
+    if loaded.is_seq2seq or names != {"input_ids", "attention_mask"} or not takes_encoded(loaded.model):
         return False
-    kept = DynamicCache(config=loaded.model.config.get_text_config())
-    return all(type(layer) is DynamicLayer for layer in kept.layers)
+    cache = DynamicCache(config=loaded.model.config.get_text_config())
+    return all(type(layer) is DynamicLayer for layer in cache.layers)
 
 
 def _read_once(
@@ -88,10 +90,10 @@ def _read_once(
     images = [images_of(one.inputs, one.tokens) for one in firsts]
     image_inputs = {name: torch.cat([each[name] for each in images]) for name in images[0]}
     inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **image_inputs}, loaded)
-    kept = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
-    kept.batch_select_indices(torch.tensor(group_of, device=loaded.device))
+    cache = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
+    cache.batch_select_indices(torch.tensor(group_of, device=loaded.device))
     rests = [one.inputs["input_ids"][:, length:] for one in batch]
-    token_ids = torch.cat((ids[group_of], torch.cat(fill_up(rests, loaded.pad))), dim=1)
-    gaps = torch.cat(fill_up([torch.ones_like(rest) for rest in rests], 0))
+    token_ids = torch.cat((ids[group_of], torch.cat(pad_tensors(rests, loaded.pad))), dim=1)
+    gaps = torch.cat(pad_tensors([torch.ones_like(rest) for rest in rests], 0))
     mask = torch.cat((torch.ones_like(token_ids[:, :length]), gaps), dim=1)
-    return {**to_device({"input_ids": token_ids, "attention_mask": mask}, loaded), "past_key_values": kept}
+    return {**to_device({"input_ids": token_ids, "attention_mask": mask}, loaded), "past_key_values": cache}

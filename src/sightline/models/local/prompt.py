@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from sightline.types import ImageFile, ImageRef, Message, Request, Text
 
 
-class Unaskable(Exception):  # noqa: N818 - says what the request is
+class UnsupportedRequestError(Exception):
     """A request that this model does not support; its text says why."""
 
 
@@ -74,12 +74,12 @@ def prompt_of(
         The prompt.
 
     Raises:
-        Unaskable: The model has no form for such a conversation.
+        UnsupportedRequestError: The model has no form for such a conversation.
     """
-    images = images_shown(request)
+    images = images_in(request)
     has_template = bool(getattr(processor, "chat_template", None))
     if template == "chat" and not has_template:
-        raise Unaskable("its processor has no chat template: leave template=chat out")
+        raise UnsupportedRequestError("its processor has no chat template: leave template=chat out")
     if has_template and template != "plain":
         text = _chat(request.messages, processor)
         return Prompt(text, images, lead="" if text[-1:].isspace() or text.endswith(">") else " ")
@@ -88,7 +88,7 @@ def prompt_of(
     return Prompt(text, images, plain.ending, plain.lead)
 
 
-def images_shown(request: Request) -> tuple[ImageFile, ...]:
+def images_in(request: Request) -> tuple[ImageFile, ...]:
     """List the images of a request.
 
     Args:
@@ -120,7 +120,7 @@ def _chat(messages: Sequence[Message], processor: Any) -> str:
         text: str = processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
     # A template is a program that may raise any error.
     except Exception as error:
-        raise Unaskable(f"its chat template refuses the conversation: {error}") from None
+        raise UnsupportedRequestError(f"its chat template refuses the conversation: {error}") from None
     return text
 
 
@@ -128,7 +128,7 @@ def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) 
     """The one turn of a plain prompt; a system message comes before its text."""
     *before, last = messages
     if last.role != "user" or any(message.role != "system" for message in before):
-        raise Unaskable(
+        raise UnsupportedRequestError(
             "its processor has no chat template, so it takes one turn and no conversation of several"
         )
     mark = str(getattr(processor, "image_token", "")) if plain.marked else ""

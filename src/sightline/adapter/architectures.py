@@ -1,4 +1,4 @@
-"""The kinds of adapter with their sizes, as `adapter.json` stores them."""
+"""The adapter architectures and their sizes, as `adapter.json` stores them."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class Lora(Struct, frozen=True, forbid_unknown_fields=True, tag="lora", tag_fiel
     alpha: PositiveInt = 32
 
 
-AdapterKind = BiLstm | Prefix | Lora
-KINDS: dict[str, type[AdapterKind]] = {"bilstm": BiLstm, "prefix": Prefix, "lora": Lora}
+AdapterConfig = BiLstm | Prefix | Lora
+ARCHITECTURES: dict[str, type[AdapterConfig]] = {"bilstm": BiLstm, "prefix": Prefix, "lora": Lora}
