@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,20 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
         """
         names = (model, model.rpartition("#")[2], model.rpartition("/")[2])
         return next((self.prices[name] for name in names if name in self.prices), None)
+
+    def require_prices(self, models: Iterable[str]) -> None:
+        """Check that the price of every model is known, as --max-cost needs.
+
+        Args:
+            models: The models as for --model.
+
+        Raises:
+            UserError: A model has no price.
+        """
+        for model in models:
+            if self.price(model) is None:
+                expected = f'[prices."{model}"] prompt and completion, per million tokens, in {DEFAULT_FILE}'
+                raise UserError(f"--max-cost without a price for {model}", expected=expected)
 
 
 def load_config(file: str | None = None) -> Config:

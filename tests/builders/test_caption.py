@@ -187,13 +187,13 @@ def test_an_estimate_counts_what_describing_would_send(
     store = Store.open(str(tmp_path / "s.db"))
     found = captioner(tmp_path).estimate(files, store)
     sizes = (photos / "red.png").stat().st_size + (photos / "blue.png").stat().st_size
-    assert (found.images, found.cached, found.to_ask, found.image_bytes) == (2, 0, 2, sizes)
+    assert (found.cached + found.to_send, found.cached, found.to_send, found.image_bytes) == (2, 0, 2, sizes)
     assert not painter.asked
     painter.replies = {"blue": [""]}
     asyncio.run(captioner(tmp_path).describe(files, store))
     for again, counts in {False: (2, 2, 0, 0), True: (2, 1, 1, (photos / "blue.png").stat().st_size)}.items():
         found = captioner(tmp_path, again=again).estimate(files, store)
-        assert (found.images, found.cached, found.to_ask, found.image_bytes) == counts
+        assert (found.cached + found.to_send, found.cached, found.to_send, found.image_bytes) == counts
     store.close()
 
 

@@ -245,7 +245,7 @@ def test_another_seed_asks_anew_and_is_refused_in_the_same_folder(
         (["--gen", "messages=[]"], "is not a sampling option"),
         (["--min-words", "99"], "no question is left (the question is too short: 5)"),
         (["--max-cost", "1"], "without a price"),
-        (["--out", "q.jsonl"], "is no folder"),
+        (["--out", "q.jsonl"], "is not a folder"),
         (["--annotation", "x"], "did you mean '--annotations'"),
     ],
 )

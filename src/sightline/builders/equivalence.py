@@ -15,7 +15,9 @@ from msgspec import Struct, field, structs
 
 from sightline.builders.variant_pairs import QUESTION, VariantPair, kind_of_folder
 from sightline.engine.client import ModelClient
+from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
+from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.metric_types import MetricValue, PublishedValue
@@ -157,10 +159,14 @@ async def by_judge(
         )
     scorer = same_or_different(load(__package__)["equivalent"]["text"])
     cases = [Case(pair.targets, QUESTION, "", (pair.first, pair.second)) for pair in texts]
-    requests = [client.keyed(scorer.ask(case)) for case in cases]
+
+    def requests_of_cases() -> list[KeyedRequest]:
+        return [client.keyed(scorer.ask(case)) for case in cases]
+
+    requests = await run_in_thread(requests_of_cases)
     await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)
-    known = store.look_up(list({keyed.request.key for keyed in requests}))
-    replies = [known.get(keyed.request.key) for keyed in requests]
+    stored = await run_in_thread(store.look_up, list({keyed.request.key for keyed in requests}))
+    replies = [stored.get(keyed.request.key) for keyed in requests]
     verdicts = [scorer.read(one.text).verdict if isinstance(one, Answer) else "error" for one in replies]
     decided = [(p, v == "right") for p, v in zip(texts, verdicts, strict=True) if v in ("right", "wrong")]
     failed = verdicts.count("error")

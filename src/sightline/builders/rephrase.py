@@ -23,14 +23,13 @@ from sightline.builders.manifest import (
 from sightline.builders.rephrasing_replies import read
 from sightline.builders.reply_retries import (
     ASKS,
-    PendingRequests,
     ReplyRequests,
     ReplyResult,
     collect_replies,
     count_requests,
 )
 from sightline.builders.sources import SourceItem
-from sightline.engine.client import ModelClient
+from sightline.engine.client import ModelClient, RequestEstimate
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.formats.groups import ORIGINAL, GroupLine
@@ -151,7 +150,7 @@ async def rephrase(
     )
 
 
-def estimate(job: RephraseJob, client: ModelClient, store: Store) -> PendingRequests:
+def estimate(job: RephraseJob, client: ModelClient, store: Store) -> RequestEstimate:
     """Count what `rephrase` would ask. Nothing is asked or written.
 
     Args:

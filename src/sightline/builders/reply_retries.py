@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from sightline.engine.client import ModelClient
+from sightline.engine.client import ModelClient, RequestEstimate
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
+from sightline.engine.threads import run_in_thread
 from sightline.types import Answer, Failure
 
 ASKS = 3
@@ -50,14 +51,6 @@ class ReplyRequests(Struct, Generic[T], frozen=True):
     read: Callable[[str, Answer], tuple[T | None, str]]
 
 
-class PendingRequests(NamedTuple):
-    """Numbers of requests: cached ones, and those that will be sent at least and at most."""
-
-    cached: int
-    at_least: int
-    at_most: int
-
-
 async def collect_replies(
     wanted: ReplyRequests[T], client: ModelClient, store: Store, title: str, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[T]]:
@@ -83,17 +76,18 @@ async def collect_replies(
     pending = wanted.names
     async with client.kept_open():
         for draw in range(ASKS):
-            requests = _requests(wanted, pending, draw)
+            requests = await run_in_thread(_requests, wanted, pending, draw)
             again = f" again ({draw})" if draw else ""
             await client.ask(store, list(requests.values()), f"{title}{again}", show_progress=show_progress)
-            results |= _results(wanted, requests, store, draw, client.counts.stopped)
+            stopped = client.counts.stopped
+            results |= await run_in_thread(_results, wanted, requests, store, draw, stopped)
             pending = [name for name in pending if _needs_another(results[name], draw)]
-            if not pending or client.counts.stopped:
+            if not pending or stopped:
                 break
     return results
 
 
-def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) -> PendingRequests:
+def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) -> RequestEstimate:
     """Count what `collect_replies` would ask. Nothing is asked or written.
 
     Args:
@@ -116,7 +110,7 @@ def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) 
         answered = {name: keyed for name, keyed in requests.items() if keyed.request.key in settled}
         results = _results(wanted, answered, store, draw, "")
         pending = [name for name in answered if _needs_another(results[name], draw)]
-    return PendingRequests(cached, least, most)
+    return RequestEstimate(cached, least, most)
 
 
 def _requests(wanted: ReplyRequests[T], names: Sequence[str], draw: int) -> dict[str, KeyedRequest]:

@@ -22,14 +22,13 @@ from sightline.builders.instruction_replies import InstructionPair, read
 from sightline.builders.manifest import BuildIdentity, BuildManifest, build_identity
 from sightline.builders.reply_retries import (
     ASKS,
-    PendingRequests,
     ReplyRequests,
     ReplyResult,
     collect_replies,
     count_requests,
 )
 from sightline.builders.source_ids import ids_of
-from sightline.engine.client import ModelClient
+from sightline.engine.client import ModelClient, RequestEstimate
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -193,7 +192,7 @@ async def synthesize(
     return results
 
 
-def estimate(job: SynthesisJob, client: ModelClient, store: Store) -> PendingRequests:
+def estimate(job: SynthesisJob, client: ModelClient, store: Store) -> RequestEstimate:
     """Count what `synthesize` would ask. Nothing is asked or written.
 
     Args:

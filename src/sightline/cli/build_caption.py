@@ -14,6 +14,7 @@ from sightline.cli.build_options import (
     add_requests,
     asking_status,
     limited,
+    print_request_estimate,
     print_requests,
 )
 from sightline.cli.options import asking_of_model
@@ -82,10 +83,8 @@ def _dry_run(gallery: CheckedImages, captioner: Captioner, client: ModelClient) 
     print(f"images                      {len(gallery.files):,}")
     for name, reason in gallery.broken.items():
         print(f"  broken: {name}: {reason}")
-    print(f"distinct images             {estimate.images:,}")
-    print(f"cached requests             {estimate.cached:,}")
-    print(f"requests to send            {estimate.to_ask:,}")
-    print(f"bytes of images in them     {estimate.image_bytes:,}")
+    print(f"distinct images             {estimate.cached + estimate.to_send:,}")
+    print_request_estimate(estimate)
     return 0
 
 

@@ -15,10 +15,9 @@ from sightline.errors import UserError, some_of
 
 if TYPE_CHECKING:
     from sightline.builders.manifest import BuildManifest
-    from sightline.builders.reply_retries import PendingRequests
     from sightline.builders.run import BuildSpec, GroupMaker
     from sightline.builders.sources import SourceItem
-    from sightline.engine.client import ModelClient
+    from sightline.engine.client import ModelClient, RequestEstimate
 
 T = TypeVar("T")
 
@@ -289,15 +288,18 @@ def print_built(manifest: BuildManifest, out: Path) -> None:
         print(f"dropped: and {more:,} more, see {out / 'manifest.json'}", file=sys.stderr)
 
 
-def print_pending(pending: PendingRequests, note: str = "") -> None:
-    """Print what --dry-run found out about requests.
+def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
+    """Print the requests that a builder would send.
 
     Args:
-        pending: The counts.
-        note: Text behind them.
+        estimate: The numbers.
+        note: Text behind the number of requests to send.
     """
-    print(f"cached requests             {pending.cached:,}")
-    print(f"requests to send            {pending.at_least:,} to {pending.at_most:,}{note}")
+    most = f" to {estimate.to_send_at_most:,}" if estimate.to_send_at_most > estimate.to_send else ""
+    print(f"cached requests             {estimate.cached:,}")
+    print(f"requests to send            {estimate.to_send:,}{most}{note}")
+    if estimate.image_bytes is not None:
+        print(f"bytes of images in them     {estimate.image_bytes:,}")
 
 
 def print_requests(client: ModelClient) -> None:

@@ -17,7 +17,7 @@ from sightline.cli.build_options import (
     limited,
     preview_path,
     print_built,
-    print_pending,
+    print_request_estimate,
     print_requests,
 )
 from sightline.cli.options import asking_of_model
@@ -93,7 +93,7 @@ def _dry_run(job: RephraseJob, client: ModelClient) -> int:
         print(f"  passed over: {count:,}, {reason}")
     for reason, count in Counter(job.dropped.values()).items():
         print(f"  dropped: {count:,}, {reason}")
-    print_pending(pending)
+    print_request_estimate(pending)
     return 0
 
 

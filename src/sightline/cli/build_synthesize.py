@@ -16,7 +16,7 @@ from sightline.cli.build_options import (
     limited,
     preview_path,
     print_by_reason,
-    print_pending,
+    print_request_estimate,
     print_requests,
 )
 from sightline.cli.options import asking_of_model
@@ -94,7 +94,7 @@ def _dry_run(job: SynthesisJob, client: ModelClient) -> int:
         pending = estimate(job, client, store)
     print(f"images                      {len(job.images):,}")
     print(f"  dropped: {len(job.dropped):,}")
-    print_pending(pending, ", of three images each")
+    print_request_estimate(pending, ", of three images each")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from sightline.config import Price
+from sightline.errors import UserError
 from sightline.types import Usage
 
 
@@ -87,3 +88,21 @@ class Budget(Struct, frozen=True):
             The cost, 0 where no price is configured.
         """
         return self.price.of(usage) if self.price is not None else 0.0
+
+
+def check_request_limits(concurrency: int, max_requests: int | None, max_cost: float | None) -> None:
+    """Check --concurrency, --max-requests and --max-cost.
+
+    Args:
+        concurrency: The largest number of simultaneous requests to a host.
+        max_requests: The largest number of requests; None for no limit.
+        max_cost: The largest cost; None for no limit.
+
+    Raises:
+        UserError: A number is too small.
+    """
+    if concurrency < 1:
+        raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
+    for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
+        if number is not None and number < 0:
+            raise UserError(f"{name} {number} is negative", expected="0 or more")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from sightline.engine.client import ModelClient
+from sightline.engine.client import ModelClient, RequestEstimate
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
@@ -35,22 +35,6 @@ class Caption(Struct, frozen=True):
     key: str = ""
     cut: bool = False
     missing: str = ""
-
-
-class CaptioningEstimate(Struct, frozen=True):
-    """What captioning would send.
-
-    Attributes:
-        images: Distinct images.
-        cached: Images for which nothing is sent, including those with an empty response.
-        to_ask: Requests that are sent.
-        image_bytes: Bytes of the images in them.
-    """
-
-    images: int
-    cached: int
-    to_ask: int
-    image_bytes: int
 
 
 class Captioner:
@@ -114,22 +98,22 @@ class Captioner:
         distinct = {file.digest: file for file in files}
         return {digest: _read(one, stopped) for digest, one in self._current(distinct, store).items()}
 
-    def estimate(self, files: Iterable[ImageFile], store: Store) -> CaptioningEstimate:
-        """Estimate what `describe` would send; nothing is sent or written.
+    def estimate(self, files: Iterable[ImageFile], store: Store) -> RequestEstimate:
+        """Estimate what `describe` would send, a request per distinct image; nothing is sent or written.
 
         Args:
             files: The images.
             store: The store.
 
         Returns:
-            The numbers.
+            The numbers; an image with an empty response counts as cached.
         """
         distinct = {file.digest: file for file in files}
         requests = self._requests(distinct, store)
         settled = self._client.settled(store, requests)
         sent = [keyed.request for keyed in requests if keyed.request.key not in settled]
         size = sum(file.stamp[0] for request in sent for file in request.images.values())
-        return CaptioningEstimate(len(distinct), len(distinct) - len(sent), len(sent), size)
+        return RequestEstimate(len(distinct) - len(sent), len(sent), len(sent), size)
 
     def _requests(self, distinct: Mapping[str, ImageFile], store: Store) -> list[KeyedRequest]:
         """The current request of each image; one after an empty response only if it is cached, or `again` is

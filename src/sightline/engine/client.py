@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Any, Self, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import load_config
-from sightline.engine.budget import Budget
+from sightline.engine.budget import Budget, check_request_limits
 from sightline.engine.counts import Counts
+from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
 from sightline.engine.retry import is_settled
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
-from sightline.errors import UserError
 from sightline.images import transform_for
 from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.models.base import Model
@@ -49,6 +47,22 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     keyless: bool = False
 
 
+class RequestEstimate(Struct, frozen=True):
+    """Requests that a builder would send.
+
+    Attributes:
+        cached: Requests that the store can answer.
+        to_send: Requests that are sent in any case.
+        to_send_at_most: Requests that are sent if every reply is unusable and is asked for again.
+        image_bytes: Bytes of the images in the requests; None if they are not counted.
+    """
+
+    cached: int
+    to_send: int
+    to_send_at_most: int
+    image_bytes: int | None = None
+
+
 class ModelClient:
     """One model within one budget. `counts` adds up everything that was sent."""
 
@@ -62,23 +76,20 @@ class ModelClient:
         Raises:
             UserError: The model, an option or a number is wrong.
         """
-        _check(options)
+        check_request_limits(options.concurrency, options.max_requests, options.max_cost)
+        refuse_protocol_fields(options.gen)
         config = load_config(options.config)
         model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
         self._models: Sequence[Model] = resolve(options.model, model_options)
         self._options = options
-        price = config.price(options.model)
-        if options.max_cost is not None and price is None:
-            raise UserError(
-                f"--max-cost without a price for {options.model}",
-                expected=f'[prices."{options.model}"] prompt and completion, per million tokens',
-            )
+        if options.max_cost is not None:
+            config.require_prices([options.model])
         requested = {**sampling, **options.gen}
         self.sampling = self._models[0].effective({k: v for k, v in requested.items() if v is not None})
         self.identity = self._models[0].identity
         self.capabilities = self._models[0].capabilities
         self.counts = Counts()
-        self._budget = Budget(options.max_requests, options.max_cost, price)
+        self._budget = Budget(options.max_requests, options.max_cost, config.price(options.model))
         self._limiters = {model.host: Limiter(model.host, options.concurrency) for model in self._models}
 
     @property
@@ -97,14 +108,15 @@ class ModelClient:
         Yields:
             The store, or a temporary empty one.
         """
-        url = self._options.store
-        with tempfile.TemporaryDirectory() as scratch:
-            exists = not only_read or "://" in url or Path(url).exists()
-            store = Store.open(url if exists else f"{scratch}/none.db")
-            try:
+        if only_read:
+            with existing_or_empty_store(self._options.store) as store:
                 yield store
-            finally:
-                store.close()
+            return
+        store = Store.open(self._options.store)
+        try:
+            yield store
+        finally:
+            store.close()
 
     def keyed(
         self, messages: tuple[Message, ...], draw: int = 0, images: Sequence[ImageFile] = ()
@@ -200,12 +212,3 @@ class _KeptOpen:
 
     async def __aexit__(self, *_: object) -> None:
         """Stay open."""
-
-
-def _check(options: ClientOptions) -> None:
-    if options.concurrency < 1:
-        raise UserError(f"--concurrency {options.concurrency} is too small", expected="at least 1")
-    for name, number in (("--max-requests", options.max_requests), ("--max-cost", options.max_cost)):
-        if number is not None and number < 0:
-            raise UserError(f"{name} {number} is negative", expected="0 or more")
-    refuse_protocol_fields(options.gen)

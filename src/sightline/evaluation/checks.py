@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sightline.config import Config
 from sightline.errors import UserError
 from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
@@ -49,24 +46,6 @@ def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
             raise UserError(
                 f"the judge {name} takes no images",
                 expected="a judge that does, or a judge prompt without images",
-            )
-
-
-def check_prices(config: Config, models: Sequence[str]) -> None:
-    """Check that the price of every model is known, as --max-cost needs.
-
-    Args:
-        config: The prices.
-        models: The names of the models.
-
-    Raises:
-        UserError: A model has no price.
-    """
-    for model in models:
-        if config.price(model) is None:
-            raise UserError(
-                f"--max-cost without a price for {model}",
-                expected=f'[prices."{model}"] prompt and completion, per million tokens, in sightline.toml',
             )
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 from msgspec import Struct, field
 
+from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.retry import is_settled
 from sightline.engine.store import Store
@@ -88,7 +84,7 @@ def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimat
     planned_keys = set() if planned_keys is None else planned_keys
     prepared = prepare_evaluation(spec, keyless=True)
     planned = _Planned()
-    with _existing_store(spec.store) as store:
+    with existing_or_empty_store(spec.store) as store:
         augmented, uncached = None, None
         if prepared.models.replacement is not None:
             images = images_to_show(prepared)
@@ -97,18 +93,6 @@ def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimat
             planned.add(chunk, store, planned_keys, spec.retry_errors)
     planned_keys.update(planned.sizes)
     return _estimate(prepared, planned, uncached)
-
-
-@contextmanager
-def _existing_store(url: str) -> Iterator[Store]:
-    """The store at a path or URL; if there is none, an empty one that leaves nothing behind."""
-    with tempfile.TemporaryDirectory() as scratch:
-        exists = "://" in url or Path(url).exists()
-        store = Store.open(url if exists else f"{scratch}/none.db")
-        try:
-            yield store
-        finally:
-            store.close()
 
 
 def _estimate(prepared: Prepared, planned: _Planned, uncached: UncachedImages | None) -> RunEstimate:

@@ -89,7 +89,7 @@ def cached_images_as_text(
         captioner = replacement.captions.captioner
         described = captioner.cached(readable.values(), store)
         captions = {digest: one.text or f"(a caption of {digest})" for digest, one in described.items()}
-        to_caption = captioner.estimate(readable.values(), store).to_ask
+        to_caption = captioner.estimate(readable.values(), store).to_send
     uncached = UncachedImages(sum(words is None for words in read.values()), to_caption)
     return _augmented(replacement, images, files, _ImageTexts(read, captions)), uncached
 

@@ -9,7 +9,7 @@ from sightline.benchmarks.published import published
 from sightline.config import Config, load_config
 from sightline.errors import UserError
 from sightline.evaluation.augment import image_replacement
-from sightline.evaluation.checks import check_judge_images, check_model, check_prices
+from sightline.evaluation.checks import check_judge_images, check_model
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.prepared import (
     Prepared,
@@ -122,7 +122,7 @@ def _check(prepared: Prepared) -> None:
         check_model(spec, task, models)
     check_judge_images(task, prepared.judges)
     if spec.max_cost is not None:
-        check_prices(prepared.config, [*([spec.model] if models.models else []), *prepared.judges.models])
+        prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])
     if spec.against is not None:
         published(task.benchmark.name, task.setting, spec.against)
     ResultsFolder.check(spec.out)

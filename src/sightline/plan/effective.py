@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, defaults
 from sightline.benchmarks.options import FILE, BenchmarkOption, Setting
+from sightline.engine.budget import check_request_limits
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.plan.spec import Spec
@@ -150,13 +151,12 @@ def _check_sampling(sampling: Mapping[str, Any]) -> None:
 
 def _check_counts(spec: Spec) -> None:
     """Raise UserError for counts and limits that are out of range."""
-    counts = {"--repeats": spec.repeats, "--concurrency": spec.concurrency, "--limit": spec.limit}
+    check_request_limits(spec.concurrency, spec.max_requests, spec.max_cost)
+    counts = {"--repeats": spec.repeats, "--limit": spec.limit}
     for name, value in counts.items():
         if value is not None and value < 1:
             raise UserError(f"{name} {value} is too small", expected="at least 1")
-    least = {"--seed": spec.seed, "--max-requests": spec.max_requests, "--max-cost": spec.max_cost}
-    for name, number in least.items():
-        if number is not None and number < 0:
-            raise UserError(f"{name} {number} is negative", expected="0 or more")
+    if spec.seed < 0:
+        raise UserError(f"--seed {spec.seed} is negative", expected="0 or more")
     if spec.shuffle and spec.limit is None:
         raise UserError("--shuffle has no effect without --limit", expected="--limit N with --shuffle")
