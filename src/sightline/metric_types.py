@@ -66,6 +66,7 @@ class Metric(Struct, frozen=True, kw_only=True):
         source: The section or table of the paper that defines it.
         unit: The unit of the values.
         needs: Another setting whose answers the metric reads; without them it is null with that reason.
+        how_to_run: The arguments of `sightline run` for the setting `needs`, if it is an option.
         judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
         absent: The reason that is given if no group yields a term.
         per_group: Whether a group counts as one unit: one undecided outcome leaves it undecided.
@@ -79,6 +80,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     source: str
     unit: Unit = "percent"
     needs: str | None = None
+    how_to_run: str = ""
     judged: str | None = "correct"
     absent: str = "no probe counts towards it"
     per_group: bool = False

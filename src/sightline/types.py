@@ -22,9 +22,6 @@ Augmentation = Literal["ocr", "layout", "layout+caption"]
 CUT_OFF = ("length", "max_tokens")
 """The finish reasons of a response that reached the token limit."""
 
-UNCHANGED = "unchanged"
-"""The option, and the setting, that repeats each probe unchanged (MM-R3 4.2: Sampling)."""
-
 
 class Text(Struct, frozen=True, tag="text"):
     """A part of a message that is text."""

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from sightline.builders.manifest import read_manifest
-from sightline.cli.build_command import KINDS
+from sightline.cli.build_command import SUBCOMMANDS
 from sightline.cli.main import main
 from sightline.formats.groups import read_groups
 from sightline.formats.journal import JOURNAL
@@ -67,23 +67,23 @@ def perturb(source: Path, out: Path, *words: str) -> int:
 # --- words
 
 
-def test_build_alone_lists_its_kinds(capsys: Capture) -> None:
+def test_build_without_a_subcommand_lists_all_subcommands(capsys: Capture) -> None:
     assert main(["build"]) == 0
     shown = capsys.readouterr().out
-    for kind, summary in KINDS.items():
-        assert f"    {kind}" in shown
+    for subcommand, summary in SUBCOMMANDS.items():
+        assert f"    {subcommand}" in shown
         assert summary.split()[0] in shown
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_help_with_an_example(kind: str, capsys: Capture) -> None:
+@pytest.mark.parametrize("subcommand", SUBCOMMANDS)
+def test_every_subcommand_has_help_with_an_example(subcommand: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(["build", kind, "--help"])
+        main(["build", subcommand, "--help"])
     assert stopped.value.code == 0
-    assert f"sightline build {kind} " in capsys.readouterr().out.split("example", 1)[1]
+    assert f"sightline build {subcommand} " in capsys.readouterr().out.split("example", 1)[1]
 
 
-def test_only_the_kind_that_is_run_is_imported() -> None:
+def test_only_the_executed_subcommand_is_imported() -> None:
     code = (
         "import sys, sightline.cli.parser as m\n"
         "m.build_parser(['build', 'perturb'])\n"

@@ -233,7 +233,7 @@ def test_a_loss_is_told_of_the_subset_that_lost(runs: Runs, capsys: Capture) -> 
     [
         ("acc_p<70", 0, ""),
         ("acc_p<70.5", 5, "--fail-if acc_p<70.5: it is 70.00"),
-        ("output_variability<1", 5, "no number to compare (needs the answers of setting"),
+        ("output_variability<1", 5, "no number to compare (needs a run of setting"),
         ("acc_x<30", 2, "unknown metric in --fail-if 'acc_x', did you mean 'acc_"),
     ],
 )

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sightline.cli.build_command import KINDS
+from sightline.cli.build_command import SUBCOMMANDS
 from sightline.cli.main import main
 from sightline.cli.options import pairs
 from sightline.cli.parser import COMMANDS
@@ -66,7 +66,7 @@ def test_a_wrong_call_is_refused_with_what_would_be_right(
 
 
 def test_the_summaries_name_all_that_is_built_and_run() -> None:
-    assert all(kind in COMMANDS["build"] for kind in KINDS)
+    assert all(kind in COMMANDS["build"] for kind in SUBCOMMANDS)
     assert all(name in COMMANDS["quickstart"] for name in ("CODIS", "II-Bench", "MM-R3"))
 
 

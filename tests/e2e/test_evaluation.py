@@ -165,7 +165,7 @@ def test_output_variability_needs_the_answers_without_context_and_finds_them(
     }
     before = next(m for m in sightline.run("codis", **options).metrics if m.metric == "output_variability")
     assert (before.value, before.n) == (None, 0)
-    assert before.reason == "needs the answers of setting 'no-context' of the same model, asked alike"
+    assert before.reason == "needs a run of setting 'no-context' with the same model and the same options"
     without = sightline.run("codis:no-context", **options)
     assert value(without, "acc_p") == 0.0
     after = sightline.run("codis", **options)

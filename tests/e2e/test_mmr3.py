@@ -159,7 +159,8 @@ def test_the_report_of_an_earlier_run_holds_it_against_sampling_from_the_store(
     here: Done, module_start: Callable[..., Any]
 ) -> None:
     assert {kept("all")[name, "all"]["reason"] for name in DIFFERENCES} == {
-        "needs the answers of setting 'unchanged' of the same model, asked alike (--unchanged --repeats 4)"
+        "needs a run of setting 'unchanged' with the same model and the same options"
+        " (--unchanged --repeats 4)"
     }
     status, out, err = module_start("report", 1, "--json").end()
     assert status == 0, err

@@ -25,7 +25,7 @@ def test_a_run_on_synthetic_scenes_says_so_and_shows_no_published_figures(tmp_pa
     drawn = run().result
     assert drawn.options["synthetic"] is True
     assert all(metric.published is None for metric in drawn.metrics)
-    assert any(note.startswith("synthetic scenes, not the data of the paper") for note in drawn.notes)
+    assert any(note.startswith("the data are synthetic") for note in drawn.notes)
     (data / MARKER).unlink()
     own = run().result
     assert own.options["synthetic"] is None
@@ -56,7 +56,7 @@ def test_only_released_tables_get_published_figures(split: str, shared: Path, tm
     assert any(metric.published for metric in found["released"].metrics)
     assert found["own"].options["other_data"] is True
     assert not any(metric.published for metric in found["own"].metrics)
-    assert "other data than the paper released: no published figures beside them" in found["own"].notes
+    assert "the data differ from those of the paper, so published figures are not shown" in found["own"].notes
 
 
 def test_a_judge_that_takes_no_images_is_refused_if_its_prompt_holds_one(

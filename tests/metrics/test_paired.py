@@ -141,7 +141,7 @@ def test_variability_compares_each_query_with_the_answer_without_context() -> No
 def test_variability_without_its_partner_names_the_setting_that_is_missing() -> None:
     [value] = tally([pair("right", "right")], [paired.OUTPUT_VARIABILITY])
     assert (value.value, value.n) == (None, 0)
-    assert value.reason == "needs the answers of setting 'no-context' of the same model, asked alike"
+    assert value.reason == "needs a run of setting 'no-context' with the same model and the same options"
 
 
 def test_the_captioned_pairs_are_scored_with_their_images_too() -> None:

@@ -146,7 +146,7 @@ def test_a_partner_that_is_known_but_yields_nothing_is_not_called_missing() -> N
     hidden = structs.replace(group("right"), partners={"no-image": (outcome("unscored"),)})
     assert tally([hidden], [LEAKAGE])[0].reason == LEAKAGE.absent
     missing = tally([group("right")], [LEAKAGE])[0].reason
-    assert missing == "needs the answers of setting 'no-image' of the same model, asked alike"
+    assert missing == "needs a run of setting 'no-image' with the same model and the same options"
 
 
 def test_groups_that_share_a_image_are_one_cluster() -> None:

@@ -191,8 +191,8 @@ def test_draws_do_not_stand_for_samples(iibench: Make) -> None:
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("synthetic", "synthetic scenes, not the data of the paper: no published figures beside them"),
-        ("other_data", "other data than the paper released: no published figures beside them"),
+        ("synthetic", "the data are synthetic, so published figures are not shown"),
+        ("other_data", "the data differ from those of the paper, so published figures are not shown"),
     ],
 )
 def test_nothing_published_stands_beside_other_data_and_a_note_says_why(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue
-from sightline.results.fail_if import check_condition_metrics, failures, parse_conditions
+from sightline.results.fail_if import check_condition_metrics, conditions_met, parse_conditions
 
 METRICS = [
     MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "bootstrap"),
@@ -40,7 +40,7 @@ METRICS = [
     ],
 )
 def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> None:
-    assert failures(parse_conditions([text]), METRICS) == (() if found is None else (found,))
+    assert conditions_met(parse_conditions([text]), METRICS) == (() if found is None else (found,))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> No
     ],
 )
 def test_a_condition_without_a_number_holds(text: str, why: str) -> None:
-    assert failures(parse_conditions([text]), METRICS) == (f"{text}: {why}",)
+    assert conditions_met(parse_conditions([text]), METRICS) == (f"{text}: {why}",)
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_an_unknown_metric_is_refused_with_the_most_similar_one() -> None:
 def test_a_condition_holds_as_in_python(value: float, sign: str, number: float) -> None:
     holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](value, number)
     (wanted,) = parse_conditions([f"m{sign}{number!r}"])
-    assert bool(wanted.failure([MetricValue("m", "all", value, 1, 1)])) == holds
+    assert bool(wanted.met([MetricValue("m", "all", value, 1, 1)])) == holds

@@ -40,7 +40,7 @@ DEFINITIONS = {
 
 def _found(text: str, rows: list[MetricValue] = ROWS) -> list[str]:
     (condition,) = parse_difference_conditions([text], rows, DEFINITIONS)
-    return condition.failures(rows, TESTED)
+    return condition.met(rows, TESTED)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_worse_covers_every_metric_of_the_table() -> None:
 def test_a_condition_holds_for_a_row_without_a_difference() -> None:
     rows = [_row("acc_p", "all", None)]
     (condition,) = parse_difference_conditions(["worse"], rows, DEFINITIONS)
-    assert condition.failures(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
+    assert condition.met(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,31 @@ class Benchmark(ABC):
         other = self.settings.get(setting)
         return {**options, **(other.options if other else {})}
 
+    def task_arguments(self, options: Mapping[str, Any]) -> str:
+        """Name the options under which answers belong to a task of their own.
+
+        `score` refuses answers of one task under another.
+
+        Args:
+            options: The effective options.
+
+        Returns:
+            The arguments as the user types them, such as `--unchanged`; by default none ('').
+        """
+        return ""
+
+    def sampling_notes(self, options: Mapping[str, Any], sampling: Mapping[str, Any]) -> list[str]:
+        """Write notes on sampling options that do not suit the benchmark.
+
+        Args:
+            options: The effective options.
+            sampling: The effective sampling options of the model.
+
+        Returns:
+            The notes for the result; by default none.
+        """
+        return []
+
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None
     ) -> dict[str, Any]:

@@ -15,13 +15,15 @@ class BenchmarkOption(Struct, frozen=True):
     """One `--set` key of a benchmark.
 
     A value is one of `choices`; without choices, a whole number from `least`; without both, a text. The
-    default is always allowed.
+    default is always allowed. `labels` are heads for values in tables of several runs (value -> head), in the
+    order of the columns.
     """
 
     default: Any
     summary: str
     choices: tuple[Any, ...] | None = None
     least: int | None = None
+    labels: Mapping[Any, str] = field(default_factory=dict)
 
     def allows(self, value: Any) -> bool:
         """Check a value.
@@ -45,6 +47,17 @@ class BenchmarkOption(Struct, frozen=True):
         if self.choices is not None:
             return "one of " + ", ".join(map(_as_typed, self.choices))
         return f"a whole number from {self.least}" if self.least is not None else "a text"
+
+    def label(self, value: Any) -> str | None:
+        """Look up the label of a value.
+
+        Args:
+            value: A value of the option.
+
+        Returns:
+            The label; None if the value has none.
+        """
+        return next((label for choice, label in self.labels.items() if choice == value), None)
 
 
 def _as_typed(choice: Any) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli.kinds import add_kinds
+from sightline.cli.subcommands import add_subcommands
 
-KINDS = {
+SUBCOMMANDS = {
     "train": "train an adapter on groups of perturbed images or questions",
     "report": "compare runs with and without an adapter, as Table 6 of MM-R3",
     "show": "describe an adapter, or the size of one for a model",
@@ -19,7 +19,7 @@ EXAMPLE = """examples:
 """
 
 
-def register(parser: argparse.ArgumentParser, kind: str) -> argparse.ArgumentParser:
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
     """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
-    return add_kinds(parser, "adapter", KINDS, kind)
+    return add_subcommands(parser, "adapter", SUBCOMMANDS, subcommand)

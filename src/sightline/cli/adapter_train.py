@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import Group, add_quiet, pairs
+from sightline.cli.options import ArgumentGroup, add_quiet, pairs
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 
@@ -50,7 +50,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(execute=execute)
 
 
-def _add_data(group: Group) -> None:
+def _add_data(group: ArgumentGroup) -> None:
     add = group.add_argument
     several: dict[str, Any] = {"action": "append", "default": []}
     add("--model", required=True, metavar="SPEC", help="hf/ORG/NAME, hf/FOLDER or mini")
@@ -69,7 +69,7 @@ def _add_data(group: Group) -> None:
     add("--without", metavar="LABEL=VALUE", help=without, **several)
 
 
-def add_kind(group: Group) -> None:
+def add_kind(group: ArgumentGroup) -> None:
     """Add the options of the kind and size of an adapter.
 
     Args:
@@ -81,7 +81,7 @@ def add_kind(group: Group) -> None:
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=sizes)
 
 
-def _add_training(group: Group) -> None:
+def _add_training(group: ArgumentGroup) -> None:
     add = group.add_argument
     loss = "ce+consistency also makes the distributions of a group's variants alike (default: ce)"
     add("--loss", choices=("ce", "ce+consistency"), default="ce", help=loss)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli.kinds import add_kinds
+from sightline.cli.subcommands import add_subcommands
 
-KINDS = {
+SUBCOMMANDS = {
     "rephrase": "write three rephrasings of each question with a chat model",
     "restyle": "restyle images: candy, mosaic, udnie and grayscale, or your own styles",
     "mask": "mask one object per image in three ways, from COCO's instances",
@@ -35,7 +35,7 @@ answers for human raters.
 """
 
 
-def register(parser: argparse.ArgumentParser, kind: str) -> argparse.ArgumentParser:
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
     """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
-    return add_kinds(parser, "build", KINDS, kind)
+    return add_subcommands(parser, "build", SUBCOMMANDS, subcommand)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sightline.cli.options import Group, add_asking, add_dry_run, add_model, add_quiet, add_store
+from sightline.cli.options import ArgumentGroup, add_asking, add_dry_run, add_model, add_quiet, add_store
 from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
 from sightline.errors import UserError, some_of
 
@@ -53,7 +53,7 @@ def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: b
     add_output(group, preview="draw some groups on one sheet")
 
 
-def add_limit(group: Group, what: str) -> None:
+def add_limit(group: ArgumentGroup, what: str) -> None:
     """Add --limit.
 
     Args:
@@ -64,7 +64,7 @@ def add_limit(group: Group, what: str) -> None:
 
 
 def add_output(
-    group: Group, *, preview: str | None = None, force: str = "replace a folder with other settings"
+    group: ArgumentGroup, *, preview: str | None = None, force: str = "replace a folder with other settings"
 ) -> None:
     """Add --preview, --force and --quiet.
 
@@ -96,7 +96,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add("--labels", metavar="FILE", help="names of the landmarks of a Landmarks CSV (landmark_id, category)")
 
 
-def add_workers(group: Group) -> None:
+def add_workers(group: ArgumentGroup) -> None:
     """Add --processes and --threads.
 
     Args:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.cli.options import Group
+    from sightline.cli.options import ArgumentGroup
 
 
-def add_review_lists(group: Group, *, write: str, human: str, file: str = "LIST.csv") -> None:
+def add_review_lists(group: ArgumentGroup, *, write: str, human: str, file: str = "LIST.csv") -> None:
     """Add --write and --human.
 
     Args:

@@ -47,7 +47,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 if a condition of --fail-if holds."""
-    from sightline.cli.printing import print_failed, print_tables
+    from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.compare_runs import compare_runs
     from sightline.registry import benchmark_class
@@ -68,13 +68,13 @@ def execute(options: argparse.Namespace) -> int:
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions)
-    found = significance_of(comparison, rows)
-    tables = [comparison_table(comparison, rows, found)]
+    tests = significance_of(comparison, rows)
+    tables = [comparison_table(comparison, rows, tests)]
     if options.tests:
-        tables.append(tests_table(comparison, rows, found))
+        tables.append(tests_table(comparison, rows, tests))
     print_tables(tables, options.format)
-    met = [one for condition in conditions for one in condition.failures(rows, found)]
-    print_failed(met)
+    met = [line for condition in conditions for line in condition.met(rows, tests)]
+    print_conditions_met(met)
     return 5 if met else 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli.kinds import add_kinds
+from sightline.cli.subcommands import add_subcommands
 
-KINDS = {
+SUBCOMMANDS = {
     "pull": "download a data set at its pinned revision",
     "check": "verify the records and images of a data folder",
     "describe": "count the labels, lengths and verbs of a data folder",
@@ -19,7 +19,7 @@ EXAMPLE = """examples:
 """
 
 
-def register(parser: argparse.ArgumentParser, kind: str) -> argparse.ArgumentParser:
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
     """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
-    return add_kinds(parser, "data", KINDS, kind)
+    return add_subcommands(parser, "data", SUBCOMMANDS, subcommand)

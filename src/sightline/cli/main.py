@@ -6,13 +6,12 @@ import argparse
 import contextlib
 import gc
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from sightline.cli.parser import COMMANDS, build_parser
+from sightline.cli.parser import COMMANDS, build_parser, option_names
 from sightline.cli.pipe import discard_output
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 
@@ -92,12 +91,12 @@ def _execute(words: list[str]) -> int:
 
 def _refuse_unknown_options(words: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Raise UserError for an option that does not exist, before argparse reports a missing one."""
-    known = re.findall(r"--[a-z][a-z-]*", parser.format_usage())
+    known = option_names(parser)
     for word in words:
         name = word.partition("=")[0]
         if name == "--":
             return
-        if name.startswith("--") and name not in (*known, "--help"):
+        if name.startswith("--") and name not in known:
             raise UserError(
                 f"unknown option {name}{did_you_mean(name, known)}", expected=f"see `{parser.prog} --help`"
             )

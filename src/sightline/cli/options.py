@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 FORMATS = ("table", "markdown", "csv", "json")
 
 
-class Group(Protocol):
+class ArgumentGroup(Protocol):
     """A parser or a group of its options."""
 
     def add_argument(self, *flags: str, **properties: Any) -> Any:
         """Add one argument, as argparse does."""
 
 
-def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, Group]:
+def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, ArgumentGroup]:
     """Add what run, score and sweep take: the task, the declared options, and how results are printed.
 
     Args:
@@ -41,7 +41,7 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
     titles = [
         title for title in get_args(OptionGroup) if any(one.argument.group == title for one in declared)
     ]
-    groups: dict[str, Group] = {title: parser.add_argument_group(title) for title in titles}
+    groups: dict[str, ArgumentGroup] = {title: parser.add_argument_group(title) for title in titles}
     for option in declared:
         _add_declared(groups[option.argument.group], option)
     groups["data"].add_argument(
@@ -58,13 +58,13 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
     return groups
 
 
-def _add_declared(group: Group, option: DeclaredOption, **changed: Any) -> None:
+def _add_declared(group: ArgumentGroup, option: DeclaredOption, **changed: Any) -> None:
     """Add one declared option; `changed` are properties of argparse that replace the declared ones."""
     argument, default = option.argument, option.default
     written = ", ".join(default) if isinstance(default, tuple) else default
     has_text = isinstance(written, int | float | str) and not isinstance(written, bool) and written != ""
     suffix = f" (default: {written})" if has_text else ""
-    properties = {"help": argument.help + suffix, "default": default, **_reading(option.type)}
+    properties = {"help": argument.help + suffix, "default": default, **_argument_properties(option.type)}
     if argument.metavar is not None:
         properties["metavar"] = argument.metavar
     if option.required:
@@ -72,9 +72,9 @@ def _add_declared(group: Group, option: DeclaredOption, **changed: Any) -> None:
     group.add_argument(option.flag, **{**properties, **changed})
 
 
-def _reading(written: Any) -> dict[str, Any]:
-    """The properties by which argparse reads a value of a declared type."""
-    members = get_args(written) if get_origin(written) in (Union, UnionType) else (written,)
+def _argument_properties(declared: Any) -> dict[str, Any]:
+    """The properties with which argparse parses a value of a declared type."""
+    members = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
     first, *others = [member for member in members if member is not type(None)]
     if first is bool:
         return {"action": "store_true"}
@@ -85,7 +85,7 @@ def _reading(written: Any) -> dict[str, Any]:
     return {"type": first} if first in (int, float) else {}
 
 
-def add_options(group: Group, names: Collection[str], **changed: Any) -> None:
+def add_options(group: ArgumentGroup, names: Collection[str], **changed: Any) -> None:
     """Add some of the declared options of `run` to another command.
 
     Args:
@@ -98,7 +98,7 @@ def add_options(group: Group, names: Collection[str], **changed: Any) -> None:
             _add_declared(group, option, **changed)
 
 
-def add_printing(group: Group, *, by: bool = True) -> None:
+def add_printing(group: ArgumentGroup, *, by: bool = True) -> None:
     """Add --format and --json, and --by if the command can break its tables down.
 
     Args:
@@ -115,7 +115,7 @@ def add_printing(group: Group, *, by: bool = True) -> None:
     )
 
 
-def add_quiet(group: Group) -> None:
+def add_quiet(group: ArgumentGroup) -> None:
     """Add --quiet.
 
     Args:
@@ -124,7 +124,7 @@ def add_quiet(group: Group) -> None:
     group.add_argument("--quiet", action="store_true", help="display no progress")
 
 
-def add_dry_run(group: Group) -> None:
+def add_dry_run(group: ArgumentGroup) -> None:
     """Add --dry-run.
 
     Args:
@@ -133,7 +133,7 @@ def add_dry_run(group: Group) -> None:
     group.add_argument("--dry-run", action="store_true", help="estimate the requests, and send none")
 
 
-def add_plugins(group: Group) -> None:
+def add_plugins(group: ArgumentGroup) -> None:
     """Add --plugin; `main` loads the files before it executes the command.
 
     Args:
@@ -148,7 +148,7 @@ def add_plugins(group: Group) -> None:
     )
 
 
-def add_store(group: Group, *, plugins: bool = True) -> None:
+def add_store(group: ArgumentGroup, *, plugins: bool = True) -> None:
     """Add --store.
 
     Args:
@@ -160,7 +160,7 @@ def add_store(group: Group, *, plugins: bool = True) -> None:
         add_plugins(group)
 
 
-def add_model(group: Group, *, required: bool = True) -> None:
+def add_model(group: ArgumentGroup, *, required: bool = True) -> None:
     """Add the options of a model that a builder asks.
 
     Args:
@@ -171,7 +171,7 @@ def add_model(group: Group, *, required: bool = True) -> None:
     add_options(group, ["gen", "model_arg", "model_id"])
 
 
-def add_asking(group: Group) -> None:
+def add_asking(group: ArgumentGroup) -> None:
     """Add the options that limit and repeat requests.
 
     Args:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 import sightline
-from sightline.cli.kinds import sentence
+from sightline.cli.subcommands import sentence
 from sightline.errors import UserError
 
 COMMANDS = {
@@ -69,7 +69,7 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     Returns:
         The parser of the whole line, and the parser of the innermost command, as of `build rephrase`.
     """
-    command, kind = [*words, "", ""][:2]
+    command, subcommand = [*words, "", ""][:2]
     parser = Parser(
         prog="sightline",
         description=DESCRIPTION,
@@ -91,9 +91,33 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
         )
         if name == command:
             module = importlib.import_module(f"sightline.cli.{name.replace('-', '_')}_command")
-            if hasattr(module, "KINDS"):
-                innermost = module.register(child, kind)
+            if hasattr(module, "SUBCOMMANDS"):
+                innermost = module.register(child, subcommand)
             else:
                 module.register(child)
                 innermost = child
     return parser, innermost
+
+
+def option_names(parser: argparse.ArgumentParser) -> list[str]:
+    """List the options of a parser.
+
+    A formatter receives the actions of a parser; argparse has no other public way to list them.
+
+    Args:
+        parser: The parser of a command.
+
+    Returns:
+        The options as the user types them, such as `--model`.
+    """
+    names: list[str] = []
+
+    class OptionNames(argparse.HelpFormatter):
+        def add_usage(self, usage: Any, actions: Iterable[argparse.Action], *_: Any, **__: Any) -> None:
+            names.extend(name for action in actions for name in action.option_strings)
+
+    formatter = parser.formatter_class
+    parser.formatter_class = OptionNames
+    parser.format_usage()
+    parser.formatter_class = formatter
+    return names

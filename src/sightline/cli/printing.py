@@ -156,7 +156,7 @@ def print_run_summary(evaluation: Evaluation) -> None:
             print(f"{what} stopped: all requests failed ({reason})", file=sys.stderr)
     if result.errors:
         _print_unanswered(evaluation)
-    print_failed(evaluation.conditions_met)
+    print_conditions_met(evaluation.conditions_met)
 
 
 def print_budget_stop(what: str) -> None:
@@ -171,14 +171,14 @@ def print_budget_stop(what: str) -> None:
     )
 
 
-def print_failed(found: Iterable[str]) -> None:
+def print_conditions_met(conditions: Iterable[str]) -> None:
     """Print the conditions of --fail-if that hold.
 
     Args:
-        found: The conditions, with the values that meet them.
+        conditions: The conditions, with the values that meet them.
     """
-    for one in found:
-        print(f"--fail-if {one}", file=sys.stderr)
+    for condition in conditions:
+        print(f"--fail-if {condition}", file=sys.stderr)
 
 
 def _print_unanswered(evaluation: Evaluation) -> None:

@@ -60,7 +60,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
-    from sightline.cli.printing import print_failed, print_pivot, print_results
+    from sightline.cli.printing import print_conditions_met, print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import recompute
     from sightline.report.varied_options import result_points
@@ -99,20 +99,20 @@ def execute(options: argparse.Namespace) -> int:
     if options.plot:
         curves(points, Path(options.plot))
     found = _met(conditions, results)
-    print_failed(found)
+    print_conditions_met(found)
     return 5 if found else 0
 
 
 def _met(conditions: Sequence[Condition], results: Sequence[Result]) -> list[str]:
     """Describe the conditions that hold, with the name of the result if there are several."""
     from sightline.report.tables import run_names
-    from sightline.results.fail_if import failures
+    from sightline.results.fail_if import conditions_met
 
     names = [f"{name}: " for name in run_names(results)] if len(results) > 1 else [""]
     return [
         f"{name}{one}"
         for name, result in zip(names, results, strict=True)
-        for one in failures(conditions, result.metrics)
+        for one in conditions_met(conditions, result.metrics)
     ]
 
 

@@ -12,7 +12,6 @@ from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import UNCHANGED
 
 
 def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
@@ -39,7 +38,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         planned_samples=len(task.samples),
         against=spec.against,
         seed=spec.seed,
-        notes=[*_temperature_notes(prepared), *_training_data_notes(prepared), *(notes or [])],
+        notes=[*_sampling_notes(prepared), *_training_data_notes(prepared), *(notes or [])],
     )
 
 
@@ -81,13 +80,12 @@ def _identity(prepared: Prepared) -> str:
     return identity if models.replacement is None else f"{identity} {models.replacement.identity}"
 
 
-def _temperature_notes(prepared: Prepared) -> list[str]:
-    """A note where unchanged input is sent repeatedly to a model that does not sample."""
-    options = prepared.task.options
-    repeats_input = options.benchmark.get(UNCHANGED) and prepared.models.models
-    if not (repeats_input and options.sampling.get("temperature") == 0):
+def _sampling_notes(prepared: Prepared) -> list[str]:
+    """The notes of the benchmark on the sampling options; none for answers from a file."""
+    task = prepared.task
+    if not prepared.models.models:
         return []
-    return ["Sampling at temperature 0: the draws show how deterministic the server is, and little more"]
+    return task.benchmark.sampling_notes(task.options.benchmark, task.options.sampling)
 
 
 def _training_data_notes(prepared: Prepared) -> list[str]:

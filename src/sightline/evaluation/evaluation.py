@@ -23,7 +23,7 @@ from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import aggregate
 from sightline.results.description import EvaluationDescription
-from sightline.results.fail_if import failures
+from sightline.results.fail_if import conditions_met
 from sightline.results.folder import ResultsFolder
 from sightline.results.published import add_published
 
@@ -144,5 +144,5 @@ def _conclude(
         result=result,
         unanswered=aggregated.unanswered,
         out=spec.out,
-        conditions_met=failures(prepared.fail_if, result.metrics),
+        conditions_met=conditions_met(prepared.fail_if, result.metrics),
     )

@@ -11,14 +11,14 @@ from sightline.benchmarks.options import FILE
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import METRICS, read_run_metadata
-from sightline.types import UNCHANGED, Probe, Text
+from sightline.types import Probe, Text
 
 
 def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
     """Check that the results folder of a file names the setting under which the file is scored.
 
-    Sending unchanged input counts as a setting of its own. A setting that is a file may have moved since, so
-    its name is not compared.
+    Options that make a task of their own (`Benchmark.task_arguments`) are compared too. The name of a
+    setting that is a file is not compared: the file may have moved.
 
     Args:
         file: The file of answers.
@@ -33,8 +33,8 @@ def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mappi
     if run is None:
         return
     run_setting = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
-    answered = _task_name(run.benchmark, run_setting, run.options)
-    scored = _task_name(benchmark.name, setting, options)
+    answered = _task_name(run.benchmark, run_setting, benchmark.task_arguments(run.options))
+    scored = _task_name(benchmark.name, setting, benchmark.task_arguments(options))
     if answered != scored:
         raise UserError(
             f"these answers belong to {answered}, as {METRICS} in the same folder says",
@@ -68,6 +68,6 @@ def _text(probe: Probe) -> str:
     return "".join(part.text for part in probe.messages[-1].parts if isinstance(part, Text))
 
 
-def _task_name(benchmark: str, setting: str, options: Mapping[str, Any]) -> str:
+def _task_name(benchmark: str, setting: str, arguments: str) -> str:
     """The task as the command line writes it."""
-    return f"{benchmark}:{setting}" + (f" --{UNCHANGED}" if options.get(UNCHANGED) else "")
+    return f"{benchmark}:{setting} {arguments}".rstrip()

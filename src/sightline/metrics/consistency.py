@@ -15,7 +15,10 @@ from sightline.metrics.answer_pairs import (
     pairs_with_text,
     without_empty_answers,
 )
-from sightline.types import UNCHANGED, Group, Outcome
+from sightline.types import Group, Outcome
+
+UNCHANGED = "unchanged"
+"""The setting that sends each input repeatedly and unchanged (MM-R3 4.2: Sampling)."""
 
 Terms = Callable[[Group], Iterable[Term]]
 

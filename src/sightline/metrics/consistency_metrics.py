@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from sightline.metric_types import PERCENT, Metric
 from sightline.metrics.consistency import (
+    UNCHANGED,
     acc,
     agree,
     con,
@@ -30,7 +31,6 @@ from sightline.metrics.consistency import (
 )
 from sightline.metrics.difference import difference_range
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import UNCHANGED
 
 NO_REFERENCE = "no answers with references to score them against"
 NO_EMBEDDER = "no similarities: embedder=none"
@@ -82,11 +82,12 @@ def _minus_sampling(metric: Metric) -> Metric:
         metric,
         name=f"{metric.name}_minus_sampling",
         terms=minus_sampling(metric.terms),
-        meaning=f"{metric.name} minus that of the unchanged input, asked again and again",
+        meaning=f"{metric.name} minus {metric.name} of the unchanged input, sent repeatedly (Sampling)",
         range=difference_range(metric.range),
         source="MM-R3 4.2, Tables 2-4",
         unit="points",
         needs=UNCHANGED,
+        how_to_run="--unchanged --repeats 4",
     )
 
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from sightline.metric_types import Metric, MetricValue, Unit
 from sightline.metrics.metric_values import with_interval
+from sightline.metrics.scenarios import (
+    ALL_SCENARIOS,
+    AS_JUDGED,
+    DECIDED,
+    IF_RIGHT,
+    contains_undecided,
+    scenarios,
+)
 from sightline.metrics.statistics import Floats, Interval, intervals
 from sightline.types import (
-    UNCHANGED,
     Group,
     Labels,
-    Outcome,
-    VerdictName,
 )
-
-# Undecided verdicts give a metric three readings. A row belongs to all of them or to one.
-_EVERY, _AS_JUDGED, _DECIDED, _IF_RIGHT = range(4)
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 """The value of a share of 1 in each unit."""
@@ -63,20 +64,22 @@ def tally(
     Raises:
         ValueError: A term is not finite.
     """
-    ledger = _Ledger(metrics)
+    accumulator = _Accumulator(metrics)
     for group in groups:
-        ledger.enter(group)
-    for sheet in ledger.sheets:
+        accumulator.add(group)
+    for metric_rows in accumulator.all_rows:
         # Without a verdict, the cases that need no judge (equal texts) would stand for all of them.
-        if sheet.metric.judged is not None and sheet.metric.judged not in ledger.decided:
-            sheet.clear()
-    subsets = ledger.label_sets.subsets()
+        if metric_rows.metric.judged is not None and metric_rows.metric.judged not in accumulator.decided:
+            metric_rows.clear()
+    subsets = accumulator.label_sets.subsets()
     # A few metrics at a time limit the memory of a large run.
-    width = max(1, MOST_CELLS // (len(subsets.names) * ledger.clusters or 1))
+    width = max(1, MOST_CELLS // (len(subsets.names) * accumulator.clusters or 1))
     return [
         value
-        for first in range(0, len(ledger.sheets), width)
-        for value in _evaluated(ledger, ledger.sheets[first : first + width], subsets, seed, resamples)
+        for first in range(0, len(accumulator.all_rows), width)
+        for value in _evaluate(
+            accumulator, accumulator.all_rows[first : first + width], subsets, seed, resamples
+        )
     ]
 
 
@@ -89,7 +92,7 @@ class _Subsets(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """One reading of a metric: its subsets, and their sums and counts, shape (subsets, clusters)."""
+    """A metric in one scenario: its subsets, and their sums and counts, shape (subsets, clusters)."""
 
     chosen: NDArray[np.intp]
     sums: Floats
@@ -118,38 +121,38 @@ class _LabelSets:
         A label with more than MOST_VALUES values identifies groups rather than sorting them: it has no
         subsets.
         """
-        held = [
+        pairs_by_number = [
             [(name, value) for name, values in labels for value in _each(values)]
             for _, labels in self._numbers
         ]
-        every: set[tuple[str, str]] = set().union(*held)
+        every: set[tuple[str, str]] = set().union(*pairs_by_number)
         sizes = Counter(name for name, _ in every)
         names = [
             name
-            for name in dict.fromkeys(name for pairs in held for name, _ in pairs)
+            for name in dict.fromkeys(name for pairs in pairs_by_number for name, _ in pairs)
             if sizes[name] <= MOST_VALUES
         ]
-        kept = (pair for pair in every if pair[0] in names)
-        ordered = sorted(kept, key=lambda pair: (names.index(pair[0]), pair[1]))
+        present = (pair for pair in every if pair[0] in names)
+        ordered = sorted(present, key=lambda pair: (names.index(pair[0]), pair[1]))
         columns = {pair: column for column, pair in enumerate(ordered, start=1)}
-        members = np.zeros((len(held), 1 + len(ordered)), dtype=bool)
-        for number, ((overall, _), pairs) in enumerate(zip(self._numbers, held, strict=True)):
+        members = np.zeros((len(pairs_by_number), 1 + len(ordered)), dtype=bool)
+        for number, ((overall, _), pairs) in enumerate(zip(self._numbers, pairs_by_number, strict=True)):
             members[number, 0] = overall
             members[number, [columns[pair] for pair in pairs if pair in columns]] = True
         return _Subsets(["all", *(f"{name}={value}" for name, value in ordered)], members)
 
 
-class _MetricSums:
-    """The rows of one metric by column: cluster, label set, reading, sum and count."""
+class _MetricRows:
+    """The rows of one metric by column: cluster, label set, scenario, sum and count."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self.clusters, self.label_sets, self.readings = array("q"), array("q"), array("q")
+        self.clusters, self.label_sets, self.scenarios = array("q"), array("q"), array("q")
         self.sums, self.counts = array("d"), array("d")
         self.uses_group_labels = False
         self.has_partner = False
 
-    def add(self, group: Group, cluster: int, label_set: int, reading: int, label_sets: _LabelSets) -> None:
+    def add(self, group: Group, cluster: int, label_set: int, scenario: int, label_sets: _LabelSets) -> None:
         """Add the terms of the metric over one group."""
         for term in self.metric.terms(group):
             if term.labels is None:
@@ -162,13 +165,13 @@ class _MetricSums:
                     f"metric {self.metric.name}, group {group.id}: the term {term} is not finite"
                 )
             self.clusters.append(cluster)
-            self.readings.append(reading)
+            self.scenarios.append(scenario)
             self.sums.append(term.sum)
             self.counts.append(term.count)
 
     def clear(self) -> None:
         """Remove every term."""
-        for column in (self.clusters, self.label_sets, self.readings, self.sums, self.counts):
+        for column in (self.clusters, self.label_sets, self.scenarios, self.sums, self.counts):
             del column[:]
 
     @property
@@ -181,18 +184,19 @@ class _MetricSums:
     def reason(self) -> str:
         """The reason why the metric has no value."""
         if self.metric.needs and not self.has_partner:
-            how = " (--unchanged --repeats 4)" if self.metric.needs == UNCHANGED else ""
-            return f"needs the answers of setting '{self.metric.needs}' of the same model, asked alike{how}"
+            how = f" ({self.metric.how_to_run})" if self.metric.how_to_run else ""
+            needed = f"needs a run of setting '{self.metric.needs}'"
+            return f"{needed} with the same model and the same options{how}"
         return self.metric.absent
 
 
-class _Ledger:
-    """The numbers of a stream of groups: a sheet per metric, and the names of clusters and label sets."""
+class _Accumulator:
+    """The rows of each metric over a stream of groups, and the numbers of clusters and label sets."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.sheets = [_MetricSums(metric) for metric in metrics]
+        self.all_rows = [_MetricRows(metric) for metric in metrics]
         self.label_sets = _LabelSets()
-        self.in_doubt = False
+        self.has_undecided = False
         self.decided: set[str] = {"correct"}
         self._clusters: dict[str, int] = {}
         self._group_label_sets: set[int] = set()
@@ -203,36 +207,37 @@ class _Ledger:
         """The number of clusters."""
         return len(self._clusters)
 
-    def enter(self, group: Group) -> None:
+    def add(self, group: Group) -> None:
         """Add the terms of every metric over one group."""
         cluster = self._clusters.setdefault(group.cluster or group.id, len(self._clusters))
         label_set = self.label_sets.number(group.labels)
         self._group_label_sets.add(label_set)
-        self._note_judges(group)
-        in_doubt = _is_in_doubt(group)
-        self.in_doubt = self.in_doubt or in_doubt
-        for sheet in self.sheets:
-            if sheet.metric.needs in group.partners:
-                sheet.has_partner = True
-            for reading, read in _readings(group, sheet.metric) if in_doubt else ((_EVERY, group),):
-                sheet.add(read, cluster, label_set, reading, self.label_sets)
+        self._add_judges(group)
+        has_undecided = contains_undecided(group)
+        self.has_undecided = self.has_undecided or has_undecided
+        for metric_rows in self.all_rows:
+            if metric_rows.metric.needs in group.partners:
+                metric_rows.has_partner = True
+            groups = scenarios(group, metric_rows.metric) if has_undecided else ((ALL_SCENARIOS, group),)
+            for scenario, scenario_group in groups:
+                metric_rows.add(scenario_group, cluster, label_set, scenario, self.label_sets)
 
-    def table(self, sheet: _MetricSums, subsets: _Subsets, reading: int) -> _Table:
-        """The sums and counts of a metric in one reading."""
-        label_sets = set(sheet.label_sets)
-        if sheet.uses_group_labels or not label_sets:
+    def table(self, metric_rows: _MetricRows, subsets: _Subsets, scenario: int) -> _Table:
+        """The sums and counts of a metric in one scenario."""
+        label_sets = set(metric_rows.label_sets)
+        if metric_rows.uses_group_labels or not label_sets:
             label_sets |= self._group_label_sets
         chosen = np.union1d([0], np.flatnonzero(subsets.members[sorted(label_sets)].any(axis=0)))
-        kept = np.isin(np.array(sheet.readings), (_EVERY, reading))
-        rows, columns = np.nonzero(subsets.members[np.array(sheet.label_sets)[kept]][:, chosen])
+        in_scenario = np.isin(np.array(metric_rows.scenarios), (ALL_SCENARIOS, scenario))
+        rows, columns = np.nonzero(subsets.members[np.array(metric_rows.label_sets)[in_scenario]][:, chosen])
         shape = len(chosen), len(self._clusters)
-        cells = columns * len(self._clusters) + np.array(sheet.clusters)[kept][rows]
+        cells = columns * len(self._clusters) + np.array(metric_rows.clusters)[in_scenario][rows]
 
         def gather(amounts: Sequence[float]) -> Floats:
-            flat = np.bincount(cells, np.array(amounts)[kept][rows], shape[0] * shape[1])
+            flat = np.bincount(cells, np.array(amounts)[in_scenario][rows], shape[0] * shape[1])
             return flat.reshape(shape).astype(np.float64, copy=False)
 
-        return _Table(chosen, gather(sheet.sums), gather(sheet.counts))
+        return _Table(chosen, gather(metric_rows.sums), gather(metric_rows.counts))
 
     def judges(self, metric: Metric) -> str | None:
         """The names of the judges whose verdicts a metric uses."""
@@ -241,7 +246,7 @@ class _Ledger:
         names = self._judges[metric.judged, None] | self._judges[metric.judged, metric.needs]
         return ", ".join(sorted(names)) or None
 
-    def _note_judges(self, group: Group) -> None:
+    def _add_judges(self, group: Group) -> None:
         for setting, outcomes in ((None, group.outcomes), *group.partners.items()):
             self._judges["correct", setting].update([outcome.judge for outcome in outcomes if outcome.judge])
         for verdict in group.judgements:
@@ -250,23 +255,30 @@ class _Ledger:
                 self.decided.add(verdict.question)
 
 
-def _evaluated(
-    ledger: _Ledger, sheets: Sequence[_MetricSums], subsets: _Subsets, seed: int, resamples: int
+def _evaluate(
+    accumulator: _Accumulator,
+    all_rows: Sequence[_MetricRows],
+    subsets: _Subsets,
+    seed: int,
+    resamples: int,
 ) -> Iterator[MetricValue]:
     """The values of some metrics; their intervals use the same resamples as those of all others."""
-    tables = [ledger.table(sheet, subsets, _AS_JUDGED) for sheet in sheets]
-    bounds = _bounds(sheets, tables, seed, resamples)
-    for sheet, table in zip(sheets, tables, strict=True):
-        yield from _values(ledger, sheet, subsets, table, bounds)
+    tables = [accumulator.table(metric_rows, subsets, AS_JUDGED) for metric_rows in all_rows]
+    bounds = _bounds(all_rows, tables, seed, resamples)
+    for metric_rows, table in zip(all_rows, tables, strict=True):
+        yield from _values(accumulator, metric_rows, subsets, table, bounds)
 
 
 def _bounds(
-    sheets: Sequence[_MetricSums], tables: Sequence[_Table], seed: int, resamples: int
+    all_rows: Sequence[_MetricRows], tables: Sequence[_Table], seed: int, resamples: int
 ) -> Iterator[Interval | None]:
     """The intervals of all metrics and subsets in turn, from the same resamples."""
     if not tables:
         return iter(())
-    shares = [np.full(len(table.chosen), sheet.is_share) for sheet, table in zip(sheets, tables, strict=True)]
+    shares = [
+        np.full(len(table.chosen), metric_rows.is_share)
+        for metric_rows, table in zip(all_rows, tables, strict=True)
+    ]
     return iter(
         intervals(
             np.vstack([table.sums for table in tables]).T,
@@ -279,16 +291,20 @@ def _bounds(
 
 
 def _values(
-    ledger: _Ledger, sheet: _MetricSums, subsets: _Subsets, table: _Table, bounds: Iterator[Interval | None]
+    accumulator: _Accumulator,
+    metric_rows: _MetricRows,
+    subsets: _Subsets,
+    table: _Table,
+    bounds: Iterator[Interval | None],
 ) -> Iterator[MetricValue]:
-    metric, judge = sheet.metric, ledger.judges(sheet.metric)
+    metric, judge = metric_rows.metric, accumulator.judges(metric_rows.metric)
     scale = SCALES[metric.unit]
     unknown: list[float | None] = [None] * len(table.chosen)
     decided, if_right = (
-        ledger.table(sheet, subsets, reading).values(metric)
-        if ledger.in_doubt and metric.judged == "correct"
+        accumulator.table(metric_rows, subsets, scenario).values(metric)
+        if accumulator.has_undecided and metric.judged == "correct"
         else unknown
-        for reading in (_DECIDED, _IF_RIGHT)
+        for scenario in (DECIDED, IF_RIGHT)
     )
     for row, value in enumerate(table.values(metric)):
         n = float(table.counts[row].sum())
@@ -299,99 +315,12 @@ def _values(
             n=int(n) if n.is_integer() else n,
             clusters=int(np.count_nonzero(table.counts[row])),
             unit=metric.unit,
-            reason=sheet.reason if value is None else None,
+            reason=metric_rows.reason if value is None else None,
             value_decided=decided[row],
             value_if_right=if_right[row],
             judge=judge,
         )
         yield with_interval(metric_value, next(bounds), scale)
-
-
-def _readings(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
-    """A group with undecided verdicts, in each reading of a metric."""
-    if metric.judged != "correct":
-        yield _EVERY, group
-        return
-    yield _AS_JUDGED, group
-    yield _IF_RIGHT, _if_right(group)
-    if metric.per_group:
-        if list(metric.terms(_if_wrong(group))) == list(metric.terms(_if_right(group))):
-            yield _DECIDED, _if_right(group)
-        return
-    decided = _decided(group, metric.needs)
-    if decided.outcomes:
-        yield _DECIDED, decided
-
-
-def _is_in_doubt(group: Group) -> bool:
-    return any(map(_is_undecided, group.outcomes)) or any(
-        _is_undecided(outcome) for outcomes in group.partners.values() for outcome in outcomes
-    )
-
-
-def _is_undecided(outcome: Outcome) -> bool:
-    return outcome.verdict == "undecided"
-
-
-def _decided(group: Group, needs: str | None) -> Group:
-    """The group without its undecided outcomes and without those whose counterpart in a partner is undecided.
-
-    Counterparts have the same position and the same variant (CODIS: the pair without its context). A
-    partner that holds something else, such as the draws of one image, leaves out its own undecided outcomes.
-    """
-    partner = group.partners.get(needs, ()) if needs else ()
-    paired = [outcome.variant for outcome in group] == [outcome.variant for outcome in partner]
-    sides = (group.outcomes, partner) if paired else (group.outcomes,)
-    dropped = {
-        place for outcomes in sides for place, outcome in enumerate(outcomes) if _is_undecided(outcome)
-    }
-
-    def keep(outcomes: tuple[Outcome, ...], *, by_place: bool) -> tuple[Outcome, ...]:
-        return tuple(
-            outcome
-            for place, outcome in enumerate(outcomes)
-            if not (place in dropped if by_place else _is_undecided(outcome))
-        )
-
-    partners = {setting: keep(outcomes, by_place=paired) for setting, outcomes in group.partners.items()}
-    return structs.replace(group, outcomes=keep(group.outcomes, by_place=True), partners=partners)
-
-
-def _if_right(group: Group) -> Group:
-    """The group as if every undecided verdict were right.
-
-    If several probes share one answer, such as both contexts of a pair that is asked without them, the
-    answer can be right for one reference at most.
-    """
-
-    def read(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        right = {outcome.key: outcome.references for outcome in outcomes if outcome.right}
-        settled = []
-        for outcome in outcomes:
-            if _is_undecided(outcome):
-                against = right.setdefault(outcome.key, outcome.references)
-                verdict: VerdictName = "right" if against == outcome.references else "wrong"
-                outcome = structs.replace(outcome, verdict=verdict)
-            settled.append(outcome)
-        return tuple(settled)
-
-    return _each_outcome(group, read)
-
-
-def _if_wrong(group: Group) -> Group:
-    """The group as if every undecided verdict were wrong."""
-    return _each_outcome(
-        group,
-        lambda outcomes: tuple(
-            structs.replace(outcome, verdict="wrong") if _is_undecided(outcome) else outcome
-            for outcome in outcomes
-        ),
-    )
-
-
-def _each_outcome(group: Group, read: Callable[[tuple[Outcome, ...]], tuple[Outcome, ...]]) -> Group:
-    partners = {setting: read(outcomes) for setting, outcomes in group.partners.items()}
-    return structs.replace(group, outcomes=read(group.outcomes), partners=partners)
 
 
 def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:

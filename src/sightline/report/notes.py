@@ -178,7 +178,8 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
     """
     words = {
         "bootstrap": "95 % intervals: bootstrap over clusters (samples that share an image)",
-        "wilson": "95 % intervals: Wilson, where every cluster holds one unit or all of them agree",
+        "wilson": "95 % intervals: Wilson where each cluster has one unit, or all clusters have the"
+        " same value",
     }
     return [words[kind] for kind in words if any(m.interval == kind for m in metrics)]
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from sightline.errors import unknown_name
 from sightline.metric_types import MetricValue, PublishedValue, Result
+from sightline.registry import benchmark_class
 from sightline.report.breakdown import label_of
 from sightline.report.notes import (
     definition_notes,
@@ -31,7 +32,6 @@ from sightline.report.varied_options import (
     short_names,
     task_of,
 )
-from sightline.types import UNCHANGED
 
 COUNTS = ("errors", "misses", "undecided", "truncated")
 """Counts of results that are printed even if they are 0."""
@@ -73,21 +73,22 @@ def fitted(table: ReportTable, width: int) -> list[ReportTable]:
         The tables; each begins with the text columns, and the columns under one value stay together if
         they fit.
     """
-    first = sum(column.kind == "text" for column in table.columns)
-    numbers = range(first, len(table.columns))
-    dealt: list[list[int]] = [[]]
-    for _, block in groupby(numbers, lambda nth: table.columns[nth].head.split("\n")[:-1]):
-        together = list(block)
-        fits = least_width(_part(table, first, together)) <= width
-        for piece in [together] if fits else [[nth] for nth in together]:
-            if dealt[-1] and least_width(_part(table, first, [*dealt[-1], *piece])) > width:
-                dealt.append([])
-            dealt[-1] += piece
-    if len(dealt) == 1:
+    text_columns = sum(column.kind == "text" for column in table.columns)
+    numbers = range(text_columns, len(table.columns))
+    parts: list[list[int]] = [[]]
+    for _, block in groupby(numbers, lambda number: table.columns[number].head.split("\n")[:-1]):
+        whole_block = list(block)
+        fits = least_width(_select_columns(table, text_columns, whole_block)) <= width
+        for piece in [whole_block] if fits else [[number] for number in whole_block]:
+            extended = _select_columns(table, text_columns, [*parts[-1], *piece])
+            if parts[-1] and least_width(extended) > width:
+                parts.append([])
+            parts[-1] += piece
+    if len(parts) == 1:
         return [table]
-    parts = [_part(table, first, chosen) for chosen in dealt]
-    last = replace(parts[-1], notes=table.notes)
-    return [parts[0], *(replace(p, title=f"{p.title} (continued)") for p in (*parts[1:-1], last))]
+    first, *middle, last = [_select_columns(table, text_columns, part) for part in parts]
+    continued = [*middle, replace(last, notes=table.notes)]
+    return [first, *(replace(part, title=f"{part.title} (continued)") for part in continued)]
 
 
 class _Block(Struct, frozen=True):
@@ -110,52 +111,90 @@ class _RunMetrics(Struct, frozen=True):
     metrics: Mapping[str, MetricValue]
 
 
+class _PivotLayout(Struct, frozen=True):
+    """What the rows and columns of a table are.
+
+    Attributes:
+        metrics: The metrics under each block, by name.
+        row_label: The label whose values are rows under each model; None if a model has one row.
+        column_label: The label whose values are blocks; None if the varied options are.
+    """
+
+    metrics: list[str]
+    row_label: str | None = None
+    column_label: str | None = None
+
+
 def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
-    points = sorted(points, key=lambda point: point.values.get(UNCHANGED) is False)
-    down = by is not None and any(point.values for point in points)
-    shown = leading(points)
-    found = _found(points, by, down, shown)
-    blocks = list(dict.fromkeys(one.block for one in found))
-    contrast = len(blocks) == 2 and all(_is_switched(point.values) for point in points)
-    texts = ["model", by] if by and down else ["model"]
-    # The names of the varied options stand to the left of their values in the heads.
-    over = "\n".join((*(points[0].values if down or by is None else [by]), texts[-1]))
-    columns = [Column("text", over if name == texts[-1] else name, name) for name in texts]
+    """The table of one benchmark and setting."""
+    points = _in_label_order(points)
+    varied = any(point.values for point in points)
+    layout = _PivotLayout(leading(points), by if varied else None, None if varied else by)
+    runs = _run_metrics(points, layout)
+    blocks = list(dict.fromkeys(run.block for run in runs))
+    compared = blocks if len(blocks) == 2 and all(_is_switched(point.values) for point in points) else []
+    rows = _measured_rows(runs) | _published_rows(runs)
+    columns = _text_columns(points, layout)
     for block in blocks:
-        columns += [_column(block, name, contrast and block == blocks[1]) for name in shown]
-    rows = _rows(found) | _printed_rows(found)
+        columns += [_column(block, name, block in compared[1:]) for name in layout.metrics]
     return ReportTable(
         _title(points, by),
         tuple(columns),
-        tuple((*row, *_cells(cells, blocks, shown, contrast)) for row, cells in rows.items()),
-        tuple(_notes(points, found, shown, [_called(block) for block in blocks] if contrast else [])),
+        tuple((*row, *_row_cells(cells, blocks, layout, compared)) for row, cells in rows.items()),
+        tuple(_notes(points, runs, layout, compared)),
     )
 
 
-def _found(
-    points: Sequence[ResultPoint], by: str | None, down: bool, shown: Sequence[str]
-) -> list[_RunMetrics]:
-    """The shown metrics of each run, under each value of the
-    label `by`."""
-    found = []
+def _in_label_order(points: Sequence[ResultPoint]) -> list[ResultPoint]:
+    """The points in the order of the labels that the benchmark gives to values of its options."""
+
+    def ranks(point: ResultPoint) -> list[int]:
+        options = benchmark_class(point.result.benchmark).options
+        labels = [
+            (list(options[name].labels), value) for name, value in point.values.items() if name in options
+        ]
+        return [values.index(value) for values, value in labels if value in values]
+
+    return sorted(points, key=ranks)
+
+
+def _text_columns(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[Column]:
+    """The columns that name the row; the heads of the last name the varied options, left of their values."""
+    names = ["model", layout.row_label] if layout.row_label else ["model"]
+    varied = [layout.column_label] if layout.column_label else list(points[0].values)
+    return [
+        *(Column("text", name, name) for name in names[:-1]),
+        Column("text", "\n".join((*varied, names[-1])), names[-1]),
+    ]
+
+
+def _run_metrics(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[_RunMetrics]:
+    """The metrics of each run under each value of the label; none for a run without any answer."""
+    label = layout.row_label or layout.column_label or ""
+    runs = []
     for name, point in zip(row_names(points), points, strict=True):
         run = ", ".join(filter(None, (name, options_text(point.values))))
-        under: dict[str, dict[str, MetricValue]] = {}
+        by_value: dict[str, dict[str, MetricValue]] = {}
         for metric in point.result.metrics:
-            label, value = label_of(metric)
-            if label == (by or "") and metric.metric in shown:
-                under.setdefault(value, {})[metric.metric] = metric
-        for value, metrics in under.items():
-            block = _block(point.values) if down or by is None else _Block(f"{by}={value}", (value,))
-            given = metrics if point.result.errors < point.result.probes else {}
-            found.append(_RunMetrics((name, value) if down else (name,), block, run, given))
-    return found
+            metric_label, value = label_of(metric)
+            if metric_label == label and metric.metric in layout.metrics:
+                by_value.setdefault(value, {})[metric.metric] = metric
+        has_answers = point.result.errors < point.result.probes
+        for value, metrics in by_value.items():
+            row = (name, value) if layout.row_label else (name,)
+            block = _Block(f"{label}={value}", (value,)) if layout.column_label else _block(point)
+            runs.append(_RunMetrics(row, block, run, metrics if has_answers else {}))
+    return runs
 
 
-def _block(values: Mapping[str, Any]) -> _Block:
-    names = {True: "Sampling", False: "All"}
-    head = [names[value] if name == UNCHANGED else option_text(value) for name, value in values.items()]
-    return _Block(options_text(values), tuple(head))
+def _block(point: ResultPoint) -> _Block:
+    """The block of the varied options of a point, with the labels that the benchmark gives to values."""
+    options = benchmark_class(point.result.benchmark).options
+    head = []
+    for name, value in point.values.items():
+        label = options[name].label(value) if name in options else None
+        head.append(option_text(value) if label is None else label)
+    return _Block(options_text(point.values), tuple(head))
 
 
 def _is_switched(values: Mapping[str, Any]) -> bool:
@@ -170,47 +209,50 @@ _Cells = dict[tuple[_Block, str], Spread]
 """The numbers of a row by block and metric."""
 
 
-def _rows(found: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
+def _measured_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
     rows: dict[_Row, _Cells] = {}
-    for one in found:
-        cells = rows.setdefault(one.row, {})
-        for name, m in one.metrics.items():
-            cells[one.block, name] = Spread(m.value, m.low, m.high, m.unit)
+    for run in runs:
+        cells = rows.setdefault(run.row, {})
+        for name, metric in run.metrics.items():
+            cells[run.block, name] = Spread(metric.value, metric.low, metric.high, metric.unit)
     return rows
 
 
-def _printed_rows(found: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
+def _published_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
     """A row for each row and table of the paper, and a second one, marked '*', for figures that are not
     comparable."""
-    values: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Spread]]]] = {}
-    for one in found:
-        for name, metric in one.metrics.items():
-            for value in metric.published or ():
-                cells = values.setdefault((value.row, value.table, one.row[1:]), {})
-                printed = Spread(value.value, unit=metric.unit)
-                cells.setdefault((one.block, name), []).append((value, printed))
+    figures: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Spread]]]] = {}
+    for run in runs:
+        for name, metric in run.metrics.items():
+            for figure in metric.published or ():
+                row_figures = figures.setdefault((figure.row, figure.table, run.row[1:]), {})
+                cell = Spread(figure.value, unit=metric.unit)
+                row_figures.setdefault((run.block, name), []).append((figure, cell))
     rows: dict[_Row, _Cells] = {}
-    for (row, table, label), cells in values.items():
-        for where, several in cells.items():
-            mark = "" if all(value.comparable for value, _ in several) else " *"
-            rows.setdefault((f"{row}, {table}{mark}", *label), {})[where] = several[0][1]
+    for (row, table, label), row_figures in figures.items():
+        for column, several in row_figures.items():
+            mark = "" if all(figure.comparable for figure, _ in several) else " *"
+            rows.setdefault((f"{row}, {table}{mark}", *label), {})[column] = several[0][1]
     names = list(dict.fromkeys(row[0] for row in rows))
     return dict(sorted(rows.items(), key=lambda item: names.index(item[0][0])))
 
 
-def _cells(cells: _Cells, blocks: Sequence[_Block], shown: Sequence[str], contrast: bool) -> list[Cell]:
-    made: list[Cell] = []
+def _row_cells(
+    cells: _Cells, blocks: Sequence[_Block], layout: _PivotLayout, compared: Sequence[_Block]
+) -> list[Cell]:
+    """The cells of a row; those of the second compared block hold the difference from the first."""
+    row: list[Cell] = []
     for block in blocks:
-        for name in shown:
-            cell, beside = cells.get((block, name)), cells.get((blocks[0], name))
-            if contrast and block != blocks[0] and cell and beside:
-                cell = replace(cell, difference=_minus(cell.value, beside.value))
-            made.append(cell)
-    return made
+        for name in layout.metrics:
+            cell, first = cells.get((block, name)), cells.get((blocks[0], name))
+            if block in compared[1:] and cell and first:
+                cell = replace(cell, difference=_difference(cell.value, first.value))
+            row.append(cell)
+    return row
 
 
-def _minus(value: float | None, other: float | None) -> float | None:
-    return None if value is None or other is None else value - other
+def _difference(value: float | None, first: float | None) -> float | None:
+    return None if value is None or first is None else value - first
 
 
 def _title(points: Sequence[ResultPoint], by: str | None) -> str:
@@ -223,82 +265,92 @@ def _title(points: Sequence[ResultPoint], by: str | None) -> str:
 
 def _notes(
     points: Sequence[ResultPoint],
-    found: Sequence[_RunMetrics],
-    shown: Sequence[str],
-    contrasted: Sequence[str],
+    runs: Sequence[_RunMetrics],
+    layout: _PivotLayout,
+    compared: Sequence[_Block],
 ) -> list[str]:
-    """The notes of the table; `contrasted` names the two halves that are compared."""
-    metrics = [metric for one in found for metric in one.metrics.values()]
-    runs = dict.fromkeys(one.run for one in found)
-    by_run = [(run, [m for one in found if one.run == run for m in one.metrics.values()]) for run in runs]
-    whole = [
-        (", ".join(filter(None, (name, options_text(point.values)))), _of_run(point, shown))
+    """The notes of the table: on all runs, then on some of them, then on the published figures."""
+    metrics = [metric for run in runs for metric in run.metrics.values()]
+    metrics_by_run: dict[str, list[MetricValue]] = {}
+    for run in runs:
+        metrics_by_run.setdefault(run.run, []).extend(run.metrics.values())
+    notes_by_run = [
+        (", ".join(filter(None, (name, options_text(point.values)))), _run_notes(point, layout.metrics))
         for name, point in zip(row_names(points), points, strict=True)
     ]
-    printed = [
-        (place(m) if m.subset == one.block.key else f"{place(m)} {one.block.key}".strip(), value)
-        for one in found
-        for m in one.metrics.values()
-        for value in m.published or ()
+    published = [
+        (_place_in_block(metric, run.block), figure)
+        for run in runs
+        for metric in run.metrics.values()
+        for figure in metric.published or ()
     ]
-    definitions = {name: one for p in points for name, one in p.result.metric_definitions.items()}
+    definitions = {
+        name: definition for point in points for name, definition in point.result.metric_definitions.items()
+    }
+    has_bounds = any(metric.low is not None for metric in metrics)
+    results = [point.result for point in points]
     return [
-        *_models(points),
-        *definition_notes(shown, definitions),
-        *(
-            ["±: the distance to the farther bound of the 95 % CI"]
-            if any(m.low is not None for m in metrics)
-            else []
+        *_model_notes(points),
+        *definition_notes(layout.metrics, definitions),
+        *(["±: the distance to the farther bound of the 95 % CI"] if has_bounds else []),
+        *([f"in brackets: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
+        _count_note(results),
+        *_size_notes(metrics),
+        *_undecided_notes(results),
+        *shared_notes(
+            [(run, value_notes(_without_if_right(values))) for run, values in metrics_by_run.items()]
         ),
-        *([f"in brackets: {contrasted[1]} minus {contrasted[0]}"] if contrasted else []),
-        _counts([point.result for point in points]),
-        *_averaged(metrics),
-        *_undecided([point.result for point in points]),
-        *shared_notes([(run, value_notes(_settled(values))) for run, values in by_run]),
-        *shared_notes(whole),
-        *published_notes(list(dict.fromkeys(printed))),
+        *shared_notes(notes_by_run),
+        *published_notes(list(dict.fromkeys(published))),
     ]
 
 
-def _called(block: _Block) -> str:
+def _place_in_block(metric: MetricValue, block: _Block) -> str:
+    """The name of a value with its subset and its block, without naming a subset twice."""
+    return place(metric) if metric.subset == block.key else f"{place(metric)} {block.key}".strip()
+
+
+def _described(block: _Block) -> str:
     """'All (unchanged=off)', or 'cot=off' if the head says no more."""
     head = ", ".join(block.head)
     return block.key if head in block.key else f"{head} ({block.key})"
 
 
-def _models(points: Sequence[ResultPoint]) -> list[str]:
+def _model_notes(points: Sequence[ResultPoint]) -> list[str]:
     short = short_names(point.result.model for point in points)
-    named = [f"{end} is {whole}" for whole, end in short.items() if end != whole]
-    return ["; ".join(named)] if named else []
+    shortened = [f"{name} is {model}" for model, name in short.items() if name != model]
+    return ["; ".join(shortened)] if shortened else []
 
 
-def _counts(results: Sequence[Result]) -> str:
+def _count_note(results: Sequence[Result]) -> str:
     """Samples, probes and missing answers, as ranges over the results."""
-    words = [
-        f"{_range([getattr(r, name) for r in results])} {name}" for name in ("samples", "probes", *COUNTS)
+    counts = [
+        f"{_range([getattr(result, name) for result in results])} {name}"
+        for name in ("samples", "probes", *COUNTS)
     ]
-    return f"each run: {', '.join(words[:2])}: {', '.join(words[2:])}"
+    return f"each run: {', '.join(counts[:2])}: {', '.join(counts[2:])}"
 
 
-def _averaged(metrics: Sequence[MetricValue]) -> list[str]:
+def _size_notes(metrics: Sequence[MetricValue]) -> list[str]:
     """The n and the clusters of each metric, as ranges over the cells."""
     by_name: dict[str, list[MetricValue]] = {}
     for metric in metrics:
         by_name.setdefault(metric.metric, []).append(metric)
-    words = [
-        f"{name} {_range([m.n for m in values])} ({_range([m.clusters for m in values])} clusters)"
+    sizes = [
+        f"{name} {_range([value.n for value in values])}"
+        f" ({_range([value.clusters for value in values])} clusters)"
         for name, values in by_name.items()
     ]
-    return [f"n: {', '.join(words)}"] if words else []
+    return [f"n: {', '.join(sizes)}"] if sizes else []
 
 
-def _undecided(results: Sequence[Result]) -> list[str]:
+def _undecided_notes(results: Sequence[Result]) -> list[str]:
     if not any(result.undecided for result in results):
         return []
     return ["undecided verdicts count as not right; the report of each run says what they could change"]
 
 
-def _settled(metrics: Sequence[MetricValue]) -> list[MetricValue]:
+def _without_if_right(metrics: Sequence[MetricValue]) -> list[MetricValue]:
     """The metrics without the effect of undecided verdicts, which would be too long for several runs."""
     return [replace(metric, value_if_right=None) for metric in metrics]
 
@@ -308,8 +360,8 @@ def _range(numbers: Sequence[float]) -> str:
     return f"{low:,.10g}" if low == high else f"{low:,.10g} to {high:,.10g}"
 
 
-def _of_run(point: ResultPoint, shown: Sequence[str]) -> list[str]:
-    """The notes on a run and its shown metrics, without counts and varied options."""
+def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
+    """The notes on a run and these metrics of it, without counts and varied options."""
     result = point.result
     sampling = result.options.get("sampling")
     options = {name: value for name, value in result.options.items() if name not in point.values}
@@ -321,17 +373,17 @@ def _of_run(point: ResultPoint, shown: Sequence[str]) -> list[str]:
         missing = ["no probe has an answer, so there is no value"]
     elif result.errors:
         missing = [f"{result.errors:,} of {result.probes:,} probes have no answer and count as not right"]
-    metrics = [metric for metric in result.metrics if metric.metric in shown]
+    metrics = [metric for metric in result.metrics if metric.metric in names]
     _, *notes = run_notes(replace(result, options=options, metrics=metrics))
     return [*missing, *notes]
 
 
-def _part(table: ReportTable, first: int, chosen: Sequence[int]) -> ReportTable:
-    """The table with its first columns and the chosen ones, without rows that are empty there."""
-    columns = tuple(table.columns[nth] for nth in (*range(first), *chosen))
+def _select_columns(table: ReportTable, text_columns: int, chosen: Sequence[int]) -> ReportTable:
+    """The table with its text columns and the chosen ones, without rows that are empty there."""
+    columns = tuple(table.columns[number] for number in (*range(text_columns), *chosen))
     rows = tuple(
-        (*row[:first], *(row[nth] for nth in chosen))
+        (*row[:text_columns], *(row[number] for number in chosen))
         for row in table.rows
-        if any(row[nth] is not None for nth in chosen)
+        if any(row[number] is not None for number in chosen)
     )
     return ReportTable(table.title, columns, rows)

@@ -49,7 +49,7 @@ class Condition(Struct, frozen=True):
     sign: str
     number: float
 
-    def failure(self, metrics: Iterable[MetricValue]) -> str | None:
+    def met(self, metrics: Iterable[MetricValue]) -> str | None:
         """Check the condition. It also holds if there is no number: what is not measured does not pass.
 
         Args:
@@ -101,7 +101,7 @@ def check_condition_metrics(conditions: Iterable[Condition], names: Collection[s
             raise unknown_name("metric in --fail-if", condition.metric, names)
 
 
-def failures(conditions: Iterable[Condition], metrics: Sequence[MetricValue]) -> tuple[str, ...]:
+def conditions_met(conditions: Iterable[Condition], metrics: Sequence[MetricValue]) -> tuple[str, ...]:
     """Check all conditions.
 
     Args:
@@ -111,7 +111,7 @@ def failures(conditions: Iterable[Condition], metrics: Sequence[MetricValue]) ->
     Returns:
         One line for each condition that holds.
     """
-    return tuple(filter(None, (condition.failure(metrics) for condition in conditions)))
+    return tuple(filter(None, (condition.met(metrics) for condition in conditions)))
 
 
 def split_condition(text: str) -> ConditionParts:

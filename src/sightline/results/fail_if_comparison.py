@@ -30,7 +30,7 @@ class DifferenceCondition(Struct, frozen=True):
     direction: str
     definitions: Mapping[str, MetricDefinition]
 
-    def failures(self, rows: Iterable[MetricValue], tests: Mapping[MetricSubset, Significance]) -> list[str]:
+    def met(self, rows: Iterable[MetricValue], tests: Mapping[MetricSubset, Significance]) -> list[str]:
         """Check the condition. It also holds for a row without a difference: what is not measured fails.
 
         Args:
@@ -48,11 +48,11 @@ class DifferenceCondition(Struct, frozen=True):
             test = tests.get((row.metric, row.subset))
             if test is None or row.value is None:
                 lines.append(f"{self.text}: {name} has no difference ({row.reason})")
-            elif test.significant and self._fails(row.metric, row.value):
+            elif test.significant and self._has_direction(row.metric, row.value):
                 lines.append(f"{self.text}: {name} differs by {row.value:+.3g} (p {test.holm:.2g}, Holm)")
         return lines
 
-    def _fails(self, metric: str, difference: float) -> bool:
+    def _has_direction(self, metric: str, difference: float) -> bool:
         """Whether a difference has the direction of this condition."""
         direction = self.direction
         if direction == "worse":

@@ -15,8 +15,8 @@ FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
 
 NOT_THEIRS: Mapping[str, str] = {
-    "synthetic": "synthetic scenes, not the data of the paper: no published figures beside them",
-    "other_data": "other data than the paper released: no published figures beside them",
+    "synthetic": "the data are synthetic, so published figures are not shown",
+    "other_data": "the data differ from those of the paper, so published figures are not shown",
 }
 """The options that mark data for which the paper printed no figures, and the note for each."""
 

@@ -24,6 +24,7 @@ from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setti
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metric_types import Metric
+from sightline.metrics.consistency import UNCHANGED
 from sightline.metrics.consistency_metrics import consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
@@ -46,7 +47,12 @@ SAMPLING_SOURCE = "unpublished for most models (Table 9 varies the temperature);
 
 OPTIONS: Mapping[str, BenchmarkOption] = {
     "task": BenchmarkOption("other", "process answers as in this task of MM-R3", ("other", *TASKS)),
-    "unchanged": BenchmarkOption(False, "send the unchanged input repeatedly (Sampling)", (False, True)),
+    UNCHANGED: BenchmarkOption(
+        False,
+        "send the unchanged input repeatedly (Sampling)",
+        (False, True),
+        labels={True: "Sampling", False: "All"},
+    ),
     "size": BenchmarkOption(None, "images of this size, if the file has several sizes", least=1),
     "empty": BenchmarkOption("count", "count empty answers as wrong, or leave them out", ("count", "ignore")),
     "form": BenchmarkOption(
@@ -149,6 +155,16 @@ class Groups(Benchmark):
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The unchanged input, sent repeatedly: Sampling."""
         return {**options, "unchanged": True}
+
+    def task_arguments(self, options: Mapping[str, Any]) -> str:
+        """Sampling is a task of its own."""
+        return f"--{UNCHANGED}" if options.get(UNCHANGED) else ""
+
+    def sampling_notes(self, options: Mapping[str, Any], sampling: Mapping[str, Any]) -> list[str]:
+        """At temperature 0, repeated requests do not sample."""
+        if not options[UNCHANGED] or sampling.get("temperature") != 0:
+            return []
+        return ["Sampling at temperature 0 measures only how deterministic the server is"]
 
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from sightline.errors import unknown_name
 
 
-def add_kinds(
-    parser: argparse.ArgumentParser, command: str, kinds: Mapping[str, str], chosen: str
+def add_subcommands(
+    parser: argparse.ArgumentParser, command: str, summaries: Mapping[str, str], chosen: str
 ) -> argparse.ArgumentParser:
-    """Add the subcommands of a command, with the options of the chosen one, module `cli.COMMAND_KIND`.
+    """Add the subcommands of a command, with the options of the chosen one, module `cli.COMMAND_SUBCOMMAND`.
 
     Args:
         parser: The parser of the command.
         command: The name of the command.
-        kinds: The summary of each subcommand by name.
+        summaries: The summary of each subcommand by name.
         chosen: The word after the command; '' if there is none.
 
     Returns:
@@ -26,12 +26,12 @@ def add_kinds(
     Raises:
         UserError: There is no such subcommand.
     """
-    if chosen and not chosen.startswith("-") and chosen not in kinds:
-        raise unknown_name(f"subcommand of {command}", chosen, kinds)
+    if chosen and not chosen.startswith("-") and chosen not in summaries:
+        raise unknown_name(f"subcommand of {command}", chosen, summaries)
     parser.set_defaults(execute=lambda _: _print_help(parser))
     below = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     innermost = parser
-    for name, summary in kinds.items():
+    for name, summary in summaries.items():
         child = below.add_parser(
             name,
             help=summary,
