@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.page_diffs import apply, diffs
+from tests.docs.test_examples import arrow_images
 
 import sightline
 
@@ -46,11 +48,18 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     return command
 
 
-def test_a_benchmark_is_one_folder_and_one_line_of_the_registry(call: Callable[..., str]) -> None:
+def test_a_benchmark_is_one_folder_and_one_line_of_the_registry(
+    call: Callable[..., str], tmp_path: Path
+) -> None:
     assert "arrows  Arrows: which way do they point?" in call("list", "arrows")
     assert "accuracy" in call("list", "arrows")
     said = call("run", "arrows", "--model", "baseline/chance")
     assert "no data folder for arrows" in said
+    data = ["--data", str(arrow_images(tmp_path / "images")), "--store", str(tmp_path / "s.db")]
+    for selection, answers in ((["--limit", "2"], 2), (["--limit", "2", "--shuffle", "--repeats", "2"], 4)):
+        printed = call("run", "arrows", "--model", "baseline/chance", *data, *selection, "--json")
+        result, _ = json.JSONDecoder().raw_decode(printed[printed.index("{") :])
+        assert result["metrics"][0]["n"] == answers
 
 
 def blocks(page: str, language: str) -> list[str]:

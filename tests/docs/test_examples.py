@@ -44,6 +44,26 @@ def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Pat
     assert run.metrics[0].interval == "wilson"
 
 
+@pytest.mark.parametrize(
+    ("selection", "answers"),
+    [
+        ([], 3),
+        (["--limit", "2"], 2),
+        (["--limit", "2", "--shuffle"], 2),
+        (["--repeats", "2"], 6),
+        (["--limit", "2", "--shuffle", "--repeats", "2"], 4),
+    ],
+)
+def test_the_benchmark_of_the_docs_takes_the_options_that_select_samples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], selection: list[str], answers: int
+) -> None:
+    (tmp_path / "arrows.py").write_text(whole_example("adding-a-benchmark.md"))
+    words = ["--plugin", str(tmp_path / "arrows.py"), "--data", str(arrow_images(tmp_path / "images"))]
+    store = ["--store", str(tmp_path / "s.db"), "--json"]
+    assert main(["run", "arrows", "--model", "baseline/chance", *words, *store, *selection]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"][0]["n"] == answers
+
+
 def arrow_images(folder: Path) -> Path:
     """The data of the docs' benchmark: three arrows, one of which points right."""
     folder.mkdir()

@@ -103,7 +103,9 @@ def test_a_judge_prompt_of_the_page_is_an_option(changed: Callable[[str], Call],
     assert "results: results" in printed
     code = (
         "from sightline.registry import benchmark\nfrom sightline.types import Case\n"
-        "scorer = benchmark('codis').scorer('correct', 'model', {'judge_prompt': 'strict'})\n"
+        "from sightline.scoring.scorer import ModelScorer, by_question\n"
+        "scorers = benchmark('codis').scorers({'judge_prompt': 'strict'})\n"
+        "scorer = by_question(scorers, ModelScorer)['correct']\n"
         "case = Case(('k',), 'correct', 'Up?', ('up',), ('down',))\n"
         "print(scorer.ask(case)[0].parts[0].text, scorer.read('Wrong.').verdict)"
     )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sightline
+from sightline.benchmarks.codis.benchmark import Codis
 from sightline.builders.synthetic import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.formats.synthetic_marker import MARKER
 from sightline.models.base import Capabilities
 from sightline.models.baseline import ChanceBaseline
+from sightline.scoring.scorer import ModelScorer, Reading, Scorer
+from sightline.types import Case, user
 
 
 def test_a_run_on_synthetic_scenes_says_so_and_shows_no_published_figures(tmp_path: Path) -> None:
@@ -74,3 +79,41 @@ def test_a_judge_that_takes_no_images_is_refused_if_its_prompt_holds_one(
             judge="baseline/chance",
             set={"judge_image": True},
         )
+
+
+def comparing_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **needs: Any) -> dict[str, Any]:
+    """Gives CODIS a judge model for `same_meaning` alone; returns the options of `score`."""
+    own = Codis.scorers
+
+    def scorers(self: Codis, options: Mapping[str, Any]) -> Sequence[Scorer]:
+        rules = [scorer for scorer in own(self, options) if not isinstance(scorer, ModelScorer)]
+        return [*rules, ModelScorer("same", "same_meaning", prompt, lambda _: Reading("undecided"), **needs)]
+
+    def prompt(case: Case) -> tuple[Any, ...]:
+        return (user("same? " + " / ".join(case.texts)),)
+
+    monkeypatch.setattr(Codis, "scorers", scorers)
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": "000", "variant": "context_1", "response": "left"}\n'
+        '{"id": "000", "variant": "context_2", "response": "right"}\n'
+    )
+    data = generate_codis(tmp_path / "codis", pairs=1)
+    return {"data": data, "judge": ["rules", "baseline/chance"], "store": str(tmp_path / "s.db")}
+
+
+def test_a_judge_of_any_question_is_asked_as_often_as_its_scorer_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = comparing_judge(monkeypatch, tmp_path, max_attempts=3)
+    scored = sightline.score("codis", tmp_path / "a.jsonl", **options)
+    assert scored.judge_counts is not None
+    assert scored.judge_counts.sent == 3
+
+
+def test_a_judge_of_any_question_that_needs_images_must_take_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = comparing_judge(monkeypatch, tmp_path, needs_images=True)
+    monkeypatch.setattr(ChanceBaseline, "capabilities", Capabilities(images=False))
+    with pytest.raises(UserError, match="the judge baseline/chance takes no images"):
+        sightline.score("codis", tmp_path / "a.jsonl", **options)

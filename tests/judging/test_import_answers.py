@@ -9,16 +9,47 @@ from typing import Any
 
 import pytest
 
+import sightline
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.contextual.formats import add_judgements
-from sightline.builders.synthetic import generate_contextual
+from sightline.builders.synthetic import generate_contextual, generate_iibench
+from sightline.cli.main import main
+from sightline.formats import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.judging.import_answers import import_answers
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark_class
 from sightline.types import Sample
 
+LINES = (
+    {"id": "dev-1", "response": "(A)", "usage": {"prompt_tokens": 5}, "version": "m-1"},
+    {"id": "dev-2", "response": "  ", "usage": {"prompt_tokens": 6}},
+    {"id": "dev-3", "response": ""},
+    {"id": "dev-4", "error": "time-out"},
+)
+
 MODELS = ("a", "b", "c")
+
+
+def test_an_imported_file_scores_like_the_file_itself(tmp_path: Path) -> None:
+    data = generate_iibench(tmp_path / "iibench", questions=0, dev=4)
+    file, imported = tmp_path / "lines.jsonl", tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    words = ["--task", "iibench", "--data", str(data), "--split", "dev"]
+    assert main(["import", str(file), *words, "--out", str(imported)]) == 0
+    assert [(one.status, one.verdict) for one in read_outcomes(imported)] == [
+        ("ok", "unscored"),
+        ("ok", "unscored"),
+        ("empty", "unscored"),
+        ("error", "error"),
+    ]
+    options: Any = {"data": data, "split": "dev"}
+    for name, answers in (("direct", file), ("by_import", imported)):
+        sightline.score("iibench", answers, **options, out=tmp_path / name)
+    direct, by_import = (read_outcomes(tmp_path / name / "answers.jsonl") for name in ("direct", "by_import"))
+    assert direct == by_import
+    assert [one.usage.prompt_tokens for one in direct] == [5, 6, None, None]
+    assert [one.verdict for one in direct][2:] == ["wrong", "error"]
 
 
 def test_the_data_are_read_once_for_all_models_of_a_file(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,7 +71,7 @@ class Benchmark(ABC):
     """Whether its questions are mostly commands, so that their verbs can be counted."""
 
     @abstractmethod
-    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterable[Sample]:
         """Read and check the records of a split.
 
         Args:
@@ -80,7 +80,7 @@ class Benchmark(ABC):
             options: The effective options.
 
         Returns:
-            The samples in the order of the records.
+            The samples in the order of the records; a generator is enough.
 
         Raises:
             UserError: A file, record or field is missing or wrong.
@@ -120,20 +120,17 @@ class Benchmark(ABC):
         """
         return Reading("unscored")
 
-    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """Choose the scorer for a question; by default `rule` for single answers.
+    def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
+        """List the scorers; by default `rule` for the question `correct`.
 
         Args:
-            question: What is to be decided, such as `correct` or `same_meaning`.
-            kind: The kind of judge: `rules`, `model` or `embedder`.
             options: The effective options.
 
         Returns:
-            The scorer, or None if this kind of judge does not decide the question.
+            At most one scorer of each type for each question. Without a `RuleScorer`, `ModelScorer` or
+            `VectorScorer` for a question, rules, judge models or embedders do not decide it.
         """
-        if kind == "rules" and question == "correct":
-            return RuleScorer(f"{self.name}/rules", self.rule)
-        return None
+        return [RuleScorer(f"{self.name}/rules", "correct", self.rule)]
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Read numbers from a response by rules, whoever judges it; by default none.

@@ -7,7 +7,7 @@ from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
 from sightline.models.base import Model
 from sightline.plan.spec import Spec
-from sightline.scoring.scorer import ModelScorer
+from sightline.scoring.scorer import ModelScorer, by_question
 from sightline.types import ImageRef
 
 
@@ -40,9 +40,10 @@ def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
     Raises:
         UserError: A judge takes no images.
     """
-    scorer = task.benchmark.scorer("correct", "model", task.options.benchmark)
+    scorers = by_question(task.benchmark.scorers(task.options.benchmark), ModelScorer)
+    needs_images = any(scorer.needs_images for scorer in scorers.values())
     for name, models in judges.models.items():
-        if isinstance(scorer, ModelScorer) and scorer.sees and not models[0].capabilities.images:
+        if needs_images and not models[0].capabilities.images:
             raise UserError(
                 f"the judge {name} takes no images",
                 expected="a judge that does, or a judge prompt without images",

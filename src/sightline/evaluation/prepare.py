@@ -64,7 +64,7 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
     spec = replace(spec, judge=with_deciding_rules(benchmark, names, options.benchmark))
     measures = prepare_measures(benchmark, options.benchmark)
     config = load_config(spec.config)
-    models = _models(spec, config, keyless) if calls_model else PreparedModels()
+    models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()
     judges = _judges(spec, config, keyless)
     task = PreparedTask(
         benchmark=benchmark,
@@ -87,8 +87,10 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
     return prepared
 
 
-def _models(spec: Spec, config: Config, keyless: bool) -> PreparedModels:
-    options = ModelOptions(config, spec.model_arg, spec.model_id, spec.seed, keyless)
+def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> PreparedModels:
+    options = ModelOptions(
+        config, spec.model_arg, spec.model_id, spec.seed, keyless, answer_files=benchmark.answer_files
+    )
     models = resolve(spec.model, options)
     return PreparedModels(models=models, replacement=image_replacement(spec, keyless=keyless))
 
@@ -108,7 +110,7 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
 
 def _samples(spec: Spec, benchmark: Benchmark, split: str, options: EffectiveOptions) -> list[Sample]:
     folder = spec_data_folder(spec)
-    samples = benchmark.samples(folder, split, options.benchmark)
+    samples = list(benchmark.samples(folder, split, options.benchmark))
     selected = select_samples(samples, spec.limit, spec.shuffle, spec.seed)
     if not selected:
         raise UserError(f"the {split} split of {benchmark.name} holds no samples", file=folder)

@@ -17,7 +17,6 @@ from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgePanel
 from sightline.models.base import Model
 from sightline.progress import request_progress
-from sightline.scoring.scorer import ModelScorer
 
 
 class RequestSender:
@@ -90,12 +89,11 @@ class RequestSender:
         self, panel: JudgePanel, models: Sequence[Model], collected: CollectedAnswers
     ) -> Counts:
         """Send the requests of the only judge of a panel."""
-        task, name, counts = self._prepared.task, panel.judges[0].name, Counts()
-        scorer = task.benchmark.scorer("correct", "model", task.options.benchmark)
-        draws = scorer.chances if isinstance(scorer, ModelScorer) else 1
+        (judge,) = panel.judges
+        name, counts = judge.name, Counts()
         async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
             await self._send(name, models, panel.requests(collected.groups()), counts)
-            for draw in range(1, 1 if counts.stopped else draws):
+            for draw in range(1, 1 if counts.stopped else judge.max_attempts):
                 retries = panel.retry_requests(collected.groups(), self._store, draw)
                 await self._send(name, models, retries, counts)
         return counts

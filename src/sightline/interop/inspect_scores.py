@@ -165,6 +165,7 @@ class SingleAnswerJudge:
         self.name = name
         self._model = ModelJudge(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
         self._rules = RulesJudge(benchmark, options)
+        self.max_attempts = self._model.max_attempts
 
     def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """The judge prompt about a single answer; None for a comparison.

@@ -26,7 +26,7 @@ from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import PreparedTask
 from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspect_image, transform_for
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
-from sightline.judging.judges import check_judge_kinds, judge_kind
+from sightline.judging.judges import can_decide, check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
 from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, TaskOptions, declared_options, spec_of
@@ -192,7 +192,7 @@ def _check_judge(item: PreparedTask, judge: str) -> None:
             "humans do not judge while inspect runs", expected="sightline score --judge human:FILE"
         )
     check_judge_kinds(item.benchmark, (judge,))
-    if item.benchmark.scorer("correct", judge_kind(judge), item.options.benchmark) is None:
+    if not can_decide(item.benchmark, judge, "correct", item.options.benchmark):
         raise UserError(
             f"{item.benchmark.name} has no prompt for the judge '{judge}'", expected="judge=rules"
         )

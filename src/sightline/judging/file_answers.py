@@ -77,5 +77,5 @@ def _result(prediction: Prediction) -> Answer | Failure:
         prediction.response,
         finish_reason=prediction.finish_reason,
         usage=prediction.usage,
-        version=prediction.version,
+        version=prediction.version or prediction.model,
     )

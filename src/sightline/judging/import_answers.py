@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,13 +14,15 @@ from sightline.benchmarks.options import Setting
 from sightline.clusters import cluster_of, inspect_sample
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
-from sightline.judging.file_answers import prediction_key
+from sightline.judging.file_answers import FileAnswers
+from sightline.judging.groups import answered_groups
 from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import effective, setting_of, split_of
 from sightline.plan.spec import Spec
+from sightline.plan.stored_probe import StoredProbe
 from sightline.registry import benchmark as find_benchmark
 from sightline.scoring.multiple_choice import carry_letter
-from sightline.types import Outcome, Probe, Usage, Verdict
+from sightline.types import Outcome, Probe, Verdict
 
 
 class ImportedAnswer(Struct, frozen=True, kw_only=True):
@@ -31,6 +34,14 @@ class ImportedAnswer(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     model: str
     verdicts: tuple[Verdict, ...]
+
+
+class _Match(NamedTuple):
+    """An answer of the file with its probe and cluster; without a data folder there is no probe."""
+
+    prediction: Prediction
+    probe: Probe | None
+    cluster: str
 
 
 def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) -> list[ImportedAnswer]:
@@ -52,28 +63,28 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
     """
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
-    task = (benchmark.name, setting.name)
     by_model: dict[str, list[Prediction]] = {}
     for prediction in predictions:
         by_model.setdefault(prediction.model, []).append(prediction)
     if spec_data_folder(spec) is None:
-        return [
-            _imported(task, one, None, one.image or one.sample)
+        matches = [
+            _Match(answer, None, answer.image or answer.sample)
             for answers in by_model.values()
-            for one in answers
+            for answer in answers
         ]
+        return list(_imported(benchmark.name, setting.name, matches))
     samples = _clustered_probes(spec, benchmark, setting)
     expected = [(probe.sample, probe.variant) for _, probes in samples for probe in probes]
-    imported = []
+    matches = []
     for answers in by_model.values():
         matched, _ = match(answers, expected, file=file, allow_missing=spec.allow_missing)
-        draws = sorted({one.draw for one in answers})
+        draws = sorted({answer.draw for answer in answers})
         for cluster, probes in samples:
             for draw, probe in ((draw, probe) for draw in draws for probe in probes):
                 answer = matched.get((probe.sample, probe.variant, draw))
                 if answer is not None:
-                    imported.append(_imported(task, answer, probe, cluster))
-    return imported
+                    matches.append(_Match(answer, probe, cluster))
+    return list(_imported(benchmark.name, setting.name, matches))
 
 
 def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> list[tuple[str, list[Probe]]]:
@@ -86,36 +97,34 @@ def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> lis
     ]
 
 
-def _imported(
-    task: tuple[str, str], prediction: Prediction, probe: Probe | None, cluster: str
-) -> ImportedAnswer:
-    outcome = _outcome(task, prediction, probe, cluster)
-    verdicts: Iterator[Verdict] = (
-        replace(verdict, targets=(outcome.key,), variant=outcome.variant) for verdict in prediction.verdicts
-    )
-    return ImportedAnswer(outcome=outcome, model=prediction.model, verdicts=tuple(verdicts))
+def _imported(benchmark: str, setting: str, matches: Iterable[_Match]) -> Iterator[ImportedAnswer]:
+    answers = FileAnswers()
+    matches = list(matches)
+    stored = [_stored(match, answers.add(benchmark, setting, match.prediction)) for match in matches]
+    outcomes = (outcome for group in answered_groups(stored, answers) for outcome in group)
+    for (prediction, _, _), outcome in zip(matches, outcomes, strict=True):
+        verdicts = (
+            replace(verdict, targets=(outcome.key,), variant=outcome.variant)
+            for verdict in prediction.verdicts
+        )
+        if outcome.status == "empty":  # wrong without a judge, but `import` does not judge
+            outcome = replace(outcome, verdict="unscored")
+        yield ImportedAnswer(outcome=outcome, model=prediction.model, verdicts=tuple(verdicts))
 
 
-def _outcome(task: tuple[str, str], prediction: Prediction, probe: Probe | None, cluster: str) -> Outcome:
-    """An answer that is not judged yet, with what its probe adds to the file."""
-    failed = prediction.error is not None
-    return Outcome(
+def _stored(match: _Match, key: str) -> StoredProbe:
+    """The probe of an answer, with the question and the order of options that the file gives."""
+    prediction, probe, cluster = match
+    return StoredProbe(
         sample=prediction.sample,
         variant=prediction.variant,
         draw=prediction.draw,
-        key=prediction_key(*task, prediction),
-        labels=probe.labels if probe else prediction.labels,
-        response=prediction.response,
-        status="error" if failed else "ok" if prediction.response.strip() else "empty",
-        finish_reason=prediction.finish_reason,
-        usage=Usage(),
-        verdict="error" if failed else "unscored",
-        references=_references(prediction, probe) if probe else (),
-        question=prediction.question or (probe.question if probe else ""),
-        options=prediction.options or (probe.options if probe else ()),
+        key=key,
         cluster=cluster,
-        error=prediction.error,
-        version=prediction.version or prediction.model,
+        question=prediction.question or (probe.question if probe else ""),
+        labels=probe.labels if probe else prediction.labels,
+        references=_references(prediction, probe) if probe else (),
+        options=prediction.options or (probe.options if probe else ()),
     )
 
 

@@ -14,7 +14,7 @@ from sightline.engine.keys import KeyedRequest, with_key
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
-from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer
+from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
 from sightline.types import Answer, Case, Failure, ImageFile, JudgeKind, Request, Verdict
 
 AnswersByKey = Mapping[str, Answer | Failure]
@@ -33,6 +33,8 @@ class Judge(Protocol):
     """Decides cases, if necessary with the replies of a model."""
 
     name: str
+    max_attempts: int = 1
+    """The number of requests about one case that this judge sends at most."""
 
     def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """The request that this judge sends to a model before it can decide.
@@ -63,8 +65,7 @@ class RulesJudge(Judge):
     name = "rules"
 
     def __init__(self, benchmark: Benchmark, options: Mapping[str, Any]) -> None:
-        self._benchmark = benchmark
-        self._options = options
+        self._scorers = by_question(benchmark.scorers(options), RuleScorer)
 
     def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """Rules send no request."""
@@ -72,8 +73,8 @@ class RulesJudge(Judge):
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """The verdict of the rules, if the benchmark has rules for this question."""
-        scorer = self._benchmark.scorer(case.question, "rules", self._options)
-        if not isinstance(scorer, RuleScorer):
+        scorer = self._scorers.get(case.question)
+        if scorer is None:
             return []
         return [_verdict(case, scorer.decide(case), scorer.name, self.name, "rules")]
 
@@ -106,17 +107,17 @@ class ModelJudge(Judge):
         self.name = name
         self._limits = limits or ImageLimits()
         self._identity = identity
-        self._benchmark = benchmark
-        self._options = options
+        self._scorers = by_question(benchmark.scorers(options), ModelScorer)
+        self.max_attempts = max((scorer.max_attempts for scorer in self._scorers.values()), default=1)
         self._sampling = sampling
 
     def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
         """The judge prompt for this case; its reply is cached like any answer."""
         scorer = self._scorer(case)
-        if scorer is None or draw >= scorer.chances or (scorer.sees and not case.images):
+        if scorer is None or draw >= scorer.max_attempts or (scorer.needs_images and not case.images):
             return None
         messages = scorer.ask(case)
-        images = {file.path: self._transformed(file) for file in case.images if scorer.sees}
+        images = {file.path: self._transformed(file) for file in case.images if scorer.needs_images}
         return with_key(Request("", messages, self._sampling, images, draw), self._identity)
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
@@ -124,7 +125,7 @@ class ModelJudge(Judge):
         scorer = self._scorer(case)
         if scorer is None:
             return []
-        for draw in range(scorer.chances):
+        for draw in range(scorer.max_attempts):
             keyed = self.request(case, draw)
             reply = (
                 replies.get(keyed.request.key)
@@ -147,8 +148,7 @@ class ModelJudge(Judge):
         """The scorer that asks a model about this case; None if there is none."""
         if case.question == "correct" and not case.references:
             return None
-        scorer = self._benchmark.scorer(case.question, "model", self._options)
-        return scorer if isinstance(scorer, ModelScorer) else None
+        return self._scorers.get(case.question)
 
     def _transformed(self, file: ImageFile) -> ImageFile:
         return replace(file, transform=transform_for(file, self._limits))
@@ -262,9 +262,29 @@ def with_deciding_rules(
     Returns:
         The names of the judges, with `rules` first if it is needed.
     """
-    kinds = [judge_kind(judge) for judge in judges]
-    able = any(kind == "human" or benchmark.scorer("correct", kind, options) for kind in kinds)
+    able = any(can_decide(benchmark, judge, "correct", options) for judge in judges)
     return tuple(judges) if able else ("rules", *judges)
+
+
+def can_decide(benchmark: Benchmark, judge: str, question: str, options: Mapping[str, Any]) -> bool:
+    """Whether a judge of this kind can decide a question of a benchmark.
+
+    Args:
+        benchmark: The benchmark.
+        judge: The name of the judge, as in `--judge`.
+        question: The question, such as `correct`.
+        options: The effective options of the benchmark.
+
+    Returns:
+        True for humans; otherwise whether the benchmark has a scorer for this kind of judge.
+    """
+    kind = judge_kind(judge)
+    if kind == "human":
+        return True
+    scorers = benchmark.scorers(options)
+    if kind == "rules":
+        return question in by_question(scorers, RuleScorer)
+    return question in by_question(scorers, ModelScorer)
 
 
 def _verdict(case: Case, reading: Reading, scorer: str, judge: str, kind: JudgeKind) -> Verdict:

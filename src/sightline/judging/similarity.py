@@ -14,7 +14,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.embedder import Embedder
 from sightline.progress import progress
-from sightline.scoring.scorer import VectorScorer
+from sightline.scoring.scorer import VectorScorer, by_question
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group
 
@@ -38,8 +38,7 @@ def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorSco
     Returns:
         The scorer; None if the benchmark measures no similarity under these options.
     """
-    scorer = benchmark.scorer(SIMILAR, "embedder", options)
-    return scorer if isinstance(scorer, VectorScorer) else None
+    return by_question(benchmark.scorers(options), VectorScorer).get(SIMILAR)
 
 
 class Similarity:

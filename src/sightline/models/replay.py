@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from sightline.formats.files import read_bytes
-from sightline.formats.prediction import Prediction
+from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.models.base import Capabilities
 from sightline.models.offline_model import OfflineModel
-from sightline.registry import benchmark_class
 from sightline.types import Answer, Failure, Origin, Request
 
 
@@ -25,17 +24,19 @@ class Replay(OfflineModel):
     host = "replay"
     capabilities = Capabilities(replays=True)
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, answer_files: AnswerFiles) -> None:
         """Compute the digest of the file.
 
         Args:
             file: Path of the predictions.
+            answer_files: The layouts in which files hold the answers to the benchmark.
 
         Raises:
             UserError: The file cannot be read.
         """
         self.name = f"replay/{file}"
         self._file = Path(file)
+        self._answer_files = answer_files
         self.identity = f"replay {hashlib.sha256(read_bytes(self._file)).hexdigest()}"
         self._predictions: dict[tuple[str, str], dict[tuple[str, str, int], Prediction]] = {}
 
@@ -62,10 +63,7 @@ class Replay(OfflineModel):
     def _read(self, origin: Origin) -> None:
         """Read the predictions for the setting of a probe."""
         predictions = read_predictions(
-            self._file,
-            benchmark_class(origin.benchmark).answer_files,
-            setting=origin.variant,
-            allow_missing=True,
+            self._file, self._answer_files, setting=origin.variant, allow_missing=True
         )
         self._predictions[origin.benchmark, origin.setting] = {
             (one.sample, one.variant, one.draw): one for one in of_model(predictions, "", self._file)

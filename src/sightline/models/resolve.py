@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sightline import registry
 from sightline.config import Config, api_key
 from sightline.errors import UserError, unknown_name
+from sightline.formats.prediction import AnswerFiles
 from sightline.models.argument_checks import read_values
 from sightline.models.base import Model
 from sightline.models.baseline import ChanceBaseline
@@ -40,6 +41,7 @@ class ModelOptions(Struct, frozen=True):
         model_id: `--model-id`, which replaces the identity in request keys; None keeps it.
         seed: Seed of models that choose at random (`baseline/chance`).
         keyless: Whether API keys, programs and downloads are unnecessary, because nothing will be sent.
+        answer_files: The layouts in which `replay/FILE` may hold the answers to the evaluated benchmark.
     """
 
     config: Config = field(default_factory=Config)
@@ -47,6 +49,7 @@ class ModelOptions(Struct, frozen=True):
     model_id: str | None = None
     seed: int = 0
     keyless: bool = False
+    answer_files: AnswerFiles = AnswerFiles()
 
 
 class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
@@ -247,7 +250,7 @@ def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
         The model.
     """
     _arguments(options.args, Struct)
-    return [Replay(rest)]
+    return [Replay(rest, options.answer_files)]
 
 
 def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import sightline
 from sightline.judging.agreement import agreements
 from sightline.judging.groups import AnswerLookup, CollectedAnswers
-from sightline.judging.judges import HumanJudge, Judge, judge_kind
+from sightline.judging.judges import HumanJudge, Judge, can_decide
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgedGroup, JudgePanel, judged_partners
 from sightline.judging.text_scores import with_text_scores
@@ -148,15 +148,14 @@ def _metrics_by_judge(
     partners = judged_partners(metrics)
     values: list[MetricValue] = []
 
-    def can_decide(judge: Judge, question: str | None) -> bool:
-        scorer = benchmark.scorer(question or "", judge_kind(judge.name), options)
-        return isinstance(judge, HumanJudge) or scorer is not None
+    def decides(judge: Judge, question: str | None) -> bool:
+        return question is not None and can_decide(benchmark, judge.name, question, options)
 
     for judge in judges:
         # A judge that only compares answers needs the others to say which of them are right.
-        others = [] if can_decide(judge, "correct") else [one for one in judges if can_decide(one, "correct")]
+        others = [] if decides(judge, "correct") else [other for other in judges if decides(other, "correct")]
         alone = replace(panel, judges=[judge, *others], decide="first", judged_partners=partners)
-        own = [metric for metric in metrics if can_decide(judge, metric.judged)]
+        own = [metric for metric in metrics if decides(judge, metric.judged)]
         judged = (one.group for one in alone.judge(groups(), replies))
         tallied = tally(judged, own, seed=description.seed)
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]

@@ -41,7 +41,7 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
             return Reading("right" if "right" in reply else "wrong", reply)
         return _one_of(reply, {"right": "right", "wrong": "wrong"})
 
-    return ModelScorer("right_or_wrong", ask, read)
+    return ModelScorer("right_or_wrong", "correct", ask, read)
 
 
 def same_or_different(prompt: str) -> ModelScorer:
@@ -61,7 +61,7 @@ def same_or_different(prompt: str) -> ModelScorer:
     def read(reply: str) -> Reading:
         return _one_of(reply, {"same": "right", "different": "wrong"})
 
-    return ModelScorer("same_or_different", ask, read)
+    return ModelScorer("same_or_different", "same_meaning", ask, read)
 
 
 def same_meaning_by_model() -> ModelScorer:
@@ -73,7 +73,7 @@ def same_meaning_by_model() -> ModelScorer:
     return same_or_different(load(__package__)["same_meaning"]["text"])
 
 
-def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> ModelScorer:
+def accepted(prompt: str, *, needs_images: bool = False, released: bool = False) -> ModelScorer:
     """A judge that ends its reply with 'Judgement: Yes' or 'Judgement: No' (ConTextual, Figure 20).
 
     The Yes or No after the last 'Judgement:' counts, unless the line holds the other word too ('Yes/No'),
@@ -81,7 +81,7 @@ def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> Mode
 
     Args:
         prompt: The prompt with the fields instruction, reference and prediction.
-        sees: Whether the image precedes the prompt (3.2.2: GPT-4V).
+        needs_images: Whether the image precedes the prompt (3.2.2: GPT-4V).
         released: Whether to read replies like eval/response_eval_gpt4.py: after the first 'Judgement: ', with
             'Yes' before 'No'.
 
@@ -93,10 +93,11 @@ def accepted(prompt: str, *, sees: bool = False, released: bool = False) -> Mode
         words = fill(
             prompt, instruction=case.probe_question, reference=case.references[0], prediction=case.texts[0]
         )
-        images = [ImageRef(file.path) for file in case.images] if sees else []
+        images = [ImageRef(file.path) for file in case.images] if needs_images else []
         return (user(*images, words),)
 
-    return ModelScorer("accepted", ask, _released_judgement if released else _judgement, sees, chances=2)
+    read = _released_judgement if released else _judgement
+    return ModelScorer("accepted", "correct", ask, read, needs_images, max_attempts=2)
 
 
 def _judgement(reply: str) -> Reading:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -40,9 +40,16 @@ RuleVerdict = Literal["right", "wrong", "undecided"]
 
 
 class RuleScorer(Struct, frozen=True):
-    """A scorer that decides a case by rules."""
+    """A scorer that decides a case by rules.
+
+    Attributes:
+        name: The name in verdicts.
+        question: The question that it decides, such as `correct` or `same_meaning`.
+        decide: Decides a case.
+    """
 
     name: str
+    question: str
     decide: Callable[[Case], Reading]
 
 
@@ -51,17 +58,19 @@ class ModelScorer(Struct, frozen=True):
 
     Attributes:
         name: The name in verdicts.
+        question: The question that it decides.
         ask: Makes the messages of the request.
         read: Reads a reply.
-        sees: Whether the request holds the images of the case.
-        chances: How often a request is sent at most until a reply holds a verdict.
+        needs_images: Whether the request holds the images of the case.
+        max_attempts: The number of requests, at least 1, that are sent until a reply holds a verdict.
     """
 
     name: str
+    question: str
     ask: Callable[[Case], tuple[Message, ...]]
     read: Callable[[str], Reading]
-    sees: bool = False
-    chances: int = 1
+    needs_images: bool = False
+    max_attempts: int = 1
 
 
 class VectorScorer(Struct, frozen=True):
@@ -69,14 +78,31 @@ class VectorScorer(Struct, frozen=True):
 
     Attributes:
         name: The name in verdicts.
+        question: The question that it decides about pairs of answers.
         texts: The texts to embed, none of them empty.
         read: Takes their unit vectors in the same order, shape (texts, dimensions), and returns the group
             with scores and judgements.
     """
 
     name: str
+    question: str
     texts: Callable[[Group], Sequence[str]]
     read: Callable[[Group, Vectors], Group]
 
 
 Scorer = RuleScorer | ModelScorer | VectorScorer
+
+_S = TypeVar("_S", RuleScorer, ModelScorer, VectorScorer)
+
+
+def by_question(scorers: Iterable[Scorer], scorer_type: type[_S]) -> dict[str, _S]:
+    """Select the scorers of one type.
+
+    Args:
+        scorers: The scorers of a benchmark (`Benchmark.scorers`).
+        scorer_type: `RuleScorer`, `ModelScorer` or `VectorScorer`.
+
+    Returns:
+        Question -> its scorer of this type. A question that no scorer of this type decides is absent.
+    """
+    return {scorer.question: scorer for scorer in scorers if isinstance(scorer, scorer_type)}

@@ -74,7 +74,7 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
         pairs = tuple(_pairs(group, embedder, cosine))
         return replace(group, outcomes=outcomes, judgements=(*group.judgements, *pairs))
 
-    return VectorScorer("similarity", texts, read)
+    return VectorScorer("similarity", SIMILAR, texts, read)
 
 
 def _rows(answers: Sequence[str]) -> dict[int, int]:

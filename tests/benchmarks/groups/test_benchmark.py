@@ -14,6 +14,7 @@ from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.plan.effective import effective, setting_of
 from sightline.plan.spec import Spec
+from sightline.scoring.scorer import RuleScorer, by_question
 from sightline.types import Case, ImageRef
 
 
@@ -172,9 +173,9 @@ def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> Non
 
 def verdict(task: str, said: str, *references: str, shown: tuple[str, ...] = ()) -> tuple[str, str | None]:
     benchmark = MMR3() if task.startswith("mmr3") else Groups()
-    scorer = benchmark.scorer("correct", "rules", options(task))
+    scorer = by_question(benchmark.scorers(options(task)), RuleScorer)["correct"]
     case = Case(("k",), "correct", "?", (said,), references, shown, 0)
-    reading = scorer.decide(case)  # type: ignore[union-attr]
+    reading = scorer.decide(case)
     return reading.verdict, reading.extracted
 
 

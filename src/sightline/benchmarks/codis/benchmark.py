@@ -40,6 +40,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """`--gen NAME`: the sampling options that the released scripts sent to GPT-4V and to Gemini."""
 
+JUDGE_PROMPTS = {"paper": "judge", "released": "judge_released"}
+"""The values of the option `judge_prompt`, and their names in prompts.toml."""
+
 
 def _setting(name: str, summary: str, reproduces: str, **options: Any) -> Setting:
     return Setting(name, summary, reproduces, options, SAMPLING, SAMPLING_SOURCE)
@@ -85,7 +88,7 @@ class Codis(Benchmark):
         ),
         "bias": BenchmarkOption(bias.DEFAULT_SETS, "pairs of words to count outputs by (Table 6)"),
         "judge_prompt": BenchmarkOption(
-            "paper", "the judge's prompt: Table 12 or eval.py", ("paper", "released")
+            "paper", "the judge's prompt: Table 12 or eval.py", tuple(JUDGE_PROMPTS)
         ),
     }
 
@@ -117,19 +120,16 @@ class Codis(Benchmark):
         for outcome, without in zip(group, group.partners.get("no-context", ()), strict=False):
             yield _compare(outcome, without)
 
-    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
-        """Rules, or a model with the prompt of Table 12 or the released one."""
+    def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
+        """Rules, and a model with the prompt of Table 12 or the released one."""
         prompts = load(__package__)
-        if question == "same_meaning":
-            return (
-                RuleScorer("codis/same_meaning", _judge_meaning)
-                if kind == "rules"
-                else same_meaning_by_model()
-            )
-        if kind == "rules":
-            return RuleScorer("codis/rules", _judge_answer)
-        released = options["judge_prompt"] == "released"
-        return right_or_wrong(prompts["judge_released" if released else "judge"]["text"], released=released)
+        prompt = options["judge_prompt"]
+        return [
+            RuleScorer("codis/rules", "correct", _judge_answer),
+            RuleScorer("codis/same_meaning", "same_meaning", _judge_meaning),
+            right_or_wrong(prompts[JUDGE_PROMPTS[prompt]]["text"], released=prompt == "released"),
+            same_meaning_by_model(),
+        ]
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """The word of each pair of words that the response names (section 5.2)."""

@@ -124,17 +124,14 @@ class Contextual(Benchmark):
             evidence=sample.images if options["judge_image"] else (),
         )
 
-    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+    def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """Rules for short references; a model with the prompt of Figure 20."""
-        if question != "correct" or kind not in ("rules", "model"):
-            return None
-        if kind == "rules":
-            return RuleScorer("contextual/rules", _judge_response)
-        return accepted(
+        by_model = accepted(
             load(__package__)["judge"]["text"],
-            sees=options["judge_image"],
+            needs_images=options["judge_image"],
             released=options["judge_parse"] == "released",
         )
+        return [RuleScorer("contextual/rules", "correct", _judge_response), by_model]
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Section 3.2."""

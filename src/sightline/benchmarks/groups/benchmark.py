@@ -30,7 +30,7 @@ from sightline.scoring.containment import Task, contains, post_process, post_pro
 from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.scoring.similarity import SIMILAR, similarity
+from sightline.scoring.similarity import similarity
 from sightline.types import (
     Case,
     Group,
@@ -124,16 +124,14 @@ class Groups(Benchmark):
                 texts = (first.response, second.response)
                 yield Case((first.key, second.key), "same_meaning", first.question, texts)
 
-    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+    def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """Containment for answers, embeddings for similarity (3.3), a model for equal meaning."""
-        if question == "correct" and kind == "rules":
-            return RuleScorer("mmr3/contains", partial(_judge_answer, task=options["task"]))
-        if question == "same_meaning" and kind == "model":
-            return same_meaning_by_model()
-        if question == SIMILAR and kind == "embedder" and options["embedder"] != "none":
-            form = post_process_as_printed if options["form"] == "printed" else post_process
-            return similarity(options["embedder"], partial(form, task=options["task"]))
-        return None
+        rules = RuleScorer("mmr3/contains", "correct", partial(_judge_answer, task=options["task"]))
+        if options["embedder"] == "none":
+            return [rules, same_meaning_by_model()]
+        form = post_process_as_printed if options["form"] == "printed" else post_process
+        by_similarity = similarity(options["embedder"], partial(form, task=options["task"]))
+        return [rules, same_meaning_by_model(), by_similarity]
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Whether the response declines to answer, and which properties of its mask it names (A.9.3)."""

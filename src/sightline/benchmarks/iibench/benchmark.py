@@ -124,10 +124,10 @@ class IIBench(Benchmark):
                 choices=_letters(order) if options["answer_by"] == "likelihood" else (),
             )
 
-    def scorer(self, question: str, kind: str, options: Mapping[str, Any]) -> Scorer | None:
+    def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """The released extraction, or the stricter one."""
         name = options["extraction"]
-        return RuleScorer(f"iibench/{name}", partial(read_option, extraction=name))
+        return [RuleScorer(f"iibench/{name}", "correct", partial(read_option, extraction=name))]
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Whether the released and the strict extraction read the response differently."""
