@@ -14,7 +14,7 @@ from sightline.scoring.scorer import ModelScorer, RuleScorer, VectorScorer, by_q
 
 QUESTIONS = ("correct", "same_meaning", "similar", "anything")
 
-DECIDED = {
+DECIDED: dict[str, dict[str, tuple[str, ...]]] = {
     "codis": {"correct": ("rules", "model"), "same_meaning": ("rules", "model")},
     "iibench": {"correct": ("rules",)},
     "contextual": {"correct": ("rules", "model")},
