@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from tests.adapter.training import Folder, attached_to, run_training, small_trai
 
 from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.training import train_adapter
+from sightline.cli import adapter_train
 from sightline.cli.main import main
 from sightline.errors import UserError
 
@@ -44,7 +46,7 @@ def test_progress_shows_training_only_after_the_data_are_checked(
 
     monkeypatch.setattr("sightline.adapter.training.progress", progress)
     training = small_training(folder("llava"), data, tmp_path / "out", adapter=Prefix())
-    with pytest.raises(UserError, match="--max-target"):
+    with pytest.raises(UserError, match="--max-answer-tokens"):
         train_adapter(replace(training, max_answer_tokens=1), show_progress=True)
     assert told == [("checking", 0)]
     stop = Event()
@@ -53,6 +55,20 @@ def test_progress_shows_training_only_after_the_data_are_checked(
     assert told[1:] == [("checking", 24), ("training", 1)]
     train_adapter(training, show_progress=True)
     assert told[3:] == [("checking", 24), ("training", 6)]
+
+
+def test_the_former_names_of_options_still_work() -> None:
+    parser = argparse.ArgumentParser()
+    adapter_train.register(parser)
+    words = ["--model", "mini", "--data", "d", "--out", "o"]
+    assert vars(parser.parse_args(words))["validate_every"] == 100
+    former = parser.parse_args([*words, "--every", "7", "--max-target", "8", "--remember", "0.5"])
+    current = parser.parse_args(
+        [*words, "--validate-every", "7", "--max-answer-tokens", "8", "--example-cache", "0.5"]
+    )
+    assert former == current
+    assert (current.validate_every, current.max_answer_tokens, current.example_cache) == (7, 8, 0.5)
+    assert "--remember" not in parser.format_help()
 
 
 def test_the_command_trains_and_run_uses_it(

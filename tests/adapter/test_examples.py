@@ -79,7 +79,7 @@ def test_images_made_from_one_source_count_as_the_same_image(folder: Folder, tmp
     ("change", "said"),
     [
         ({"references": []}, r"record g0/r1, field references: has no reference to learn"),
-        ({"references": ["a dog " * 40]}, r"record .*g0 r1: the answer has \d+ tokens.*--max-target"),
+        ({"references": ["a dog " * 40]}, r"record .*g0 r1: the answer has \d+ tokens.*--max-answer-tokens"),
         ({"images": ["gone.png"]}, r"record g0/r1: an image cannot be used: .*gone.png"),
         ({"prompt": "a " * 300}, r"record .*g0 r1: the model cannot take this prompt: .*no room"),
     ],

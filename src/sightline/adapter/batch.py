@@ -137,7 +137,7 @@ class ExampleEncoder:
             raise UserError(
                 f"the answer has {length} tokens",
                 record=key,
-                expected=f"at most {self._max_answer_tokens}, including the end token (--max-target)",
+                expected=f"at most {self._max_answer_tokens}, including the end token (--max-answer-tokens)",
             )
         if self._loaded.positions is None or self._loaded.is_seq2seq:
             return answer

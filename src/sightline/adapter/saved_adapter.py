@@ -105,7 +105,7 @@ class SavedAdapter:
         used = [file.path for file in request.images.values() if file.digest in self._training_images]
         return f"{used[0]}: {self.folder} was trained on this image" if used else ""
 
-    def caution(self, folder: Path) -> str:
+    def training_overlap(self, folder: Path) -> str:
         """Warn about data that a builder made from training images, even if the files differ.
 
         Args:
@@ -119,8 +119,8 @@ class SavedAdapter:
             sources = set(source_digests(folder).values())
             if shared := len(sources & self._training_images):
                 return (
-                    f"{shared:,} of the {len(sources):,} images that {folder} was made from are training"
-                    f" images of {self.folder}: with this adapter, the result is no test on unseen images"
+                    f"the adapter {self.folder} was trained on {shared:,} of the {len(sources):,} images that"
+                    f" {folder} was made from; this is not a test on unseen images"
                 )
         return ""
 

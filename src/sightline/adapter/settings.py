@@ -71,8 +71,8 @@ def _check_numbers(training: Training) -> None:
         "--steps": recipe.steps,
         "--batch": recipe.batch,
         "--accumulate": recipe.accumulate,
-        "--every": training.every,
-        "--max-target": training.max_answer_tokens,
+        "--validate-every": training.every,
+        "--max-answer-tokens": training.max_answer_tokens,
         "--set prefix": getattr(training.adapter, "prefix", 1),
     }
     for name, count in counts.items():

@@ -74,7 +74,7 @@ async def collect_replies(
     """
     results: dict[str, ReplyResult[T]] = {}
     pending = wanted.names
-    async with client.kept_open():
+    async with client.keep_open():
         for draw in range(ASKS):
             requests = await run_in_thread(_requests, wanted, pending, draw)
             again = f" again ({draw})" if draw else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ same command to continue; the weights will be the same.
 """
 
 RATES = {"bilstm": 1e-5, "prefix": 1e-3, "lora": 1e-4}
-STEPS, BATCH, EVERY, LONGEST, ROOM = 1000, 2, 100, 64, 2.0
+STEPS, BATCH, EVERY, MAX_ANSWER_TOKENS, CACHE_GB = 1000, 2, 100, 64, 2.0
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +84,7 @@ def add_kind(group: ArgumentGroup) -> None:
 
 def _add_training(group: ArgumentGroup) -> None:
     add = group.add_argument
-    loss = "ce+consistency also makes the distributions of a group's variants alike (default: ce)"
+    loss = "ce+consistency also penalizes different token distributions within a group (default: ce)"
     add("--loss", choices=("ce", "ce+consistency"), default="ce", help=loss)
     add("--consistency", type=float, metavar="X", help="weight of the consistency loss (default: 1)")
     add("--steps", type=int, default=STEPS, metavar="N", help=f"optimizer steps (default: {STEPS:,})")
@@ -99,14 +100,25 @@ def _add_training(group: ArgumentGroup) -> None:
     held = "share of the groups for validation (default: 0.1; 0 for none)"
     add("--held-out", type=float, default=0.1, metavar="X", help=held)
     every = f"steps between checkpoints, each with a validation (default: {EVERY})"
-    add("--every", type=int, default=EVERY, metavar="N", help=every)
+    add("--validate-every", type=int, default=EVERY, metavar="N", help=every)
     add("--embedder", metavar="NAME", help="embedder for con at each validation, as all-MiniLM-L6-v2")
-    longest = f"maximum number of tokens of an answer (default: {LONGEST})"
-    add("--max-target", type=int, default=LONGEST, metavar="N", help=longest)
-    room = f"memory for prepared examples (default: {ROOM:g})"
-    add("--remember", type=float, default=ROOM, metavar="GB", help=room)
+    tokens = f"maximum number of tokens of an answer (default: {MAX_ANSWER_TOKENS})"
+    add("--max-answer-tokens", type=int, default=MAX_ANSWER_TOKENS, metavar="N", help=tokens)
+    cache = f"memory for encoded examples, in GB (default: {CACHE_GB:g})"
+    add("--example-cache", type=float, default=CACHE_GB, metavar="GB", help=cache)
+    _add_former_names(add)
     add_quiet(group)
     add("--json", action="store_true", help="print the result as JSON")
+
+
+def _add_former_names(add: Callable[..., argparse.Action]) -> None:
+    """Accept options under their former names; --help does not list them."""
+    for name, current, type_ in (
+        ("--every", "validate_every", int),
+        ("--max-target", "max_answer_tokens", int),
+        ("--remember", "example_cache", float),
+    ):
+        add(name, dest=current, type=type_, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -136,10 +148,10 @@ def execute(options: argparse.Namespace) -> int:
         test=[_groups(word) for word in options.test],
         without=_without(options.without),
         held_out=options.held_out,
-        every=options.every,
+        every=options.validate_every,
         embedder=options.embedder,
-        max_answer_tokens=options.max_target,
-        cache_bytes=int(options.remember * 1024**3),
+        max_answer_tokens=options.max_answer_tokens,
+        cache_bytes=int(options.example_cache * 1024**3),
         model_arg=pairs(options.model_arg, "--model-arg"),
     )
     stop = Event()

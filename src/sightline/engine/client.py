@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any, Self, cast
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
 from sightline.engine.retry import is_settled
-from sightline.engine.runner import Runner, RunnerOptions
+from sightline.engine.runner import OpenModels, Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.images import transform_for
 from sightline.models.argument_checks import refuse_protocol_fields
@@ -82,6 +82,7 @@ class ModelClient:
         model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
         self._models: Sequence[Model] = resolve(options.model, model_options)
         self._options = options
+        self._opened: OpenModels | None = None
         if options.max_cost is not None:
             config.require_prices([options.model])
         requested = {**sampling, **options.gen}
@@ -137,19 +138,18 @@ class ModelClient:
         return with_key(request, self.identity, self._options.fresh)
 
     @asynccontextmanager
-    async def kept_open(self) -> AsyncIterator[None]:
+    async def keep_open(self) -> AsyncIterator[None]:
         """Keep the model open inside the block: it is loaded once for several calls of `ask`.
 
         Yields:
             Nothing.
         """
-        models = self._models
-        async with AsyncExitStack() as opened:
-            self._models = [cast("Model", _KeptOpen(model, opened)) for model in models]
+        async with AsyncExitStack() as stack:
+            self._opened = OpenModels(stack)
             try:
                 yield
             finally:
-                self._models = models
+                self._opened = None
 
     async def ask(
         self, store: Store, requests: Sequence[KeyedRequest], title: str, *, show_progress: bool
@@ -177,7 +177,7 @@ class ModelClient:
             self.counts,
         )
         async with request_progress(title, self.counts, show_progress=show_progress):
-            await runner.run(requests)
+            await runner.run(requests, self._opened)
 
     def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:
         """Find the requests that would not be sent.
@@ -191,24 +191,3 @@ class ModelClient:
         """
         stored = store.look_up([keyed.request.key for keyed in requests])
         return {key for key, result in stored.items() if is_settled(result, self._options.retry_errors)}
-
-
-class _KeptOpen:
-    """A model that opens at its first use, and closes with `opened`."""
-
-    def __init__(self, model: Model, opened: AsyncExitStack) -> None:
-        self._model = model
-        self._opened = opened
-        self._is_open = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    async def __aenter__(self) -> Self:
-        if not self._is_open:
-            await self._opened.enter_async_context(self._model)
-            self._is_open = True
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stay open."""

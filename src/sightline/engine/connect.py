@@ -1,4 +1,4 @@
-"""Opens the store's database: checks where it lies, sets it up, checks and migrates its schema."""
+"""Opens the store's database: checks its location, sets it up, checks and migrates its schema."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
             file=path,
             expected="a --store on a local disk, or a PostgreSQL URL",
         )
-    if not all(os.access(place, os.R_OK | os.W_OK) for place in (folder, path) if place.exists()):
+    if not all(os.access(part, os.R_OK | os.W_OK) for part in (folder, path) if part.exists()):
         raise UserError("the store cannot be written", file=path, expected="a --store in a writable folder")
     if path.exists():
         with path.open("rb") as file:

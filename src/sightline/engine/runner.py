@@ -1,6 +1,6 @@
 """The runner: sends the requests that the store cannot answer, and stores the results.
 
-A request is sent at most once per key: the planner finds what must be sent, workers send it to the models,
+A request is sent at most once per key: the selector finds what must be sent, workers send it to the models,
 and the committer writes each result to the store.
 """
 
@@ -20,7 +20,7 @@ from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
-from sightline.engine.planner import CHUNK, Planner
+from sightline.engine.request_selector import CHUNK, RequestSelector
 from sightline.engine.retry import is_refusal, retry_delay
 from sightline.engine.store import LEASE_SECONDS, Attempt, Store
 from sightline.errors import UserError
@@ -40,6 +40,27 @@ class RunnerOptions(Struct, frozen=True):
     concurrency: int
     budget: Budget = field(default_factory=Budget)
     retry_errors: bool = False
+
+
+class OpenModels:
+    """Opens each model at its first use; `stack` closes the models."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self._models: list[Model] = []
+
+    async def open(self, model: Model) -> None:
+        """Open a model that is not open yet.
+
+        Args:
+            model: The model.
+
+        Raises:
+            UserError: The model cannot be used at all (no server, no file).
+        """
+        if not any(model is other for other in self._models):
+            await self._stack.enter_async_context(model)
+            self._models.append(model)
 
 
 class Runner:
@@ -72,27 +93,28 @@ class Runner:
         self._jitter = jitter or random.Random()
         self._retrying: dict[str, tuple[Call, Failure]] = {}
 
-    async def run(self, requests: Iterable[KeyedRequest]) -> None:
+    async def run(self, requests: Iterable[KeyedRequest], opened: OpenModels | None = None) -> None:
         """Send every request that the store cannot answer.
 
-        Ends early, with `counts.stopped` set, where the budget is spent or every host is unavailable. When
-        cancelled, it keeps everything answered so far.
+        Ends early, with `counts.stopped` set, if the budget is spent or every host is unavailable. After a
+        cancellation, all answers so far are in the store.
 
         Args:
             requests: The requests, read in a thread as they are needed; duplicates are sent once.
+            opened: Models that stay open after the run; None: the run closes the models that it opens.
 
         Raises:
             UserError: No host can be used at all.
             EnvironmentFailedError: The store fails.
         """
         counts, options = self._counts, self._options
-        self._is_planning = True
+        self._is_selecting = True
         self._finished = asyncio.Event()
         self._queue = CallQueue()
         capacity = CHUNK + sum(2 * max(options.concurrency, model.batch_size) for model in self._models)
         self._admission = Admission(capacity, options.budget, counts, self._queue)
         self._committer = Committer(self._store, self._on_commit)
-        planner = Planner(
+        selector = RequestSelector(
             self._store,
             self._committer,
             self._admission,
@@ -101,17 +123,17 @@ class Runner:
             retry_errors=options.retry_errors,
         )
         try:
-            async with AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
+            async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
                 started = [
-                    tasks.create_task(self._plan(planner, requests)),
+                    tasks.create_task(self._select(selector, requests)),
                     tasks.create_task(self._renew_claims()),
                 ]
-                # Models load only where something must be sent.
+                # Models load only if something must be sent.
                 await self._queue.first_call.wait()
                 if not self._finished.is_set():
                     workers = [
                         tasks.create_task(self._work(model, self._limiters[model.host]))
-                        for model in await self._open_models(opened)
+                        for model in await self._open_models(opened or OpenModels(stack))
                         for _ in range(self._parallel_calls(model))
                     ]
                     started += [*workers, tasks.create_task(self._fail_when_all_stop(workers))]
@@ -123,9 +145,9 @@ class Runner:
         finally:
             await self._committer.close()
 
-    async def _plan(self, planner: Planner, requests: Iterable[KeyedRequest]) -> None:
-        await planner.plan(requests)
-        self._is_planning = False
+    async def _select(self, selector: RequestSelector, requests: Iterable[KeyedRequest]) -> None:
+        await selector.queue_unanswered(requests)
+        self._is_selecting = False
         self._queue.pause()
         self._finish_if_done()
 
@@ -138,14 +160,15 @@ class Runner:
         calls = max(1, self._options.concurrency // model.batch_size)
         return calls if model.parallel is None else min(calls, model.parallel)
 
-    async def _open_models(self, opened: AsyncExitStack) -> list[Model]:
+    async def _open_models(self, opened: OpenModels) -> list[Model]:
         """Open the models that can be used. Raises UserError where none can."""
         usable: list[Model] = []
         errors: list[UserError] = []
         for model in self._models:
             self._counts.loading = model.name
             try:
-                usable.append(await opened.enter_async_context(model))
+                await opened.open(model)
+                usable.append(model)
             except UserError as error:
                 errors.append(error)
         self._counts.loading = ""
@@ -228,7 +251,7 @@ class Runner:
             self._finish()
 
     def _finish_if_done(self) -> None:
-        if not self._is_planning and self._admission.outstanding == 0:
+        if not self._is_selecting and self._admission.outstanding == 0:
             self._finish()
 
     def _finish(self) -> None:

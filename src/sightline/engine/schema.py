@@ -72,7 +72,7 @@ probes = Table(
     "probes",
     metadata,
     Column("run", _row_id, primary_key=True, autoincrement=False),
-    Column("place", _row_id, primary_key=True, autoincrement=False),
+    Column("place", _row_id, key="position", primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
 )
 

@@ -266,7 +266,7 @@ class Store:
             run: Its number.
             numbered: The position of each probe in the run, and the encoded probe.
         """
-        rows = [{"run": run, "place": place, "body": body} for place, body in numbered]
+        rows = [{"run": run, "position": position, "body": body} for position, body in numbered]
         if rows:
             with self._database.write() as connection:
                 connection.execute(insert(schema.probes), rows)
@@ -280,7 +280,7 @@ class Store:
         Returns:
             The encoded probes in their order.
         """
-        return self._stream(schema.probes, run, schema.probes.c.place)
+        return self._stream(schema.probes, run, schema.probes.c.position)
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
         """Add verdicts of a run.

@@ -20,7 +20,6 @@ from sightline.errors import UserError
 from sightline.models.augmented import CAPTIONED
 from sightline.models.base import Model
 from sightline.models.ocr import Reader
-from sightline.models.replay import Replay
 from sightline.plan.spec import Spec
 from sightline.types import Augmentation, ImageRef, Sample
 
@@ -157,7 +156,7 @@ def check_augmentation(replacement: ImageReplacement, model: Model, images: Mapp
         UserError: The probes show no image, the model only replays answers, or the caption file has no
             caption of any image, or one caption for two.
     """
-    if isinstance(model, Replay):
+    if model.capabilities.replays:
         raise UserError(
             f"--augment has no effect with {model.name}: it replays answers that exist already",
             expected="a model that is called, or no --augment",

@@ -7,7 +7,7 @@ from typing import Any
 
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.formats.synthetic_marker import is_synthetic
-from sightline.models.base import Cautious, Model
+from sightline.models.base import Model
 from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import EvaluationDescription
@@ -91,11 +91,11 @@ def _sampling_notes(prepared: Prepared) -> list[str]:
 def _training_data_notes(prepared: Prepared) -> list[str]:
     """Notes of the model on the data, for example that it was trained on some of these images."""
     models = prepared.models.models
-    if not models or not isinstance(models[0], Cautious):
+    if not models:
         return []
     images = [image for sample in prepared.task.samples for image in sample.images]
     folders = sorted({image.root for image in images if image.root})
-    return [note for folder in folders if (note := models[0].caution(Path(folder)))]
+    return [note for folder in folders if (note := models[0].training_overlap(Path(folder)))]
 
 
 def _differs_from_release(task: PreparedTask) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,11 @@ from msgspec import Struct, field
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 JOURNAL = ".journal.jsonl"
 
@@ -36,6 +42,9 @@ class Journal:
     A line that a kill cut off is dropped with all lines after it. Entering raises UserError if another
     process works in the folder (`option` names the folder's command-line option), and any method raises
     EnvironmentFailedError if the file cannot be written.
+
+    The lock is on the journal itself. The library filelock truncates the file that it locks, so it would need
+    a second file, which would stay in built folders.
     """
 
     def __init__(self, folder: Path, option: str = "--out") -> None:
@@ -46,7 +55,7 @@ class Journal:
     def __enter__(self) -> Self:
         """Open and lock the journal; create it and its folder if they do not exist."""
         self._lock_file()
-        # The process that held it may have removed it after it was opened here.
+        # Between opening and locking, the process that had the lock may have removed the file.
         while not self._is_current():
             self._file.close()
             self._lock_file()
@@ -185,7 +194,10 @@ def discard(folder: Path) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    if os.name == "posix":
-        import fcntl
-
+    """Lock a file until it is closed, which a kill does too. Raises BlockingIOError if it is locked."""
+    if fcntl is None:
+        warnings.warn(
+            "this system has no file locks: run one build at a time in a folder", RuntimeWarning, stacklevel=4
+        )
+    else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -23,7 +23,7 @@ CAPTIONED: Augmentation = "layout+caption"
 
 
 class ImageText(Struct, frozen=True):
-    """An image in words: the text that stands in it, and what it shows ('' where that is not told)."""
+    """The text that replaces an image: OCR text, and a caption ('' if there is none)."""
 
     text: str
     caption: str = ""
@@ -49,17 +49,17 @@ class Augmented(Struct, frozen=True):
         Raises:
             BadImage: An image has no text.
         """
-        places = [place for place, message in enumerate(messages) if _images(message.parts)]
+        positions = [position for position, message in enumerate(messages) if _images(message.parts)]
         replaced = list(messages)
-        for place in places:
-            words = self._turn(messages[place].parts)
+        for position in positions:
+            words = self._turn(messages[position].parts)
             parts = load(__package__)[self.how]
-            if place == places[-1]:
+            if position == positions[-1]:
                 words = parts["call"] + words
-            if place == places[0]:
+            if position == positions[0]:
                 opening: str = parts["opening"]
-                words = (opening if len(places) == 1 else opening.rstrip() + "\n") + words
-            replaced[place] = Message(messages[place].role, (Text(words),))
+                words = (opening if len(positions) == 1 else opening.rstrip() + "\n") + words
+            replaced[position] = Message(messages[position].role, (Text(words),))
         return tuple(replaced)
 
     def _turn(self, parts: Sequence[Part]) -> str:
@@ -72,10 +72,10 @@ class Augmented(Struct, frozen=True):
         )
 
     def _text_of(self, image: ImageRef) -> ImageText:
-        found = self.images[image.path]
-        if isinstance(found, BadImage):
-            raise found
-        return found
+        text = self.images[image.path]
+        if isinstance(text, BadImage):
+            raise text
+        return text
 
 
 def text_of(words: Iterable[Word], how: Augmentation) -> str:
@@ -99,4 +99,5 @@ def _each(texts: Sequence[str]) -> str:
     """One text unchanged; several under numbers, to which prompts refer (II-Bench: <Image 1>)."""
     if len(texts) == 1:
         return texts[0]
+    # The word "Picture" is part of cached request keys.
     return "\n".join(f"Picture {number}:\n{text}" for number, text in enumerate(texts, 1))

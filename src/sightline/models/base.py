@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
@@ -41,8 +41,7 @@ class Model(Protocol):
     Attributes:
         name: The model's name, as the user wrote it.
         identity: Identifies the model in request keys: another identity means other cached answers.
-        host: What shares a rate limit and fails as one; concurrency, retries and circuit breaker are per
-            host.
+        host: The server or device. Models of one host share concurrency limit, retries and circuit breaker.
         batch_size: Requests in one call of `answer`; 1 for an API.
         parallel: Calls of `answer` at a time; None for any number.
         capabilities: What the model accepts.
@@ -94,18 +93,13 @@ class Model(Protocol):
         """
         ...
 
-
-@runtime_checkable
-class Cautious(Protocol):
-    """A model that may have seen the data in training."""
-
-    def caution(self, folder: Path) -> str:
+    def training_overlap(self, folder: Path) -> str:
         """Check whether the model was trained on the data.
 
         Args:
             folder: The data folder.
 
         Returns:
-            A warning for the user, '' for none.
+            A warning for the user; '' for none, the default.
         """
-        ...
+        return ""

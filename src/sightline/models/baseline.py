@@ -60,8 +60,8 @@ def _choices(prompt: str) -> list[str]:
     letters = _OPTION.findall(prompt)
     if letters:
         return [f"({letter})" for letter in dict.fromkeys(letters)]
-    found = _QUESTION.findall(prompt)
-    question = (found[-1] if found else prompt).strip()
+    questions = _QUESTION.findall(prompt)
+    question = (questions[-1] if questions else prompt).strip()
     offer = _offer(question)
     pieces = [piece.strip(" ?.") for piece in re.split(r",|\bor\b", offer)]
     first, *others = [piece for piece in pieces if piece] or [""]
@@ -109,5 +109,5 @@ def _end(clause: str, others: Sequence[str]) -> str:
     """
     words = clause.split()
     openings = {other.split()[0].casefold() for other in others}
-    alike = [number for number, word in enumerate(words) if word.casefold() in openings]
-    return " ".join(words[alike[-1] :]) if alike else words[-1]
+    shared = [number for number, word in enumerate(words) if word.casefold() in openings]
+    return " ".join(words[shared[-1] :]) if shared else words[-1]

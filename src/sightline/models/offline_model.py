@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from sightline.models.base import Capabilities
+from sightline.models.base import Capabilities, Model
 
 
-class OfflineModel:
+class OfflineModel(Model):
     """The members of `Model` that are the same for every model that answers without a connection."""
 
     batch_size = 256

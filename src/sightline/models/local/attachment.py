@@ -34,7 +34,7 @@ class Attachment(Protocol):
             Why not: training included one of its images; otherwise ''.
         """
 
-    def caution(self, folder: Path) -> str:
+    def training_overlap(self, folder: Path) -> str:
         """Check whether data was made from images of the training.
 
         Args:

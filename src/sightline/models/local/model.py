@@ -92,7 +92,7 @@ class LocalModel(Model):
         """Reduce options to those that affect the answer. Raises UserError for one that does not exist."""
         return effective(sampling)
 
-    def caution(self, folder: Path) -> str:
+    def training_overlap(self, folder: Path) -> str:
         """Check whether the adapter was trained on the data.
 
         Args:
@@ -101,7 +101,7 @@ class LocalModel(Model):
         Returns:
             A warning for the user, '' for none.
         """
-        return self._attachment.caution(folder) if self._attachment is not None else ""
+        return self._attachment.training_overlap(folder) if self._attachment is not None else ""
 
     async def __aenter__(self) -> Self:
         """Load the model. Raises UserError if this machine cannot."""

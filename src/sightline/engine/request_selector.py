@@ -1,8 +1,8 @@
-"""The planner: finds the requests that must be sent, and puts them into the queue.
+"""Selects the requests that must be sent, and puts them into the queue.
 
-It skips requests that are already planned in this run, that the store can answer, and that another process on
-the same store is sending at the moment; for those it waits. Reading the requests (which hashes images) and
-looking them up in the store run in threads, so that the event loop stays responsive.
+The selector skips requests that it has selected before in this run, and requests that the store can answer.
+It waits for requests that another process on the same store is sending. It reads the requests (which hashes
+images) and looks them up in threads, so that the event loop stays responsive.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ REVISIT_SECONDS = 0.2
 ByKey = Mapping[str, KeyedRequest]
 
 
-class Planner:
-    """Plans the requests of one run. Belongs to one event loop."""
+class RequestSelector:
+    """Selects the requests of one run that must be sent. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Planner:
         self._queue = queue
         self._counts = counts
         self._retry_errors = retry_errors
-        self._planned: set[str] = set()
+        self._selected: set[str] = set()
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}
 
-    async def plan(self, requests: Iterable[KeyedRequest]) -> None:
-        """Queue every request that must be sent, never many more than are sent soon.
+    async def queue_unanswered(self, requests: Iterable[KeyedRequest]) -> None:
+        """Queue every request that must be sent; wait while the queue is long enough.
 
         Args:
             requests: The requests of the run. They are read in a thread, one chunk at a time.
@@ -60,24 +60,24 @@ class Planner:
         revisit = loop.time() + REVISIT_SECONDS
         iterator = iter(requests)
         while chunk := await run_in_thread(lambda: list(islice(iterator, CHUNK))):
-            new = {keyed.request.key: keyed for keyed in chunk if keyed.request.key not in self._planned}
-            self._planned.update(new)
+            new = {keyed.request.key: keyed for keyed in chunk if keyed.request.key not in self._selected}
+            self._selected.update(new)
             if self._claimed_elsewhere and loop.time() >= revisit:
                 revisit = loop.time() + REVISIT_SECONDS
                 new |= self._take_claimed_elsewhere()
-            if not await self._queue_unanswered(new):
+            if not await self._queue_chunk(new):
                 break
         while self._claimed_elsewhere and not self._counts.stopped:
             self._queue.pause()
             await asyncio.sleep(REVISIT_SECONDS)
-            await self._queue_unanswered(self._take_claimed_elsewhere())
+            await self._queue_chunk(self._take_claimed_elsewhere())
 
     def _take_claimed_elsewhere(self) -> dict[str, KeyedRequest]:
         taken, self._claimed_elsewhere = self._claimed_elsewhere, {}
         return taken
 
-    async def _queue_unanswered(self, requests: ByKey) -> bool:
-        """Queue the requests that nobody answered and nobody else is sending; False: the budget is spent."""
+    async def _queue_chunk(self, requests: ByKey) -> bool:
+        """Queue requests without an answer that no other process sends; False: the budget is spent."""
         unanswered = self._without_cached(requests, await run_in_thread(self._settled, requests))
         if not unanswered:
             return True
