@@ -119,8 +119,8 @@ class SavedAdapter:
             sources = set(source_digests(folder).values())
             if shared := len(sources & self._training_images):
                 return (
-                    f"the adapter {self.folder} was trained on {shared:,} of the {len(sources):,} images that"
-                    f" {folder} was made from; this is not a test on unseen images"
+                    f"{shared:,} of the {len(sources):,} images that {folder} was made from are training"
+                    f" images of {self.folder}: this is not a test on unseen images"
                 )
         return ""
 
