@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from PIL import Image
 
 from sightline.benchmarks.captions import read_captions
-from sightline.builders.caption import refuse_other_captions, write
+from sightline.builders.caption import refuse_other_captions, write_captions
 from sightline.builders.checked_images import CheckedImages, check_images
 from sightline.builders.image_index import images_in
 from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
@@ -258,7 +258,7 @@ CAPTIONS = {"a.png": Caption('A "quoted" wall.', "k1"), "b.png": Caption("Schön
 def test_the_benchmark_reads_what_is_written_and_any_json_reader_does(tmp_path: Path) -> None:
     out = tmp_path / "captions.json"
     for captions in (CAPTIONS, {"a.png": CAPTIONS["a.png"]}):
-        write({**captions, "gone.png": Caption(missing="the call failed")}, "painter", out)
+        write_captions({**captions, "gone.png": Caption(missing="the call failed")}, "painter", out)
         said = {name: one.text for name, one in captions.items()}
         assert read_captions(str(out), needed=True) == said
         records = json.loads(out.read_text())
@@ -271,7 +271,7 @@ def test_the_benchmark_reads_what_is_written_and_any_json_reader_does(tmp_path: 
 def test_a_file_is_replaced_by_the_command_that_wrote_it_and_by_no_other(tmp_path: Path) -> None:
     out = tmp_path / "captions.json"
     refuse_other_captions(out, {})
-    write({"a.png": CAPTIONS["a.png"]}, "painter", out)
+    write_captions({"a.png": CAPTIONS["a.png"]}, "painter", out)
     refuse_other_captions(out, CAPTIONS)
     corrected = {**CAPTIONS, "a.png": replace(CAPTIONS["a.png"], text="Corrected by a person.")}
     for other in (corrected, {"b.png": CAPTIONS["b.png"]}, {}):

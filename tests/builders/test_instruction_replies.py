@@ -12,7 +12,7 @@ from sightline.builders.instruction_replies import (
     GIVEN_AWAY,
     NO_PAIR,
     InstructionPair,
-    read,
+    read_instruction,
 )
 
 STOP = InstructionPair(
@@ -55,7 +55,7 @@ NUMBER = InstructionPair("State the number on the jersey of the running player."
     ],
 )
 def test_a_pair_is_found_in_whatever_shape_it_is_written(reply: str, pair: InstructionPair) -> None:
-    assert read(reply) == (pair, "")
+    assert read_instruction(reply) == (pair, "")
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_a_pair_is_found_in_whatever_shape_it_is_written(reply: str, pair: Instr
     ],
 )
 def test_what_breaks_a_guideline_is_refused_with_the_rule(reply: str, objection: str) -> None:
-    assert read(reply) == (None, objection)
+    assert read_instruction(reply) == (None, objection)
 
 
 def test_a_response_that_was_cut_off_is_refused_and_a_reason_may_be_cut() -> None:
     whole = f"Good Instruction: {NUMBER.instruction}\nResponse: 23"
-    assert read(whole, cut=True) == (None, CUT)
-    assert read(f"{whole}\nReason: The pl", cut=True) == (NUMBER, "")
+    assert read_instruction(whole, cut=True) == (None, CUT)
+    assert read_instruction(f"{whole}\nReason: The pl", cut=True) == (NUMBER, "")

@@ -17,10 +17,10 @@ from sightline.builders.manifest import read_manifest
 from sightline.builders.rephrase import (
     SAMPLING,
     RephraseJob,
-    prepare,
+    prepare_rephrasing,
     rephrase,
-    request,
-    write,
+    rephrasing_request,
+    write_rephrasings,
 )
 from sightline.builders.reply_retries import ASKS, ReplyResult
 from sightline.builders.sources import SourceItem
@@ -55,7 +55,9 @@ def all_rephrased(job: RephraseJob) -> dict[str, ReplyResult[tuple[str, ...]]]:
 
 
 def test_a_model_is_asked_in_the_papers_words_without_the_image() -> None:
-    (message,) = request(SourceItem("q", "a.png", ("copper", "steel"), "Of what are the {vessels} made?"))
+    (message,) = rephrasing_request(
+        SourceItem("q", "a.png", ("copper", "steel"), "Of what are the {vessels} made?")
+    )
     assert message.role == "user"
     assert message.parts == (
         Text(
@@ -68,8 +70,8 @@ def test_a_model_is_asked_in_the_papers_words_without_the_image() -> None:
 def test_a_group_holds_the_original_and_three_rephrasings_in_the_papers_prompt(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, client)
-    write(job, all_rephrased(job), tmp_path / "out")
+    job = prepare_rephrasing(sources, client)
+    write_rephrasings(job, all_rephrased(job), tmp_path / "out")
     lines = read_groups(tmp_path / "out" / "groups.jsonl")[:4]
     assert [line.variant for line in lines] == ["original", "r1", "r2", "r3"]
     assert lines[1].prompt == f"Please answer the question with a very-short answer. {THREE[0]}"
@@ -81,9 +83,9 @@ def test_a_group_holds_the_original_and_three_rephrasings_in_the_papers_prompt(
 def test_equal_images_are_copied_once_as_they_are_and_are_one_cluster(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     out = tmp_path / "out"
-    manifest = write(job, all_rephrased(job), out)
+    manifest = write_rephrasings(job, all_rephrased(job), out)
     lines = read_groups(out / "groups.jsonl")
     assert manifest.images == len(list((out / "images").iterdir())) == 2
     assert len({line.cluster for line in lines}) == 2
@@ -97,9 +99,9 @@ def test_equal_images_are_copied_once_as_they_are_and_are_one_cluster(
 def test_the_same_replies_give_the_same_bytes(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     for out in ("one", "two", "two"):
-        write(job, all_rephrased(job), tmp_path / out)
+        write_rephrasings(job, all_rephrased(job), tmp_path / out)
     files = {
         out: {path.name: path.read_bytes() for path in (tmp_path / out).rglob("*") if path.is_file()}
         for out in ("one", "two")
@@ -113,13 +115,13 @@ def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
 ) -> None:
     (tmp_path / "empty.png").touch()
     more = [SourceItem("gone", str(tmp_path / "gone.png")), SourceItem("empty", str(tmp_path / "empty.png"))]
-    job = prepare([*sources, *more], client)
+    job = prepare_rephrasing([*sources, *more], client)
     found: dict[str, ReplyResult[tuple[str, ...]]] = {
         "q-a.png": ReplyResult(THREE),
         "q-twin.png": ReplyResult(dropped="a rephrasing equals the question"),
         "q-b.jpg": ReplyResult(unanswered="HTTP 500"),
     }
-    manifest = write(job, found, tmp_path / "out")
+    manifest = write_rephrasings(job, found, tmp_path / "out")
     assert read_manifest(tmp_path / "out").groups == manifest.groups == 1
     assert manifest.dropped == {
         "gone": "no such image",
@@ -134,18 +136,20 @@ def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
 def test_nothing_is_written_where_nothing_could_be_rephrased(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     with pytest.raises(UserError, match=r"all 3 questions are dropped \(q-a\.png: why; q-twin\.png: why; "):
-        write(job, {source.id: ReplyResult(dropped="why") for source in sources}, tmp_path / "out")
+        write_rephrasings(
+            job, {source.id: ReplyResult(dropped="why") for source in sources}, tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
     with pytest.raises(UserError, match="no such image"):
-        prepare([SourceItem("gone", str(tmp_path / "gone.png"))], client)
+        prepare_rephrasing([SourceItem("gone", str(tmp_path / "gone.png"))], client)
 
 
 def test_a_useless_reply_is_asked_for_again_twice_and_then_dropped(
     client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     with client.store() as store:
         found = asyncio.run(rephrase(job, client, store))  # Chance says yes or no
     assert client.counts.sent == 3 * ASKS
@@ -178,7 +182,7 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
     monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     with client.store() as store:
         asyncio.run(rephrase(job, client, store))
         assert Opened.told == ["opened", *ASKS * ["asked"], "closed"]
@@ -186,7 +190,7 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
         assert Opened.told[-1] == "closed"
         assert len(Opened.told) == ASKS + 2
         # Of what is kept open nothing is left: an ask of its own opens and closes.
-        more = [client.keyed(request(sources[0]), ASKS)]
+        more = [client.keyed(rephrasing_request(sources[0]), ASKS)]
         asyncio.run(client.ask(store, more, "", show_progress=False))
     assert Opened.told[ASKS + 2 :] == ["opened", "asked", "closed"]
 
@@ -197,7 +201,7 @@ def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
     monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     with client.store() as store:
         monkeypatch.setattr(store, "add_attempts", broken)
         with pytest.raises(EnvironmentFailedError, match="the disk is full"):
@@ -212,9 +216,9 @@ def broken(*_: Any) -> None:
 def test_images_of_another_builders_folder_are_kept_apart(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources[:1], client)
-    write(job, all_rephrased(job), tmp_path / "train")
-    test = prepare(sources, client, apart_from=[tmp_path / "train"])
+    job = prepare_rephrasing(sources[:1], client)
+    write_rephrasings(job, all_rephrased(job), tmp_path / "train")
+    test = prepare_rephrasing(sources, client, apart_from=[tmp_path / "train"])
     assert [source.id for source in test.sources] == ["q-b.jpg"]
     assert test.dropped == dict.fromkeys(["q-a.png", "q-twin.png"], "its image is in train")
     assert test.excluded[0].images == 1
@@ -224,10 +228,10 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
-    job = prepare(sources, client)
-    write(job, all_rephrased(job), out)
+    job = prepare_rephrasing(sources, client)
+    write_rephrasings(job, all_rephrased(job), out)
     refuse_other_contents(out, job.identity, force=False)
-    other = prepare(sources, client, seed=1)
+    other = prepare_rephrasing(sources, client, seed=1)
     with pytest.raises(UserError, match="seed 0 instead of 1"):
         refuse_other_contents(out, other.identity, force=False)
     refuse_other_contents(out, other.identity, force=True)
@@ -242,15 +246,15 @@ def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     Path(sources[2].image).write_bytes(b"changed")
     with pytest.raises(EnvironmentFailedError, match="changed on disk"):
-        write(job, all_rephrased(job), out)
+        write_rephrasings(job, all_rephrased(job), out)
     assert not (out / "manifest.json").exists()
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
-    again = prepare(sources, client)
+    again = prepare_rephrasing(sources, client)
     refuse_other_contents(out, again.identity, force=False)
-    write(again, all_rephrased(again), out)
+    write_rephrasings(again, all_rephrased(again), out)
     assert json.loads((out / "manifest.json").read_bytes())["groups"] == 3
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
     assert len(list((out / "images").iterdir())) == 2
@@ -264,15 +268,15 @@ def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_o
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
-    first, second = prepare(sources, client), prepare(sources, client, seed=1)
+    first, second = prepare_rephrasing(sources, client), prepare_rephrasing(sources, client, seed=1)
     for job in (first, second):
         refuse_other_contents(out, job.identity, force=False)
-    write(first, all_rephrased(first), out)
+    write_rephrasings(first, all_rephrased(first), out)
     before = bytes_of(out)
     with pytest.raises(UserError, match="seed 0 instead of 1"):
-        write(second, all_rephrased(second), out)
+        write_rephrasings(second, all_rephrased(second), out)
     assert bytes_of(out) == before
-    write(second, all_rephrased(second), out, force=True)
+    write_rephrasings(second, all_rephrased(second), out, force=True)
     assert read_manifest(out).settings["seed"] == 1
 
 
@@ -280,28 +284,28 @@ def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_f
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     train, out = tmp_path / "train", tmp_path / "out"
-    job = prepare(sources[:1], client)
-    write(job, all_rephrased(job), train)
-    alone = prepare(sources[2:], client)
-    write(alone, all_rephrased(alone), out)
+    job = prepare_rephrasing(sources[:1], client)
+    write_rephrasings(job, all_rephrased(job), train)
+    alone = prepare_rephrasing(sources[2:], client)
+    write_rephrasings(alone, all_rephrased(alone), out)
     before = bytes_of(out)
-    apart = prepare(sources[2:], client, apart_from=[train])
+    apart = prepare_rephrasing(sources[2:], client, apart_from=[train])
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
-    for other in (apart, prepare(sources[2:], client)):
+    for other in (apart, prepare_rephrasing(sources[2:], client)):
         with pytest.raises(UserError, match="other sources, images or --apart-from"):
             refuse_other_contents(out, other.identity, force=False)
         with pytest.raises(UserError, match="other sources, images or --apart-from"):
-            write(other, all_rephrased(other), out)
+            write_rephrasings(other, all_rephrased(other), out)
     assert bytes_of(out) == before
 
 
 def test_answers_that_come_later_join_the_folder_without_force(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     some = {**all_rephrased(job), "q-b.jpg": ReplyResult(unanswered="HTTP 500")}
-    assert write(job, some, tmp_path / "out").groups == 2
-    assert write(job, all_rephrased(job), tmp_path / "out").groups == 3
+    assert write_rephrasings(job, some, tmp_path / "out").groups == 2
+    assert write_rephrasings(job, all_rephrased(job), tmp_path / "out").groups == 3
 
 
 def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
@@ -310,9 +314,9 @@ def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
     out = tmp_path / "out"
     out.mkdir()
     (out / JOURNAL).touch()
-    job = prepare(sources, client)
+    job = prepare_rephrasing(sources, client)
     refuse_other_contents(out, job.identity, force=False)
-    write(job, all_rephrased(job), out)
+    write_rephrasings(job, all_rephrased(job), out)
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
 
 
@@ -322,5 +326,5 @@ def test_a_image_that_leads_out_by_a_link_is_dropped(
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link.png").symlink_to(sources[0].image)
     linked = SourceItem("q", str(tmp_path / "in/link.png"), ("copper",), "What?", root=str(tmp_path / "in"))
-    job = prepare([*sources, linked], client)
+    job = prepare_rephrasing([*sources, linked], client)
     assert job.dropped == {"q": "leads out of the data folder"}

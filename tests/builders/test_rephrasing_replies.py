@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.rephrasing_replies import EQUAL, GIVEN_AWAY, TOO_FEW, given_away, read, rephrasings
+from sightline.builders.rephrasing_replies import (
+    EQUAL,
+    GIVEN_AWAY,
+    TOO_FEW,
+    given_away,
+    read_rephrasings,
+    rephrasings,
+)
 
 # The three of Figure 7, and their original as OKVQA might ask it.
 A = "What material was utilized to create the vessels shown in the image?"
@@ -73,7 +80,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_three_rephrasings_are_read_in_every_shape(shape: str) -> None:
     assert rephrasings(SHAPES[shape])[:3] == (A, B, C)
-    assert read(SHAPES[shape], ORIGINAL, ["copper"]).rephrasings == (A, B, C)
+    assert read_rephrasings(SHAPES[shape], ORIGINAL, ["copper"]).rephrasings == (A, B, C)
 
 
 WORDS = st.lists(st.text("bcdfghjklmnprstvwz", min_size=3, max_size=8), min_size=4, max_size=12, unique=True)
@@ -95,7 +102,7 @@ def test_json_is_read_as_it_is_meant(questions: list[str]) -> None:
 
 @given(st.text(max_size=300))
 def test_no_reply_is_too_strange_to_be_read(reply: str) -> None:
-    reading = read(reply, ORIGINAL, ["copper"])
+    reading = read_rephrasings(reply, ORIGINAL, ["copper"])
     assert len(reading.rephrasings) in (0, 3)
     assert bool(reading.rephrasings) != bool(reading.objection)
 
@@ -104,34 +111,36 @@ def test_no_reply_is_too_strange_to_be_read(reply: str) -> None:
     "reply", ["[" * 5000, "{" * 5000, "1. " * 5000, '"' * 5000, "", "I'm sorry, I can't."]
 )
 def test_a_reply_without_questions_is_too_few(reply: str) -> None:
-    assert read(reply, ORIGINAL, ["copper"]).objection.startswith(TOO_FEW)
+    assert read_rephrasings(reply, ORIGINAL, ["copper"]).objection.startswith(TOO_FEW)
 
 
 def test_fewer_than_three_are_too_few_whatever_the_model_asks_for_itself() -> None:
     assert (
-        read(f"1. {A}\n2. {B}\nShall I give you another one?", ORIGINAL, ["x"]).objection == f"{TOO_FEW} (2)"
+        read_rephrasings(f"1. {A}\n2. {B}\nShall I give you another one?", ORIGINAL, ["x"]).objection
+        == f"{TOO_FEW} (2)"
     )
     assert (
-        read(f"{A} Would you like more? Do you have others?", ORIGINAL, ["x"]).objection == f"{TOO_FEW} (1)"
+        read_rephrasings(f"{A} Would you like more? Do you have others?", ORIGINAL, ["x"]).objection
+        == f"{TOO_FEW} (1)"
     )
 
 
 def test_rephrasings_that_differ_in_case_and_signs_alone_are_one() -> None:
-    assert read(f"1. {A}\n2. {A.upper()}!\n3. {B}", ORIGINAL, ["x"]).objection == f"{TOO_FEW} (2)"
+    assert read_rephrasings(f"1. {A}\n2. {A.upper()}!\n3. {B}", ORIGINAL, ["x"]).objection == f"{TOO_FEW} (2)"
 
 
 def test_a_rephrasing_that_equals_the_question_is_told() -> None:
-    assert read(f"1. {A}\n2. {ORIGINAL.lower()[:-1]}\n3. {B}", ORIGINAL, ["x"]).objection == EQUAL
+    assert read_rephrasings(f"1. {A}\n2. {ORIGINAL.lower()[:-1]}\n3. {B}", ORIGINAL, ["x"]).objection == EQUAL
 
 
 def test_three_good_ones_among_more_are_enough() -> None:
     reply = f"1. {ORIGINAL}\n2. {A}\n3. Is it copper that they are made of?\n4. {B}\n5. {C}"
-    assert read(reply, ORIGINAL, ["copper"]).rephrasings == (A, B, C)
+    assert read_rephrasings(reply, ORIGINAL, ["copper"]).rephrasings == (A, B, C)
 
 
 def test_an_answer_given_away_is_told_with_the_answer() -> None:
     reply = f"1. {A}\n2. Are the vessels made of copper?\n3. {B}"
-    assert read(reply, ORIGINAL, ["steel", "copper"]).objection == f"{GIVEN_AWAY} ('copper')"
+    assert read_rephrasings(reply, ORIGINAL, ["steel", "copper"]).objection == f"{GIVEN_AWAY} ('copper')"
 
 
 @pytest.mark.parametrize(
@@ -152,13 +161,13 @@ def test_answers_are_given_away_by_words(text: str, question: str, answers: list
 
 def test_what_the_token_limit_cut_off_is_no_rephrasing() -> None:
     reply = f"1. {A}\n2. {B}\n3. Which material is it that the ves"
-    assert read(reply, ORIGINAL, ["x"]).rephrasings
-    assert read(reply, ORIGINAL, ["x"], cut=True).objection == f"{TOO_FEW} (2)"
+    assert read_rephrasings(reply, ORIGINAL, ["x"]).rephrasings
+    assert read_rephrasings(reply, ORIGINAL, ["x"], cut=True).objection == f"{TOO_FEW} (2)"
 
 
 def test_requests_need_no_question_mark_where_they_are_marked() -> None:
     reply = f"1. {A}\n2. Name the material of the vessels.\n3. Tell me of what the vessels are made."
-    assert read(reply, ORIGINAL, ["copper"]).rephrasings[1:] == (
+    assert read_rephrasings(reply, ORIGINAL, ["copper"]).rephrasings[1:] == (
         "Name the material of the vessels.",
         "Tell me of what the vessels are made.",
     )

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from sightline.builders.review_lists import AcceptanceRule, Mark
-from sightline.builders.verify import ReviewedLine, read_lines, share_right, verify
+from sightline.builders.verify import ReviewedLine, read_table_lines, share_right, verify
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.metrics.statistics import wilson
@@ -136,7 +136,7 @@ def test_a_line_that_was_not_revised_is_the_line_it_was(table: Path) -> None:
     run(table, "--write", "list.csv")
     anna = marked("list.csv", {"R0": "wrong"}, "anna")
     run(table, "--human", anna, "--out", "out")
-    lines = read_lines([table, Path("out/rejected.csv")])
+    lines = read_table_lines([table, Path("out/rejected.csv")])
     assert [line.round for line in lines] == 5 * [1]
     assert run("out/rejected.csv", "--human", anna, "--out", "again") == 0
     assert (rows("again/accepted.csv"), len(rows("again/rejected.csv"))) == ([], 1)
@@ -163,7 +163,7 @@ def test_who_wrote_the_lines_may_be_kept_from_marking_them(table: Path, capsys: 
 
 
 def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> None:
-    lines = read_lines([table])
+    lines = read_table_lines([table])
     found = [ReviewedLine(line, (Mark(True, "a"),), place != 3) for place, line in enumerate(lines[1:])]
     metric = share_right([*found, ReviewedLine(lines[0], (), None)])
     assert (metric.value, metric.n, metric.clusters) == (75.0, 4, 4)
@@ -180,7 +180,7 @@ def test_beside_other_data_than_contextuals_stands_no_figure_of_its_paper(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table = put(Path("questions.csv"), [{"id": "1", "question": "What does it mean?", "answer": "A"}])
-    (line,) = read_lines([table])
+    (line,) = read_table_lines([table])
     assert share_right([ReviewedLine(line, (Mark(True, "a"),), True)]).published is None
     assert run(table, "--write", "list.csv") == 0
     lines = [{**rows("list.csv")[0], "mark": "right", "by": "anna"}]
@@ -258,7 +258,7 @@ def test_the_folder_of_a_table_that_is_read_is_not_replaced(table: Path, capsys:
 
 
 def test_more_marks_than_the_rule_knows_are_told(table: Path) -> None:
-    lines = read_lines([table])
+    lines = read_table_lines([table])
     marks = {lines[0].key: [Mark(True, str(number)) for number in range(6)]}
     with pytest.raises(UserError, match="has too many marks"):
         verify(lines, marks, AcceptanceRule(4, 5))
@@ -267,11 +267,11 @@ def test_more_marks_than_the_rule_knows_are_told(table: Path) -> None:
 def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path, tmp_path: Path) -> None:
     other = put(tmp_path / "other.csv", [{"id": "1", "question": "What?"}])
     with pytest.raises(UserError, match=r"other\.csv: has other columns"):
-        read_lines([table, other])
-    assert [line.cells for line in read_lines([other])] == [{"id": "1", "question": "What?"}]
+        read_table_lines([table, other])
+    assert [line.cells for line in read_table_lines([other])] == [{"id": "1", "question": "What?"}]
     twice = put(tmp_path / "twice.csv", [*rows(table), rows(table)[0]])
     with pytest.raises(UserError, match="record line 7: is there twice"):
-        read_lines([twice])
+        read_table_lines([twice])
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def iibench_records(
     ]
 
 
-def report(images: Sequence[AnnotatedImage], total: int, *, seed: int = 0) -> dict[str, Any]:
+def annotation_report(images: Sequence[AnnotatedImage], total: int, *, seed: int = 0) -> dict[str, Any]:
     """The content of annotation.json.
 
     Args:
@@ -263,7 +263,7 @@ def identify_build(gallery: CheckedImages, split: str) -> BuildIdentity:
     return build_identity(KIND, {"split": split, "images": images})
 
 
-def write(
+def write_annotations(
     images: Sequence[AnnotatedImage],
     gallery: CheckedImages,
     split: str,
@@ -310,7 +310,7 @@ def write(
         files={
             f"{split}.json": indented_json(records),
             TABLE: _table(settled, paths),
-            REPORT: indented_json(report(images, len(gallery.files), seed=seed)),
+            REPORT: indented_json(annotation_report(images, len(gallery.files), seed=seed)),
         },
         sources={path: file.digest for path, file in copied.items()},
         dropped=dropped,

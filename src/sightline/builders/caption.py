@@ -38,7 +38,7 @@ def refuse_other_captions(out: Path, captions: Mapping[str, Caption], *, force: 
             raise UserError(problem, file=out, record=name, found=text, expected=remedy)
 
 
-def write(captions: Mapping[str, Caption], model: str, out: Path) -> None:
+def write_captions(captions: Mapping[str, Caption], model: str, out: Path) -> None:
     """Write the captions as a JSON list of image_id, caption, model and reply, one on a line.
 
     Args:

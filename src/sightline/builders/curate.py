@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 
 from sightline.builders.built_folder import Contents, built_image_path, everything_dropped, write_folder
 from sightline.builders.checked_images import CheckedImages
-from sightline.builders.curation_funnel import Funnel, ImageStatus, report, start_funnel
+from sightline.builders.curation_funnel import Funnel, ImageStatus, curation_report, start_funnel
 from sightline.builders.manifest import BuildManifest, build_identity, fingerprint, indented_json
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
 from sightline.builders.process_pool import Execution
@@ -182,7 +182,7 @@ def count_words(words: Iterable[Word]) -> int:
     return sum(len(word.text.split()) for word in words)
 
 
-def write(funnel: Funnel, out: Path, *, force: bool = False) -> BuildManifest:
+def write_curated(funnel: Funnel, out: Path, *, force: bool = False) -> BuildManifest:
     """Write the images that are left into images/, curation.json and, last, manifest.json.
 
     Args:
@@ -208,7 +208,7 @@ def write(funnel: Funnel, out: Path, *, force: bool = False) -> BuildManifest:
     contents = Contents(
         groups=0,
         probes=0,
-        files={REPORT: indented_json(report(funnel))},
+        files={REPORT: indented_json(curation_report(funnel))},
         sources={ids[name]: file.digest for name, file in funnel.kept.items()},
         dropped={ids[name]: why for name, why in funnel.dropped.items()},
     )

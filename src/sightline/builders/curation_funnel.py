@@ -154,7 +154,7 @@ def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
     return lines
 
 
-def report(funnel: Funnel) -> dict[str, Any]:
+def curation_report(funnel: Funnel) -> dict[str, Any]:
     """The content of curation.json.
 
     Args:

@@ -216,7 +216,7 @@ def by_similarity(
     return EquivalenceMeasure(metrics, [f"sentence similarity by {model.name}"], _different(above))
 
 
-def report(
+def equivalence_report(
     folder: Path,
     pairs: Sequence[VariantPair],
     compared: int,

@@ -40,7 +40,7 @@ class _Piece(Struct, frozen=True):
     last: bool
 
 
-def read(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]:
+def read_instruction(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]:
     """Read the last pair of instruction and response in a reply.
 
     Args:
@@ -50,9 +50,9 @@ def read(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]
     Returns:
         The pair and '', or None and the reason why the reply is unusable.
 
-    >>> read("Good Instruction: Name the red shop.\\nResponse: Variety Store")
+    >>> read_instruction("Good Instruction: Name the red shop.\\nResponse: Variety Store")
     (InstructionPair(instruction='Name the red shop.', response='Variety Store'), '')
-    >>> read("Instruction: Count the boats if it rains.  Response: 3")
+    >>> read_instruction("Instruction: Count the boats if it rains.  Response: 3")
     (None, 'the instruction has a condition')
     """
     pieces = _pieces(reply)

@@ -96,7 +96,9 @@ def read_all(
     return gallery.named(texts)
 
 
-def write(texts: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path) -> None:
+def write_ocr_texts(
+    texts: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path
+) -> None:
     """Write a line for each image that was read.
 
     Args:

@@ -20,16 +20,17 @@ from sightline.builders.manifest import (
     fingerprint,
     read_excluded,
 )
-from sightline.builders.rephrasing_replies import read
+from sightline.builders.rephrasing_replies import read_rephrasings
 from sightline.builders.reply_retries import (
     ASKS,
     ReplyRequests,
     ReplyResult,
     collect_replies,
-    count_requests,
+    dropped_reasons,
+    unanswered_reasons,
 )
 from sightline.builders.sources import SourceItem
-from sightline.engine.client import ModelClient, RequestEstimate
+from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.formats.groups import ORIGINAL, GroupLine
@@ -75,7 +76,7 @@ class RephraseManifest(BuildManifest, frozen=True):
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
 
-def prepare(
+def prepare_rephrasing(
     sources: Sequence[SourceItem],
     client: ModelClient,
     *,
@@ -118,7 +119,7 @@ def prepare(
     return RephraseJob(usable, files, plain, excluded, dropped, passed_over or {})
 
 
-def request(source: SourceItem) -> tuple[Message, ...]:
+def rephrasing_request(source: SourceItem) -> tuple[Message, ...]:
     """The request for a question: the paper's prompt with the first reference, without the image.
 
     Args:
@@ -129,6 +130,29 @@ def request(source: SourceItem) -> tuple[Message, ...]:
     """
     text = fill(_prompts()["request"], question=source.question, answer=source.references[0])
     return (user(text),)
+
+
+def rephrasing_requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[Rephrasings]:
+    """The requests of a job, and how their replies are read.
+
+    Args:
+        job: The questions.
+        client: The model to ask.
+
+    Returns:
+        The requests, by source id.
+    """
+    sources = {source.id: source for source in job.sources}
+
+    def ask(name: str, draw: int) -> KeyedRequest:
+        return client.keyed(rephrasing_request(sources[name]), draw)
+
+    def read_answer(name: str, answer: Answer) -> tuple[Rephrasings | None, str]:
+        source = sources[name]
+        parsed = read_rephrasings(answer.text, source.question, source.references, cut=answer.truncated)
+        return parsed.rephrasings or None, parsed.objection
+
+    return ReplyRequests(list(sources), ask, read_answer)
 
 
 async def rephrase(
@@ -146,25 +170,11 @@ async def rephrase(
         The result of each question, by source id.
     """
     return await collect_replies(
-        _requests(job, client), client, store, "rephrasing", show_progress=show_progress
+        rephrasing_requests(job, client), client, store, "rephrasing", show_progress=show_progress
     )
 
 
-def estimate(job: RephraseJob, client: ModelClient, store: Store) -> RequestEstimate:
-    """Count what `rephrase` would ask. Nothing is asked or written.
-
-    Args:
-        job: The questions.
-        client: The model to ask.
-        store: Holds the cached replies.
-
-    Returns:
-        The numbers of requests.
-    """
-    return count_requests(_requests(job, client), client, store)
-
-
-def write(
+def write_rephrasings(
     job: RephraseJob, results: Mapping[str, ReplyResult[Rephrasings]], out: Path, *, force: bool = False
 ) -> RephraseManifest:
     """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies.
@@ -182,7 +192,7 @@ def write(
         UserError: No question was rephrased, or the folder holds something else; nothing is written.
     """
     done = [source for source in job.sources if results[source.id].value]
-    dropped = {**job.dropped, **{name: one.dropped for name, one in results.items() if one.dropped}}
+    dropped = {**job.dropped, **dropped_reasons(results)}
     if not done:
         raise everything_dropped(dropped, "questions")
     lines = [line for source in done for line in _lines(source, job.files[source.id], results[source.id])]
@@ -195,7 +205,7 @@ def write(
         passed_over=job.passed_over,
         excluded=job.excluded,
     )
-    unanswered = {name: one.unanswered for name, one in results.items() if one.unanswered}
+    unanswered = unanswered_reasons(results)
     images = {_image_path(file): file for file in (job.files[source.id] for source in done)}
     manifest = partial(RephraseManifest, unanswered=unanswered)
     return write_folder(out, job.identity, contents, images, manifest=manifest, force=force)
@@ -204,20 +214,6 @@ def write(
 def _prompts() -> Mapping[str, str]:
     prompts: Mapping[str, str] = load("sightline.benchmarks.mmr3")["rephrasing"]
     return prompts
-
-
-def _requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[Rephrasings]:
-    sources = {source.id: source for source in job.sources}
-
-    def ask(name: str, draw: int) -> KeyedRequest:
-        return client.keyed(request(sources[name]), draw)
-
-    def read_answer(name: str, answer: Answer) -> tuple[Rephrasings | None, str]:
-        source = sources[name]
-        parsed = read(answer.text, source.question, source.references, cut=answer.truncated)
-        return parsed.rephrasings or None, parsed.objection
-
-    return ReplyRequests(list(sources), ask, read_answer)
 
 
 def _lines(source: SourceItem, file: ImageFile, result: ReplyResult[Rephrasings]) -> list[GroupLine]:

@@ -29,7 +29,7 @@ class ParsedReply(Struct, frozen=True):
     objection: str = ""
 
 
-def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False) -> ParsedReply:
+def read_rephrasings(reply: str, question: str, answers: Sequence[str], *, cut: bool = False) -> ParsedReply:
     """Read the first three rephrasings that differ from the question and each other and do not contain the
     answer.
 
@@ -44,7 +44,8 @@ def read(reply: str, question: str, answers: Sequence[str], *, cut: bool = False
     Returns:
         The rephrasings, or the reason why the reply is unusable.
 
-    >>> read("1. Whose bus? 2. Whose is it? 3. WHOSE bus", "Who owns the bus?", ["a school"]).objection
+    >>> reply = "1. Whose bus? 2. Whose is it? 3. WHOSE bus"
+    >>> read_rephrasings(reply, "Who owns the bus?", ["a school"]).objection
     'fewer than three distinct rephrasings (2)'
     """
     offered: dict[tuple[str, ...], str] = {}

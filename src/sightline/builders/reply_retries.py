@@ -113,6 +113,30 @@ def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) 
     return RequestEstimate(cached, least, most)
 
 
+def dropped_reasons(results: Mapping[str, ReplyResult[T]]) -> dict[str, str]:
+    """Select what was dropped.
+
+    Args:
+        results: The result of each name.
+
+    Returns:
+        Name -> what is wrong with the last reply.
+    """
+    return {name: result.dropped for name, result in results.items() if result.dropped}
+
+
+def unanswered_reasons(results: Mapping[str, ReplyResult[T]]) -> dict[str, str]:
+    """Select what has no answer.
+
+    Args:
+        results: The result of each name.
+
+    Returns:
+        Name -> why there is no reply.
+    """
+    return {name: result.unanswered for name, result in results.items() if result.unanswered}
+
+
 def _requests(wanted: ReplyRequests[T], names: Sequence[str], draw: int) -> dict[str, KeyedRequest]:
     return {name: wanted.request(name, draw) for name in names}
 

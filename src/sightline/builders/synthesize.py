@@ -18,17 +18,18 @@ from sightline.benchmarks.contextual.data import MISCELLANEOUS
 from sightline.benchmarks.contextual.folder import COLUMNS, NAME, SYNTHETIC, image_path, table_name
 from sightline.builders.built_folder import Contents, built_image_path, everything_dropped, write_folder
 from sightline.builders.checked_images import CheckedImages
-from sightline.builders.instruction_replies import InstructionPair, read
+from sightline.builders.instruction_replies import InstructionPair, read_instruction
 from sightline.builders.manifest import BuildIdentity, BuildManifest, build_identity
 from sightline.builders.reply_retries import (
     ASKS,
     ReplyRequests,
     ReplyResult,
     collect_replies,
-    count_requests,
+    dropped_reasons,
+    unanswered_reasons,
 )
 from sightline.builders.source_ids import ids_of
-from sightline.engine.client import ModelClient, RequestEstimate
+from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -105,7 +106,7 @@ def example_images(folder: Path | None) -> tuple[ImageFile, ...]:
         raise UserError(f"an example of the prompt cannot be read: {error}", expected=expected) from None
 
 
-def prepare(
+def prepare_synthesis(
     gallery: CheckedImages, examples: tuple[ImageFile, ...], client: ModelClient, *, category: str = CATEGORY
 ) -> SynthesisJob:
     """Leave out broken images, copies of another candidate, and the examples themselves.
@@ -149,7 +150,7 @@ def prepare(
     return SynthesisJob(images, examples, category, plain, dropped)
 
 
-def request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
+def instruction_request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
     """The request for an image: Figure 22 with three images.
 
     Args:
@@ -163,6 +164,27 @@ def request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
     for file, text in zip(images, others, strict=True):
         parts += [ImageRef(file.path), Text(text)]
     return (user(*parts),)
+
+
+def instruction_requests(job: SynthesisJob, client: ModelClient) -> ReplyRequests[InstructionPair]:
+    """The requests of a job, and how their replies are read.
+
+    Args:
+        job: The images.
+        client: The model to ask.
+
+    Returns:
+        The requests, by image id.
+    """
+
+    def ask(name: str, draw: int) -> KeyedRequest:
+        images = [*job.examples, job.images[name]]
+        return client.keyed(instruction_request(images), draw, images)
+
+    def read_answer(name: str, answer: Answer) -> tuple[InstructionPair | None, str]:
+        return read_instruction(answer.text, cut=answer.truncated)
+
+    return ReplyRequests(list(job.images), ask, read_answer)
 
 
 async def synthesize(
@@ -180,7 +202,7 @@ async def synthesize(
         The result of each image, by id.
     """
     results = await collect_replies(
-        _requests(job, client), client, store, "writing instructions", show_progress=show_progress
+        instruction_requests(job, client), client, store, "writing instructions", show_progress=show_progress
     )
     first: dict[tuple[str, ...], str] = {}
     for name in job.images:
@@ -192,21 +214,7 @@ async def synthesize(
     return results
 
 
-def estimate(job: SynthesisJob, client: ModelClient, store: Store) -> RequestEstimate:
-    """Count what `synthesize` would ask. Nothing is asked or written.
-
-    Args:
-        job: The images.
-        client: The model to ask.
-        store: Holds the cached replies.
-
-    Returns:
-        The numbers of requests.
-    """
-    return count_requests(_requests(job, client), client, store)
-
-
-def write(
+def write_instructions(
     job: SynthesisJob, results: Mapping[str, ReplyResult[InstructionPair]], out: Path, *, force: bool = False
 ) -> SynthesisManifest:
     """Write images/, TABLE and, last, manifest.json: the same bytes for the same replies.
@@ -224,7 +232,7 @@ def write(
         UserError: There is no instruction, or the folder holds something else; nothing is written.
     """
     pairs = {name: one.value for name, one in results.items() if one.value is not None}
-    dropped = {**job.dropped, **{name: one.dropped for name, one in results.items() if one.dropped}}
+    dropped = {**job.dropped, **dropped_reasons(results)}
     if not pairs:
         raise everything_dropped(dropped, "images")
     paths = {name: built_image_path(name, job.images[name].format) for name in pairs}
@@ -239,7 +247,7 @@ def write(
     manifest = partial(
         SynthesisManifest,
         replies={name: results[name].key for name in pairs},
-        unanswered={name: one.unanswered for name, one in results.items() if one.unanswered},
+        unanswered=unanswered_reasons(results),
     )
     images = {paths[name]: job.images[name] for name in pairs}
     return write_folder(out, job.identity, contents, images, manifest=manifest, force=force)
@@ -265,14 +273,3 @@ def preview_lines(job: SynthesisJob, results: Mapping[str, ReplyResult[Instructi
 def _prompt() -> Mapping[str, Any]:
     prompt: Mapping[str, Any] = load(__package__)["synthesis"]
     return prompt
-
-
-def _requests(job: SynthesisJob, client: ModelClient) -> ReplyRequests[InstructionPair]:
-    def ask(name: str, draw: int) -> KeyedRequest:
-        images = [*job.examples, job.images[name]]
-        return client.keyed(request(images), draw, images)
-
-    def read_answer(name: str, answer: Answer) -> tuple[InstructionPair | None, str]:
-        return read(answer.text, cut=answer.truncated)
-
-    return ReplyRequests(list(job.images), ask, read_answer)

@@ -74,7 +74,7 @@ class ReviewedLine(Struct, frozen=True):
     accepted: bool | None
 
 
-def read_lines(paths: Sequence[Path]) -> list[TableLine]:
+def read_table_lines(paths: Sequence[Path]) -> list[TableLine]:
     """Read the lines of tables with the same columns.
 
     A line of a revised rejected.csv is in the next round; an unchanged line is the line that it was. Images
@@ -197,7 +197,9 @@ def share_right(reviewed: Sequence[ReviewedLine], *, seed: int = 0) -> MetricVal
     return structs.replace(share, published=published(NAME, KIND, "Humans")["right", "all"])
 
 
-def report(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, *, seed: int = 0) -> dict[str, Any]:
+def verification_report(
+    reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, *, seed: int = 0
+) -> dict[str, Any]:
     """The content of verification.json.
 
     Args:
@@ -237,7 +239,7 @@ def identify_build(lines: Sequence[TableLine], rule: AcceptanceRule) -> BuildIde
     return build_identity(KIND, {"rule": rule.text, "lines": fingerprint([line.key for line in lines])})
 
 
-def write(
+def write_accepted(
     reviewed: Sequence[ReviewedLine],
     rule: AcceptanceRule,
     table: str,
@@ -275,7 +277,7 @@ def write(
         files={
             table: csv_bytes([columns, *(list(one.line.cells.values()) for one in accepted)]),
             REJECTED: csv_bytes([[*columns, *REVIEW_COLUMNS], *revision]),
-            REPORT: indented_json(report(reviewed, rule, seed=seed)),
+            REPORT: indented_json(verification_report(reviewed, rule, seed=seed)),
         },
         sources={path: file.digest for path, file in gallery.files.items()},
         dropped={one.line.key: "humans mark it wrong" for one in rejected},

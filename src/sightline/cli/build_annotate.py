@@ -70,7 +70,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the form, or check filled-in forms, print their agreement, write the data; the exit status."""
-    from sightline.builders.annotate import group_by_image, identify_build, open_form, write
+    from sightline.builders.annotate import group_by_image, identify_build, open_form, write_annotations
     from sightline.builders.annotation_form import initial_cells, read_forms, write_form
     from sightline.builders.built_folder import refuse_other_contents
     from sightline.builders.checked_images import check_images
@@ -89,7 +89,9 @@ def execute(options: argparse.Namespace) -> int:
     if options.out:
         out = Path(options.out)
         refuse_other_contents(out, identify_build(gallery, options.split), force=options.force)
-        manifest = write(images, gallery, options.split, out, seed=options.seed, force=options.force)
+        manifest = write_annotations(
+            images, gallery, options.split, out, seed=options.seed, force=options.force
+        )
         counts = f"{manifest.probes:,} questions about {manifest.groups:,} images"
         print(f"{out / options.split}.json: {counts}", file=sys.stderr)
     if options.write:
@@ -121,9 +123,9 @@ def _refuse_faults(lines: Sequence[FormLine], gallery: CheckedImages) -> None:
 def _print(images: Sequence[AnnotatedImage], gallery: CheckedImages, options: argparse.Namespace) -> None:
     """Print the agreement, or annotation.json."""
     if options.json:
-        from sightline.builders.annotate import report
+        from sightline.builders.annotate import annotation_report
 
-        print_json(report(images, len(gallery.files), seed=options.seed))
+        print_json(annotation_report(images, len(gallery.files), seed=options.seed))
         return
     from sightline.report.terminal import show
 

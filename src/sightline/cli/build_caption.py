@@ -91,7 +91,7 @@ def _dry_run(gallery: CheckedImages, captioner: Captioner, client: ModelClient) 
 def _ask(
     gallery: CheckedImages, captioner: Captioner, client: ModelClient, options: argparse.Namespace
 ) -> int:
-    from sightline.builders.caption import write
+    from sightline.builders.caption import write_captions
 
     out = Path(options.out)
     with client.store() as store:
@@ -101,7 +101,7 @@ def _ask(
     captions = gallery.named(by_digest)
     written = sum(bool(one.text) for one in captions.values())
     if written:
-        write(captions, options.model, out)
+        write_captions(captions, options.model, out)
         print(f"{out}: {written:,} captions of {len(set(by_digest)):,} distinct images")
     truncated = sum(one.cut for one in captions.values() if one.text)
     if truncated:

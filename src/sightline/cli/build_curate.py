@@ -85,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
     from sightline.builders.checked_images import check_images
-    from sightline.builders.curate import KEEP, CurationOptions, curate, write
+    from sightline.builders.curate import KEEP, CurationOptions, curate, write_curated
     from sightline.builders.near_duplicates import import_imagehash
     from sightline.builders.process_pool import Execution
     from sightline.builders.read import images_at
@@ -112,7 +112,7 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         store.close()
     if options.out is not None:
-        write(funnel, Path(options.out), force=options.force)
+        write_curated(funnel, Path(options.out), force=options.force)
     if options.write is not None:
         _write_list(funnel, Path(options.write))
     if sheet is not None:
@@ -153,9 +153,9 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
 def _print(funnel: Funnel, options: argparse.Namespace) -> None:
     """Print the counts of the steps, or curation.json."""
     if options.json:
-        from sightline.builders.curation_funnel import report
+        from sightline.builders.curation_funnel import curation_report
 
-        print_json(report(funnel))
+        print_json(curation_report(funnel))
         return
     from sightline.report.terminal import show
 

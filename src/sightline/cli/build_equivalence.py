@@ -143,8 +143,8 @@ def _measured(
         SIMILARITY,
         by_judge,
         by_similarity,
+        equivalence_report,
         not_requested,
-        report,
     )
 
     measures = {
@@ -163,7 +163,7 @@ def _measured(
             )
             measures[JUDGE] = asyncio.run(judging)
     identity = embedder.identity if embedder is not None else None
-    return report(Path(options.folder), every, len(drawn), measures, identity)
+    return equivalence_report(Path(options.folder), every, len(drawn), measures, identity)
 
 
 def _print(report: EquivalenceReport, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.cli.options import ArgumentGroup, add_asking, add_dry_run, add_model, add_quiet, add_store
 from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
@@ -15,6 +15,7 @@ from sightline.errors import UserError, some_of
 
 if TYPE_CHECKING:
     from sightline.builders.manifest import BuildManifest
+    from sightline.builders.reply_retries import ReplyRequests
     from sightline.builders.run import BuildSpec, GroupMaker
     from sightline.builders.sources import SourceItem
     from sightline.engine.client import ModelClient, RequestEstimate
@@ -300,6 +301,20 @@ def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
     print(f"requests to send            {estimate.to_send:,}{most}{note}")
     if estimate.image_bytes is not None:
         print(f"bytes of images in them     {estimate.image_bytes:,}")
+
+
+def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: str = "") -> None:
+    """Print what --dry-run finds out about the requests of a builder; the store is only read.
+
+    Args:
+        requests: What the builder asks for.
+        client: The model to ask.
+        note: Text behind the number of requests to send.
+    """
+    from sightline.builders.reply_retries import count_requests
+
+    with client.store(only_read=True) as store:
+        print_request_estimate(count_requests(requests, client, store), note)
 
 
 def print_requests(client: ModelClient) -> None:

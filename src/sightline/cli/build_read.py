@@ -66,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.builders.built_folder import everything_dropped
     from sightline.builders.checked_images import check_images
     from sightline.builders.process_pool import Execution
-    from sightline.builders.read import images_at, read_all, write
+    from sightline.builders.read import images_at, read_all, write_ocr_texts
     from sightline.engine.store import Store
     from sightline.formats.files import refuse_overwriting
     from sightline.images import BadImage
@@ -91,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         store.close()
     if out is not None:
-        write(texts, gallery, reader, out)
+        write_ocr_texts(texts, gallery, reader, out)
     if options.text:
         _print_texts(texts, options.text)
     unread = {

@@ -14,10 +14,10 @@ from sightline.cli.build_options import (
     add_requests,
     asking_status,
     draw_sheet,
+    estimate_requests,
     limited,
     preview_path,
     print_built,
-    print_request_estimate,
     print_requests,
 )
 from sightline.cli.options import asking_of_model
@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     """Ask and build the folder; returns 1 if a question has no answer yet, 4 if the budget is reached."""
     from sightline.builders.built_folder import refuse_other_contents
     from sightline.builders.question_files import read_questions
-    from sightline.builders.rephrase import SAMPLING, prepare
+    from sightline.builders.rephrase import SAMPLING, prepare_rephrasing
     from sightline.engine.client import ModelClient
 
     out, sheet = Path(options.out), preview_path(options)
@@ -71,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
     # Another seed asks for other rephrasings; with the same seed the store has the replies.
     asking = asking_of_model(options, fresh=f"seed {options.seed}" if options.seed else "")
     client = ModelClient(asking, SAMPLING)
-    job = prepare(
+    job = prepare_rephrasing(
         limited(questions.sources, options),
         client,
         seed=options.seed,
@@ -84,30 +84,29 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _dry_run(job: RephraseJob, client: ModelClient) -> int:
-    from sightline.builders.rephrase import estimate
+    from sightline.builders.rephrase import rephrasing_requests
 
-    with client.store(only_read=True) as store:
-        pending = estimate(job, client, store)
     print(f"questions                   {len(job.sources):,}")
     for reason, count in job.passed_over.items():
         print(f"  passed over: {count:,}, {reason}")
     for reason, count in Counter(job.dropped.values()).items():
         print(f"  dropped: {count:,}, {reason}")
-    print_request_estimate(pending)
+    estimate_requests(rephrasing_requests(job, client), client)
     return 0
 
 
 def _build(job: RephraseJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None) -> int:
-    from sightline.builders.rephrase import rephrase, write
+    from sightline.builders.rephrase import rephrase, write_rephrasings
+    from sightline.builders.reply_retries import unanswered_reasons
 
     out = Path(options.out)
     if not options.quiet:
         print(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped", file=sys.stderr)
     with client.store() as store:
         results = asyncio.run(rephrase(job, client, store, show_progress=not options.quiet))
-    unanswered = {name: one.unanswered for name, one in results.items() if one.unanswered}
+    unanswered = unanswered_reasons(results)
     print_requests(client)
     if any(one.value for one in results.values()) or not unanswered:
-        print_built(write(job, results, out, force=options.force), out)
+        print_built(write_rephrasings(job, results, out, force=options.force), out)
         draw_sheet(out, sheet, options.seed)
     return asking_status(client, unanswered, f"{len(job.sources):,} questions", "answer")

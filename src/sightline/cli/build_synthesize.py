@@ -13,10 +13,10 @@ from sightline.cli.build_options import (
     add_output,
     add_requests,
     asking_status,
+    estimate_requests,
     limited,
     preview_path,
     print_by_reason,
-    print_request_estimate,
     print_requests,
 )
 from sightline.cli.options import asking_of_model
@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.builders.built_folder import refuse_other_contents, refuse_out_inside_inputs
     from sightline.builders.checked_images import check_images
     from sightline.builders.image_index import images_in
-    from sightline.builders.synthesize import CATEGORY, SAMPLING, example_images, prepare
+    from sightline.builders.synthesize import CATEGORY, SAMPLING, example_images, prepare_synthesis
     from sightline.engine.client import ModelClient
 
     sheet = preview_path(options)
@@ -82,34 +82,33 @@ def execute(options: argparse.Namespace) -> int:
     images = limited(list(images_in(folder).items()), options)
     gallery = check_images(dict(images), show_progress=not options.quiet)
     category = CATEGORY if options.category is None else options.category
-    job = prepare(gallery, examples, client, category=category)
+    job = prepare_synthesis(gallery, examples, client, category=category)
     refuse_other_contents(out, job.identity, force=options.force)
     return _dry_run(job, client) if options.dry_run else _build(job, client, options, sheet)
 
 
 def _dry_run(job: SynthesisJob, client: ModelClient) -> int:
-    from sightline.builders.synthesize import estimate
+    from sightline.builders.synthesize import instruction_requests
 
-    with client.store(only_read=True) as store:
-        pending = estimate(job, client, store)
     print(f"images                      {len(job.images):,}")
     print(f"  dropped: {len(job.dropped):,}")
-    print_request_estimate(pending, ", of three images each")
+    estimate_requests(instruction_requests(job, client), client, ", of three images each")
     return 0
 
 
 def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None) -> int:
     from sightline.builders.preview import draw_lines
-    from sightline.builders.synthesize import TABLE, preview_lines, synthesize, write
+    from sightline.builders.reply_retries import unanswered_reasons
+    from sightline.builders.synthesize import TABLE, preview_lines, synthesize, write_instructions
 
     out = Path(options.out)
     with client.store() as store:
         results = asyncio.run(synthesize(job, client, store, show_progress=not options.quiet))
-    unanswered = {name: one.unanswered for name, one in results.items() if one.unanswered}
+    unanswered = unanswered_reasons(results)
     print_requests(client)
     lines = preview_lines(job, results)
     if lines or not unanswered:
-        manifest = write(job, results, out, force=options.force)
+        manifest = write_instructions(job, results, out, force=options.force)
         print(f"{out / TABLE}: {manifest.groups:,} instructions with responses; let humans accept them:")
         print(f"  sightline build verify {out / TABLE} --write list.csv")
         print_by_reason(manifest.dropped)

@@ -60,16 +60,16 @@ def execute(options: argparse.Namespace) -> int:
         REJECTED,
         RIGHT,
         identify_build,
-        read_lines,
+        read_table_lines,
         verify,
-        write,
+        write_accepted,
     )
 
     refuse_no_review(options)
     rule = parse_rule(options.accept)
     tables = [Path(file) for file in options.tables]
     lists = checked_lists(options, tables)
-    lines = read_lines(tables)
+    lines = read_table_lines(tables)
     if options.write:
         _write_list(lines, Path(options.write))
     if not lists:
@@ -79,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
         out, name = Path(options.out), tables[0].name
         table = ACCEPTED if name == REJECTED else name
         refuse_other_contents(out, identify_build(lines, rule), force=options.force)
-        manifest = write(reviewed, rule, table, out, seed=options.seed, force=options.force)
+        manifest = write_accepted(reviewed, rule, table, out, seed=options.seed, force=options.force)
         print(
             f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images beside it",
             file=sys.stderr,
@@ -103,9 +103,9 @@ def _write_list(lines: Sequence[TableLine], path: Path) -> None:
 
 def _print(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, options: argparse.Namespace) -> None:
     if options.json:
-        from sightline.builders.verify import report
+        from sightline.builders.verify import verification_report
 
-        print_json(report(reviewed, rule, seed=options.seed))
+        print_json(verification_report(reviewed, rule, seed=options.seed))
         return
     from sightline.report.terminal import show
 
