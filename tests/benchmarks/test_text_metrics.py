@@ -82,4 +82,4 @@ def test_without_references_there_is_no_value_and_a_reason() -> None:
     )[:1]
     assert (found.value, found.n) == (None, 0)
     assert found.reason is not None
-    assert "references" in found.reason
+    assert "reference" in found.reason

@@ -25,7 +25,7 @@ _MEANINGS: Mapping[str, str] = {
 }
 _RANGES: Mapping[str, Range] = {
     "rouge_l": PERCENT,
-    "bertscore": (-100.0, 100.0),
+    "bertscore": (None, None),  # an F1 of cosines leaves -100 to 100 if precision and recall differ in sign
     "bleurt": (None, None),
 }
 
@@ -91,7 +91,7 @@ def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
             range=_RANGES[name],
             source="ConTextual 3.2.2, Table 3",
             judged=None,
-            absent="no answers with references to hold them against",
+            absent="no answer has a reference",
         )
         for name in requested_metrics(options)
     ]

@@ -88,7 +88,7 @@ def _is_letter(letter: str) -> Callable[[Outcome], bool]:
 ACCURACY = Metric(
     name="accuracy",
     terms=accuracy,
-    meaning="questions that are answered right",
+    meaning="questions, in each option order, that are answered right",
     better="higher",
     range=PERCENT,
     source="II-Bench 4.1, Table 3",

@@ -169,7 +169,7 @@ _BESIDE = (
     Metric(
         name="same_meaning",
         terms=same_meaning,
-        meaning="pairs of answers that a judge calls the same in meaning",
+        meaning="decided pairs of answers that are equal, or that a judge calls the same in meaning",
         better="higher",
         range=PERCENT,
         source="beyond the paper",
