@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -32,6 +33,50 @@ ORDER = [
 ]
 """Packages from the top to the ground: a package imports only packages to its right."""
 
+TOP = ("__main__", "api")
+"""Single modules above all packages."""
+
+GROUND = (
+    "clusters",
+    "config",
+    "contract",
+    "errors",
+    "images",
+    "metric_types",
+    "paths",
+    "progress",
+    "prompts",
+    "types",
+)
+"""Single modules below all packages: they import only each other."""
+
+REGISTERED = {
+    "adapter": "the function that loads the adapter of --model-arg adapter=FOLDER",
+    "benchmarks": "the benchmarks and their base class",
+    "builders": "the perturbations and their base class",
+    "formats": "the export formats",
+    "models": "the factories of models",
+}
+"""The packages that registry.py names, all of them lazily, and what it takes from each."""
+
+LOOK_UPS = {
+    "benchmark": "benchmarks",
+    "benchmark_class": "benchmarks",
+    "benchmark_names": "benchmarks",
+    "export_formats": "benchmarks",
+    "load_adapter": "adapter",
+    "model_factory": "models",
+    "perturbation": "builders",
+    "perturbation_names": "builders",
+    "plug_in": "",
+}
+"""Function of registry.py -> the package whose objects it returns: who calls it uses that package."""
+
+EXCEPTIONS = {
+    ("models", "adapter"): "a local model takes the adapter of --model-arg adapter=FOLDER by its interface",
+}
+"""Upward arrows that only the registry makes, and why."""
+
 
 def test_every_package_stands_in_the_order() -> None:
     assert sorted(imported()) == sorted(ORDER)
@@ -42,9 +87,33 @@ def test_packages_import_only_what_stands_below_them() -> None:
         (package, other)
         for package, others in imported().items()
         for other in others
-        if ORDER.index(other) < ORDER.index(package)
+        if other in TOP or ORDER.index(other) < ORDER.index(package)
     }
     assert upward == set()
+
+
+def test_benchmarks_and_models_do_not_import_each_other() -> None:
+    packages = imported()
+    assert "models" not in packages["benchmarks"]
+    assert "benchmarks" not in packages["models"]
+
+
+def test_single_modules_import_only_what_their_rank_allows() -> None:
+    names = {name for name in _paths() if name != "__init__"}
+    assert names == {*GROUND, *TOP, "registry"}
+    packages = set(ORDER)
+    for name in GROUND:
+        assert _first_parts(_paths()[name]) & {*packages, *TOP, "registry"} == set(), name
+
+
+def test_the_registry_names_only_what_is_listed() -> None:
+    assert _first_parts(ROOT / "registry.py") & set(ORDER) == set(REGISTERED)
+    functions = {
+        node.name
+        for node in ast.parse((ROOT / "registry.py").read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    assert functions == set(LOOK_UPS)
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -62,15 +131,42 @@ def _module(file: Path) -> str:
     return ".".join(file.relative_to(ROOT.parent).with_suffix("").parts)
 
 
+def _paths() -> dict[str, Path]:
+    """The single modules next to the packages, by name."""
+    return {file.stem: file for file in ROOT.glob("*.py")}
+
+
 def imported() -> dict[str, set[str]]:
-    """What each package imports of the others; modules that belong to no package are not looked at."""
-    packages = {file.parent.name for file in ROOT.glob("*/__init__.py")}
-    found: dict[str, set[str]] = defaultdict(set)
-    for package in packages:
+    """What each package imports of other packages and of TOP; a look-up in the registry counts."""
+    imports: dict[str, set[str]] = defaultdict(set)
+    for package in (file.parent.name for file in ROOT.glob("*/__init__.py")):
         for file in (ROOT / package).rglob("*.py"):
-            names = {name.split(".")[1] for name in modules(file) if name.startswith("sightline.")}
-            found[package] |= names & packages - {package}
-    return found
+            imports[package] |= _first_parts(file)
+            imports[package] |= {LOOK_UPS[name] for name in _look_ups(file)} - {""}
+        imports[package] &= {*ORDER, *TOP}
+        imports[package] -= {package}
+        imports[package] -= {other for user, other in EXCEPTIONS if user == package}
+    return imports
+
+
+def _first_parts(file: Path) -> set[str]:
+    """The packages and single modules that a file imports, or names in a string such as 'sightline.a.b:C'."""
+    return {name.split(".")[1] for name in (*modules(file), *_strings(file)) if name.startswith("sightline.")}
+
+
+def _strings(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and re.fullmatch(r"sightline(\.\w+)+(:\w+)?", str(node.value)):
+            yield str(node.value).partition(":")[0]
+
+
+def _look_ups(file: Path) -> set[str]:
+    """The functions of the registry that a file uses."""
+    names = {name.removeprefix("sightline.registry.") for name in modules(file)}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) == "registry":
+            names.add(node.attr)
+    return names & set(LOOK_UPS)
 
 
 def modules(file: Path) -> Iterator[str]:

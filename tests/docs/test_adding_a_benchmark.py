@@ -52,7 +52,10 @@ def test_a_benchmark_is_one_folder_and_one_line_of_the_registry(
     call: Callable[..., str], tmp_path: Path
 ) -> None:
     assert "arrows  Arrows: which way do they point?" in call("list", "arrows")
-    assert "accuracy" in call("list", "arrows")
+    listed = call("list", "arrows")
+    assert "accuracy" in listed
+    assert "agreement" in listed
+    assert "CODIS" not in listed
     said = call("run", "arrows", "--model", "baseline/chance")
     assert "no data folder for arrows" in said
     data = ["--data", str(arrow_images(tmp_path / "images")), "--store", str(tmp_path / "s.db")]

@@ -29,6 +29,7 @@ BLOCKING = (
     "sightline.benchmarks.codis.benchmark.Codis.probes",
     "sightline.engine.image_cache.inspect_image",
     "sightline.engine.store.Store.open",
+    "sightline.engine.store.Store.close",
     "sightline.engine.store.Store.look_up",
     "sightline.engine.store.Store.add_probes",
     "sightline.evaluation.description.samples_digest",

@@ -80,7 +80,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         return pandas.DataFrame([msgspec.structs.asdict(metric) for metric in self.result.metrics])
 
 
-async def conclude(
+async def judge_and_write(
     prepared: Prepared,
     description: EvaluationDescription,
     collected: CollectedAnswers,
@@ -103,12 +103,14 @@ async def conclude(
 
     def work(stop: Event) -> Evaluation:
         interruptible = replace(collected, probes=lambda: until_set(collected.probes(), stop))
-        return _conclude(prepared, description, interruptible, store, stop, show_progress=show_progress)
+        return _judge_and_write(
+            prepared, description, interruptible, store, stop, show_progress=show_progress
+        )
 
     return await run_until_cancelled(work)
 
 
-def _conclude(
+def _judge_and_write(
     prepared: Prepared,
     description: EvaluationDescription,
     collected: CollectedAnswers,

@@ -1,4 +1,4 @@
-"""Running a benchmark: plan the requests, ask the model, ask the judges, conclude."""
+"""Running a benchmark: plan the requests, ask the model, ask the judges, judge, write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
 from sightline.evaluation.description import describe_evaluation, judge_sampling
-from sightline.evaluation.evaluation import Evaluation, conclude
+from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.image_text import images_as_text
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.planning import images_to_show, make_plan
@@ -63,7 +63,7 @@ async def run_evaluation(spec: Spec, *, show_progress: bool = False) -> Evaluati
             await run_in_thread(store.drop_run, run)
             raise
     finally:
-        store.close()
+        await run_in_thread(store.close)
 
 
 async def _evaluate(
@@ -82,7 +82,7 @@ async def _evaluate(
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store)
     judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
-    evaluation = await conclude(prepared, description, collected, store, show_progress=show_progress)
+    evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.finish_run, run, body)
     return replace(

@@ -15,7 +15,7 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.description import describe_evaluation
-from sightline.evaluation.evaluation import Evaluation, conclude
+from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared, PreparedTask
@@ -74,14 +74,16 @@ async def score_file(
     prepared, description, collected = await run_in_thread(_read_all, spec, file, partners or {})
     measures = prepared.measures
     if not (prepared.judges.models or measures.embedder or measures.text_metrics):
-        return await conclude(prepared, description, collected, None, show_progress=show_progress)
+        return await judge_and_write(prepared, description, collected, None, show_progress=show_progress)
     store = await run_in_thread(Store.open, spec.store)
     try:
         sender = RequestSender(prepared, store, show_progress=show_progress)
         counts = await sender.ask_judges(prepared_panel(prepared), collected)
-        evaluation = await conclude(prepared, description, collected, store, show_progress=show_progress)
+        evaluation = await judge_and_write(
+            prepared, description, collected, store, show_progress=show_progress
+        )
     finally:
-        store.close()
+        await run_in_thread(store.close)
     return replace(evaluation, judge_counts=counts)
 
 

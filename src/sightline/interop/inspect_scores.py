@@ -33,6 +33,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
+from sightline.engine.threads import run_in_thread
 from sightline.evaluation.judge_panel import make_panel
 from sightline.evaluation.measures import answer_measures, prepare_measures
 from sightline.formats.prediction import Prediction
@@ -121,7 +122,7 @@ def verdict(description: dict[str, Any]) -> Scorer:
             async for reply in _replies(model, panel, group, answers):
                 replies.append(_prediction(metadata.stored(answer.draw, ""), *reply))
                 answers.add(evaluation.benchmark, evaluation.setting, replies[-1])
-        (judged,) = panel.judge([group], answers)
+        (judged,) = await run_in_thread(list, panel.judge([group], answers))
         return _score(judged.group.outcomes[0], ScoreMetadata(answer, replies))
 
     return score
@@ -223,17 +224,17 @@ async def _replies(
 
     The caller adds each reply to the answers, where the next attempt looks it up.
     """
-    requests, draw = list(panel.requests([group])), 0
+    draw, requests = 0, await run_in_thread(list, panel.requests([group]))
     while requests:
         for keyed in requests:
             yield await _generate(model, keyed.request), keyed.request.key
         draw += 1
-        requests = list(panel.retry_requests([group], answers, draw))
+        requests = await run_in_thread(list, panel.retry_requests([group], answers, draw))
 
 
 async def _generate(model: Model, request: Request) -> Answer | Failure:
     try:
-        images = data_urls(request)
+        images = await run_in_thread(data_urls, request)
     except BadImage as error:
         return Failure("permanent", str(error))
     messages = chat_messages(request.messages, images)

@@ -29,16 +29,16 @@ DEFINITIONS: Mapping[str, MetricDefinition] = {
         meaning="answers on which two judges agree, right or not right",
         better="higher",
         range=PERCENT,
-        source="CODIS 5.3, Table 7",
+        source="Sightline, for every benchmark",
     ),
     "human_consistency": MetricDefinition(
         meaning="ratings that agree with the majority of the human annotators",
         better="higher",
         range=PERCENT,
-        source="CODIS Appendix A, Table 8",
+        source="Sightline, for every benchmark",
     ),
 }
-"""The metrics of this file by name."""
+"""The metrics of this file by name. Every benchmark gets them, so `source` names no paper."""
 
 UNDECIDED = 0.5
 """The level of an undecided verdict, between not right (0) and right (1)."""
