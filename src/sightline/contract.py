@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -29,6 +30,12 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
     if not isinstance(entry, type) or not (getattr(base, "_is_protocol", False) or issubclass(entry, base)):
         expected = f"a class that derives from {base.__module__}.{base.__qualname__}"
         raise UserError(f"{whose} is not a {kind}", found=repr(entry), expected=expected)
+    _check_members(whose, name, entry, base)
+
+
+@cache
+def _check_members(whose: str, name: str, entry: type, base: type) -> None:
+    """Raise UserError for a member that does not fit. Looking up a benchmark again does not check it again."""
     for member, hint in get_type_hints(base).items():
         if not hasattr(entry, member):
             raise UserError(f"{whose} lacks an attribute", field=member, expected=_spelled(hint))
