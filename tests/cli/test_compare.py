@@ -159,10 +159,10 @@ def test_a_run_that_did_not_finish_is_held_against_none_and_reported_as_such(
     store.add_probes(int(begun), list(enumerate(store.probes(1)))[:2])
     for pair in (["1", begun], [begun, "1"]):
         assert runs.compare(*pair, "--fail-if", "worse") == 2
-        assert f"run {begun} did not finish" in capsys.readouterr().err
+        assert f"run {begun} is not finished" in capsys.readouterr().err
     assert main(["report", begun, "--json", *runs.store]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
-    assert any(f"run {begun} did not finish" in note for note in notes)
+    assert any(f"run {begun} is not finished" in note for note in notes)
     store.drop_run(int(begun))
     store.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from sightline.cli.build_command import SUBCOMMANDS
 from sightline.cli.main import main
 from sightline.cli.options import pairs
-from sightline.cli.parser import COMMANDS
+from sightline.cli.parser import COMMANDS, option_names
 from sightline.errors import UserError
 
 
@@ -50,6 +51,10 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         (["run", "iibench", "--model", "baseline/chance", "--split", "tset"], "did you mean 'test'?"),
         (["run", "iibench", "--model", "baseline/chance", "--judge", "openai/x"], "--judge rules"),
         (["run", "iibench"], "--model"),
+        (
+            ["run", "codis", "--model", "mini", "--unchanged"],
+            "'unchanged': it is an option of groups and mmr3",
+        ),
         (["run", "iibench", "--model", "http://127.0.0.1:1/v1"], "#MODEL"),
         (["run", "iibench", "--model", "baseline/chance", "--limit", "0"], "at least 1"),
         (["report", "--store", "no-such.db"], "no store here"),
@@ -75,7 +80,7 @@ def test_a_pair_without_a_value_is_refused() -> None:
         pairs(["temperature"], "--gen")
 
 
-def test_no_word_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_call_without_a_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "commands:" in capsys.readouterr().out
 
@@ -102,3 +107,10 @@ def test_defaults_are_listed_as_they_are_written(capsys: pytest.CaptureFixture[s
     assert "image = on:" in listed
     assert "orders = 1:" in listed
     assert "options = null:" in listed
+
+
+def test_option_names_are_those_of_the_parser_and_not_those_in_a_metavar() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source")
+    parser.add_argument_group("more").add_argument("--out", metavar="--NOT-AN-OPTION")
+    assert option_names(parser) == ["-h", "--help", "--out"]

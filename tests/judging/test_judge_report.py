@@ -15,7 +15,7 @@ from sightline.formats.jsonl import write_answers
 from sightline.formats.verdicts import write_verdicts
 from sightline.judging.judge_data import read_judge_data
 from sightline.judging.judge_report import judge_report
-from sightline.metrics.judge_results import JudgeReport, JudgeResult
+from sightline.judging.judge_results import JudgeReport, JudgeResult
 from sightline.plan.spec import Spec
 from sightline.report.judges import judge_tables
 from sightline.types import Outcome, Usage, Verdict, VerdictName

@@ -125,7 +125,7 @@ def test_scores_against_verdicts_are_those_of_the_library(
 @example(pairs=[(1.0, 1), (1.0, 1)])
 @example(pairs=[(1.0, 0), (1.0, 1)])
 @example(pairs=[(1.0, 0), (0.0, 1)])
-def test_two_readings_are_as_alike_as_the_library_says(
+def test_the_association_of_two_raters_equals_the_library(
     statistic: Statistic, library: Callable[..., float], pairs: Pairs
 ) -> None:
     check(statistic, library, pairs)

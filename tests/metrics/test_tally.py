@@ -89,7 +89,7 @@ def test_a_share_is_a_percentage_of_what_counts() -> None:
     assert value.reason is None
 
 
-def test_a_number_is_left_as_it_is() -> None:
+def test_a_metric_in_numbers_is_not_scaled() -> None:
     groups = [Group("0", 0, str(place), (outcome("right", s=s),)) for place, s in enumerate([0.25, 0.5])]
     [value] = tally(groups, [SCORE])
     assert (value.value, value.unit, value.interval) == (0.375, "number", "bootstrap")

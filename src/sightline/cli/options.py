@@ -49,8 +49,8 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
         action="append_const",
         dest="set",
         const="unchanged=on",
-        help="the same as --set unchanged=on: the unchanged input instead of its variants; with"
-        " --repeats 4, Sampling of MM-R3",
+        help="short for --set unchanged=on, an option of groups and mmr3: send the unchanged input instead"
+        " of its variants",
     )
     add_quiet(groups["results"])
     add_printing(groups["results"])

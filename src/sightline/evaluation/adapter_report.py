@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.results.description import current_options
+from sightline.results.stored_run import StoredRun, decode_run
 from sightline.types import Answer
 
 CHUNK = 1000
@@ -21,13 +21,6 @@ class AdapterRuns(NamedTuple):
 
     task: str
     runs: Sequence[tuple[int, int]]
-
-
-class _Run(NamedTuple):
-    """A finished run: its number and its description, as the store keeps it."""
-
-    number: int
-    description: Mapping[str, Any]
 
 
 def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns]:
@@ -45,9 +38,9 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
             comparable run without the adapter.
     """
     runs = [
-        _Run(number, {**body["description"], "options": current_options(body["description"]["options"])})
+        run
         for number, body, _, finished in store.runs()
-        if _completed(body, finished)
+        if finished is not None and not (run := decode_run(number, body, is_finished=True)).stopped
     ]
     pairs: dict[str, list[tuple[int, int]]] = {}
     conditions: dict[str, str] = {}
@@ -90,25 +83,21 @@ def _answers(store: Store, run: int) -> Iterator[Answer]:
         yield from (result for result in results.values() if isinstance(result, Answer))
 
 
-def _completed(body: Mapping[str, Any], finished: float | None) -> bool:
-    return finished is not None and not body.get("counts", {}).get("stopped")
+def _with_adapter(runs: Sequence[StoredRun], adapter: str) -> list[StoredRun]:
+    return [run for run in runs if run.description.identity.endswith(f" adapter {adapter}")]
 
 
-def _with_adapter(runs: Sequence[_Run], adapter: str) -> list[_Run]:
-    return [run for run in runs if run.description["identity"].endswith(f" adapter {adapter}")]
+def _newest_by_task(runs: Sequence[StoredRun]) -> dict[str, StoredRun]:
+    return {run.task: run for run in runs}
 
 
-def _newest_by_task(runs: Sequence[_Run]) -> dict[str, _Run]:
-    return {f"{run.description['benchmark']}:{run.description['setting']}": run for run in runs}
-
-
-def _without_adapter(runs: Sequence[_Run], adapted: _Run, task: str, store: str) -> int:
+def _without_adapter(runs: Sequence[StoredRun], adapted: StoredRun, task: str, store: str) -> int:
     """The newest run of the same model without the adapter, under the same conditions. Raises UserError."""
-    base = adapted.description["identity"].partition(" adapter ")[0]
+    base = adapted.description.identity.partition(" adapter ")[0]
     comparable = [
         run.number
         for run in runs
-        if run.description["identity"] == base and _conditions(run) == _conditions(adapted)
+        if run.description.identity == base and _conditions(run) == _conditions(adapted)
     ]
     if not comparable:
         raise UserError(
@@ -119,7 +108,7 @@ def _without_adapter(runs: Sequence[_Run], adapted: _Run, task: str, store: str)
     return comparable[-1]
 
 
-def _conditions(run: _Run) -> str:
+def _conditions(run: StoredRun) -> str:
     """The task, data, options and judges: two runs can be compared if these are equal."""
     names = ("benchmark", "setting", "data_digest", "options", "judges")
-    return repr([run.description[name] for name in names])
+    return repr([getattr(run.description, name) for name in names])

@@ -8,8 +8,8 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.recompute import UNFINISHED, recompute
 from sightline.judging.panel import JudgedGroup
-from sightline.metrics.comparison import Comparison
 from sightline.results.compare import GroupsByName, JudgedRun, compare
+from sightline.results.comparison import Comparison
 
 
 def compare_runs(store: Store, pairs: Sequence[tuple[int, int]]) -> Comparison:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
 from sightline.evaluation.description import judge_sampling
 from sightline.evaluation.prepared import Prepared
-from sightline.images import ImageLimits
 from sightline.judging.judges import HumanJudge, Judge, ModelJudge, RulesJudge, judge_kind
 from sightline.judging.panel import JudgePanel, judged_partners
 from sightline.plan.spec import Decide
-from sightline.results.description import EvaluationDescription
+from sightline.results.stored_run import StoredRun
 
 
 def prepared_panel(prepared: Prepared) -> JudgePanel:
@@ -42,33 +39,28 @@ def prepared_panel(prepared: Prepared) -> JudgePanel:
     return make_panel(benchmark, options, judges, prepared.spec.decide)
 
 
-def recorded_panel(
-    benchmark: Benchmark, description: EvaluationDescription, run: tuple[int, Mapping[str, Any]], store: Store
-) -> JudgePanel:
+def recorded_panel(benchmark: Benchmark, run: StoredRun, store: Store) -> JudgePanel:
     """The judges of an earlier run. None is called: their replies and verdicts are in the store.
 
     Args:
         benchmark: The benchmark.
-        description: The description of the run.
-        run: The number of the run, and the body that the store keeps of it.
+        run: The run.
         store: The store, which holds the verdicts of humans.
 
     Returns:
         The judges.
     """
-    number, body = run
-    options = description.benchmark_options
+    description, options = run.description, run.description.benchmark_options
     judges: list[Judge] = []
     for name in description.judges:
         if judge_kind(name) == "rules":
             judges.append(RulesJudge(benchmark, options))
         elif judge_kind(name) == "human":
-            verdicts = [verdict for verdict in store.verdicts(number) if verdict.scorer == name]
+            verdicts = [verdict for verdict in store.verdicts(run.number) if verdict.scorer == name]
             judges.append(HumanJudge(name, verdicts))
         else:
-            judge = body["judges"][name]
-            limits = msgspec.convert(judge.get("limits", {}), ImageLimits)
-            judges.append(ModelJudge(name, judge["identity"], benchmark, options, judge["sampling"], limits))
+            judge = run.judges[name]
+            judges.append(ModelJudge(name, judge.identity, benchmark, options, judge.sampling, judge.limits))
     return make_panel(benchmark, options, judges, description.decide)
 
 

@@ -13,6 +13,7 @@ from sightline.judging.measures import AnswerMeasures
 from sightline.judging.similarity import Similarity, vector_scorer
 from sightline.judging.text_metrics import TextMeasures, identities_of, loading, metrics_of
 from sightline.models.embedder import embedder
+from sightline.results.stored_run import StoredRun
 
 
 def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> PreparedMeasures:
@@ -65,24 +66,22 @@ def answer_measures(
     return AnswerMeasures(similarity=similarity, texts=texts)
 
 
-def recorded_measures(
-    benchmark: Benchmark, options: Mapping[str, Any], run: Mapping[str, Any], store: Store
-) -> AnswerMeasures:
+def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> AnswerMeasures:
     """The measures of a run as the store describes it; a model is loaded only where a number is not cached.
 
     Args:
         benchmark: The benchmark.
-        options: Its effective options.
-        run: The description of the run, with the identities `embedder` and `texts`.
+        run: The run.
         store: The cache of vectors and numbers.
 
     Returns:
         What measures the answers of the run.
     """
     similarity, texts = None, None
-    scorer, identity = vector_scorer(benchmark, options), run.get("embedder")
+    options, identity = run.description.benchmark_options, run.embedder
+    scorer = vector_scorer(benchmark, options)
     if scorer is not None and identity:
         similarity = Similarity(scorer, identity, partial(embedder, options.get("embedder", "")), store)
-    if identities := run.get("texts"):
-        texts = TextMeasures(identities, loading(options), store)
+    if run.text_metrics:
+        texts = TextMeasures(run.text_metrics, loading(options), store)
     return AnswerMeasures(similarity=similarity, texts=texts)

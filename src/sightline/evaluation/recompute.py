@@ -15,10 +15,10 @@ from sightline.metric_types import Result
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import aggregate
-from sightline.results.description import stored_description
 from sightline.results.published import add_published
+from sightline.results.stored_run import read_stored_run
 
-UNFINISHED = "did not finish, or is still running: the same command asks what is missing, as a new run"
+UNFINISHED = "is not finished. Repeat the command to send the missing requests (in a new run)"
 
 
 def recompute(
@@ -45,17 +45,17 @@ def recompute(
     Raises:
         UserError: There is no such run.
     """
-    number, body, finished = store.run(run)
-    description = stored_description(body["description"])
-    if not finished:
-        description = replace(description, notes=[*description.notes, f"run {number} {UNFINISHED}"])
+    stored = read_stored_run(store, run)
+    description = stored.description
+    if not stored.is_finished:
+        description = replace(description, notes=[*description.notes, f"run {stored.number} {UNFINISHED}"])
     benchmark = find_benchmark(description.benchmark)
     aggregated = aggregate(
         description,
-        CollectedAnswers(probes=lambda: read_stored_probes(store, number), answers=store),
-        recorded_panel(benchmark, description, (number, body), store),
+        CollectedAnswers(probes=lambda: read_stored_probes(store, stored.number), answers=store),
+        recorded_panel(benchmark, stored, store),
         store,
-        measures=recorded_measures(benchmark, description.benchmark_options, body, store),
+        measures=recorded_measures(benchmark, stored, store),
         on_group=on_group,
     )
     return add_published(aggregated.result, against or description.against)

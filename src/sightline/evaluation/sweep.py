@@ -18,10 +18,11 @@ from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.sweep_plan import SweepPoint
-from sightline.evaluation.sweep_record import PointRecord, SweepRecord, write_sweep
+from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
 from sightline.report.varied_options import ResultPoint
 from sightline.results.folder import ResultsFolder
+from sightline.results.sweep_record import PointRecord, SweepRecord
 
 STATES = {
     0: "done",

@@ -16,6 +16,7 @@ from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
 from sightline.judging.agreement import MAX_PAIRED_JUDGES
 from sightline.judging.judge_data import JudgedAnswer, JudgeData
+from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares
 from sightline.metric_types import MetricValue
 from sightline.metrics.agreement import UNDECIDED, JudgedItem, levels
@@ -28,7 +29,6 @@ from sightline.metrics.association import (
     SPEARMAN,
     Statistic,
 )
-from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
 from sightline.metrics.statistics import Floats
 from sightline.scoring.majority import majority

@@ -15,6 +15,7 @@ from sightline.engine.budget import check_request_limits
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.plan.spec import Spec
+from sightline.registry import benchmark_class, benchmark_names
 
 _RANGES = {
     "temperature": (0.0, sys.float_info.max),
@@ -112,6 +113,13 @@ def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, 
         UserError: There is no such option, or it does not allow the value.
     """
     if name not in options:
+        having = [other for other in benchmark_names() if name in benchmark_class(other).options]
+        if having:
+            names = ", ".join(sorted(options)) or "none"
+            raise UserError(
+                f"unknown option of {owner} '{name}': it is an option of {' and '.join(having)}",
+                expected=f"one of {names}",
+            )
         raise unknown_name(f"option of {owner}", name, options)
     option = options[name]
     if not option.allows(value):

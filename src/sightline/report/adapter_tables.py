@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from sightline.benchmarks.published import papers, published
 from sightline.metric_types import MetricValue
-from sightline.metrics.comparison import Comparison
 from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.report_table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
+from sightline.results.comparison import Comparison
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
 """The metrics of Table 6, and the share of equal answers."""

@@ -7,7 +7,6 @@ from functools import partial
 
 from sightline.errors import unknown_name
 from sightline.metric_types import MetricValue
-from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.significance import Significance
 from sightline.report.notes import compact, definition_notes, null_notes
 from sightline.report.report_table import (
@@ -22,6 +21,7 @@ from sightline.report.report_table import (
     value_cell,
 )
 from sightline.report.varied_options import short_names
+from sightline.results.comparison import Comparison, MetricSubset
 
 NOTE = (
     "difference: the second run minus the first within each group, averaged over groups; its 95 % CI"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import published_judges
+from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metric_types import MetricValue
-from sightline.metrics.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metrics.judge_statistics import JudgeDifference
 from sightline.report.notes import interval_notes, value_notes
 from sightline.report.report_table import (

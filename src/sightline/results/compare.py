@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.metric_types import Metric, MetricValue, Result
-from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.significance import Significance, significance
 from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
+from sightline.results.comparison import Comparison, MetricSubset
 from sightline.types import Group
 
 GroupName = tuple[str, int]

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricDefinition, MetricValue
-from sightline.metrics.comparison import MetricSubset
 from sightline.metrics.significance import Significance
+from sightline.results.comparison import MetricSubset
 from sightline.results.fail_if import split_condition
 
 Direction = Literal["worse", "lower", "higher"]

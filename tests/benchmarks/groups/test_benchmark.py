@@ -204,3 +204,16 @@ def test_a_label_size_of_one_s_own_is_a_label(tmp_path: Path) -> None:
 
 def test_a_folder_stands_for_the_groups_file_in_it(data: Path) -> None:
     assert len(Groups().samples(None, "test", options(f"groups:{data / 'context'}"))) == 2
+
+
+def test_sampling_at_temperature_0_gets_a_note() -> None:
+    unchanged = {**options("mmr3:context"), "unchanged": True}
+    assert len(MMR3().sampling_notes(unchanged, {"temperature": 0})) == 1
+    assert MMR3().sampling_notes(unchanged, {"temperature": 0.7}) == []
+    assert MMR3().sampling_notes(options("mmr3:context"), {"temperature": 0}) == []
+
+
+def test_sampling_is_a_task_of_its_own() -> None:
+    chosen = options("mmr3:context")
+    assert MMR3().task_arguments(chosen) == ""
+    assert MMR3().task_arguments({**chosen, "unchanged": True}) == "--unchanged"

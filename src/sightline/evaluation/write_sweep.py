@@ -1,43 +1,17 @@
-"""The files of a sweep: sweep.json, the whole sweep as data, and sweep.md, its tables."""
+"""Writing the files of a sweep: sweep.json, the whole sweep as data, and sweep.md, its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from msgspec import Struct, field
 
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.files import write_atomically
-from sightline.metric_types import Result
 from sightline.report.sweep_tables import PointLine, sweep_markdown
 from sightline.report.varied_options import ResultPoint
-
-
-class PointRecord(Struct, frozen=True, kw_only=True):
-    """A point in sweep.json. `folder` is the name of its results folder, `state` says how it ended.
-
-    `values` are the values of the varied options, under the JSON name `at`.
-    """
-
-    name: str
-    model: str
-    values: Mapping[str, Any] = field(name="at")
-    folder: str | None
-    exit_status: int
-    state: str
-    result: Result | None
-
-
-class SweepRecord(Struct, frozen=True):
-    """The whole of sweep.json."""
-
-    task: str
-    exit_status: int
-    points: list[PointRecord]
-    schema: int = 1
+from sightline.results.sweep_record import SweepRecord
 
 
 def write_sweep(out: str, record: SweepRecord, results: Sequence[ResultPoint]) -> None:

@@ -1,0 +1,73 @@
+"""Reading the results of earlier evaluations from their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from sightline.errors import UserError
+from sightline.formats.run_metadata import METRICS
+from sightline.metric_types import Result
+from sightline.results.sweep_record import SweepRecord
+
+SWEEP = "sweep.json"
+
+_Record = TypeVar("_Record")
+
+
+def is_sweep(folder: Path) -> bool:
+    """Check whether a folder holds a sweep.
+
+    Args:
+        folder: Any path.
+
+    Returns:
+        Whether it contains sweep.json.
+    """
+    return (folder / SWEEP).is_file()
+
+
+def read_result(path: Path) -> Result:
+    """Read the result of an evaluation.
+
+    Args:
+        path: A results folder, or its metrics.json.
+
+    Returns:
+        The result.
+
+    Raises:
+        UserError: The file does not exist or is not valid.
+    """
+    return _decode(path / METRICS if path.is_dir() else path, METRICS, Result)
+
+
+def read_sweep(folder: Path) -> SweepRecord:
+    """Read a sweep.
+
+    Args:
+        folder: The folder of the sweep.
+
+    Returns:
+        The sweep; at least one of its points has a result.
+
+    Raises:
+        UserError: The file cannot be read, is not valid or holds no result.
+    """
+    record = _decode(folder / SWEEP, SWEEP, SweepRecord)
+    if not any(point.result for point in record.points):
+        raise UserError("no point of this sweep has a result", file=folder / SWEEP)
+    return record
+
+
+def _decode(path: Path, name: str, kind: type[_Record]) -> _Record:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError:
+        folder = path.parent if path.name == name else path
+        expected = "a results folder (--out)" if name == METRICS else "a readable file"
+        raise UserError(f"has no {name}", file=folder, expected=expected) from None
+    except msgspec.DecodeError as error:
+        raise UserError(f"is not a valid {name} ({error})", file=path) from None
