@@ -69,7 +69,7 @@ class Metric(Struct, frozen=True, kw_only=True):
         how_to_run: The arguments of `sightline run` for the setting `needs`, if it is an option.
         judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
         absent: The reason that is given if no group yields a term.
-        per_group: Whether a group counts as one unit: it is undecided if its undecided outcomes could change it.
+        per_group: Whether a group counts as one unit: it is undecided if undecided outcomes could change it.
     """
 
     name: str
