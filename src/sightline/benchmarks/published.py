@@ -90,8 +90,9 @@ class Paper(Struct, frozen=True):
 
     `options` hold for all its figures, `row_options` for those of a row. `concerns` lists the metrics that
     an option affects, where it does not affect all. An option within another one is written
-    'sampling.temperature'. `whole` names the metrics that average over as much as their columns do, unless
-    some of it has no answer key or was not decided.
+    'sampling.temperature'. `whole` names the metrics whose n must equal the n of the column, unless a unit
+    has no answer key or was not decided. `equivalence` maps a builder to the share of its variants that
+    humans found equivalent to their originals.
     """
 
     paper: str
@@ -104,6 +105,7 @@ class Paper(Struct, frozen=True):
     concerns: dict[str, list[str]] = field(default_factory=dict)
     whole: list[str] = field(default_factory=list)
     judges: PublishedJudges | None = None
+    equivalence: dict[str, PublishedValue] = field(default_factory=dict)
 
     @property
     def row_names(self) -> list[str]:
@@ -227,6 +229,19 @@ def published_judges(benchmark: str) -> PublishedJudges | None:
     """
     paper = paper_of(benchmark)
     return None if paper is None else paper.judges
+
+
+def published_equivalence(kind: str) -> list[PublishedValue]:
+    """Look up how many variants humans found equivalent to their originals.
+
+    Args:
+        kind: The builder that makes such variants.
+
+    Returns:
+        The figures of all papers, in percent; none if no paper measured it.
+    """
+    found = [paper_of(name) for name in papers()]
+    return [paper.equivalence[kind] for paper in found if paper is not None and kind in paper.equivalence]
 
 
 def no_figures(benchmark: str) -> UserError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
+from sightline.benchmarks.published import published_equivalence
 from sightline.builders.variant_pairs import QUESTION, VariantPair, kind_of_folder
 from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
@@ -20,7 +21,7 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
-from sightline.metric_types import MetricValue, PublishedValue
+from sightline.metric_types import MetricValue
 from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import same_or_different
@@ -36,8 +37,6 @@ HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
 
 WINDOW = 1024
 """Number of pairs that are embedded at once."""
-
-_PUBLISHED = {"rephrase": (92.0, "100 rephrasings"), "restyle": (86.0, "100 restyled images")}
 
 
 class EquivalenceReport(Struct, frozen=True):
@@ -85,7 +84,7 @@ def by_humans(
     Args:
         pairs: The pairs of the folder.
         file: Filled-in lines of `write_pairs`.
-        kind: The builder; the paper's value is attached if it has one.
+        kind: The builder; published values for it are attached.
         seed: Seed of the confidence interval.
 
     Returns:
@@ -121,10 +120,8 @@ def by_humans(
     )
     names = sorted({one.judge for given in about.values() for one in given if one.judge and _voted([one])})
     metric = _share(HUMANS, decided, seed, judge=", ".join(names) or None, reason="no pair is decided")
-    if kind in _PUBLISHED:
-        value, what = _PUBLISHED[kind]
-        printed = PublishedValue("human", value, "3.2", note=f"forced choice on {what} of MM-R3's own data")
-        metric = structs.replace(metric, published=[printed])
+    if printed := published_equivalence(kind):
+        metric = structs.replace(metric, published=printed)
     return EquivalenceMeasure([metric], notes, _different(decided))
 
 
