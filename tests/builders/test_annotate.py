@@ -141,7 +141,7 @@ def test_the_released_dev_split_goes_through_the_command_line_and_runs(
     assert json.loads(capsys.readouterr().out)["samples"] == 35
 
 
-def test_what_the_embedded_model_sees_in_drawn_data_it_sees_after_the_form_too(
+def test_the_embedded_model_scores_the_same_on_data_that_went_through_the_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -237,7 +237,7 @@ def test_labels_are_spelt_as_in_the_release_and_texts_stay_as_they_were_written(
         ({"image_url": "images/d.png"}, "image_url", "is not a readable image of the folder"),
     ],
 )
-def test_a_fault_is_told_with_file_line_and_field(
+def test_a_fault_is_reported_with_file_line_and_field(
     cells: Row, field: str, message: str, form: str, capsys: Capture
 ) -> None:
     anna = filled("anna.csv", {"images/b.png": cells})
@@ -252,7 +252,7 @@ def test_a_fault_is_told_with_file_line_and_field(
     assert not Path("out").exists()
 
 
-def test_all_faults_are_told_at_once(form: str, capsys: Capture) -> None:
+def test_all_faults_are_reported_at_once(form: str, capsys: Capture) -> None:
     change = {"images/a.png": {"answer": "7"}, "images/c.png": {"domain": "Liffe", "A": ""}}
     anna = filled("anna.csv", change)
     capsys.readouterr()
@@ -262,7 +262,7 @@ def test_all_faults_are_told_at_once(form: str, capsys: Capture) -> None:
     assert all(f"field {name}: " in told for name in ("answer", "domain", "A"))
 
 
-def test_a_image_may_have_three_questions_with_the_same_labels_and_no_fourth(
+def test_an_image_may_have_three_questions_with_the_same_labels_and_no_fourth(
     form: str, capsys: Capture
 ) -> None:
     lines = rows(filled("anna.csv"))
@@ -284,9 +284,7 @@ def test_a_image_may_have_three_questions_with_the_same_labels_and_no_fourth(
     assert "is one too many about this image; expected 1 to 3" in many
 
 
-def test_annotators_who_differ_leave_a_image_open_until_more_than_half_agree(
-    form: str, capsys: Capture
-) -> None:
+def test_an_image_stays_open_until_more_than_half_of_the_annotators_agree(form: str, capsys: Capture) -> None:
     anna = filled("anna.csv")
     differs = {"images/b.png": {"emotion": "Positive", "rhetoric": "Contrast", "question": "Ben's?"}}
     ben = filled("ben.csv", {**differs, "images/c.png": {"rhetoric": "Visual dislocation, Metaphor"}})
@@ -311,7 +309,7 @@ def test_annotators_who_differ_leave_a_image_open_until_more_than_half_agree(
     assert (labels["emotion"], labels["rhetoric"], question) == ("Positive", ["Contrast"], FILLED["question"])
 
 
-def test_agreement_is_the_share_of_pairs_alike_and_alpha_that_of_the_library() -> None:
+def test_agreement_is_the_share_of_equal_pairs_and_alpha_equals_the_value_of_the_library() -> None:
     krippendorff = pytest.importorskip("krippendorff", reason="needs the extra 'dev'")
     said = [["Life", "Life", "Art"], ["Art", "Art"], ["Life", "Society"], ["Others"]]
     found = [
@@ -335,7 +333,7 @@ def line(domain: str) -> FormLine:
     return FormLine("p", "", {**FILLED, "domain": domain}, Path("f"), "line 2")
 
 
-def test_what_reviewers_accept_becomes_the_data_folder(form: str, capsys: Capture) -> None:
+def test_accepted_lines_become_the_data_folder(form: str, capsys: Capture) -> None:
     assert run("raw", "--human", filled("anna.csv"), "--out", "drafted") == 0
     assert main(["build", "verify", "drafted/questions.csv", "--write", "list.csv"]) == 0
     assert all(Path(line["image"]).is_file() for line in rows("list.csv"))
@@ -370,7 +368,7 @@ def test_two_nameless_forms_of_one_name_are_refused(form: str, capsys: Capture) 
     assert "cut.csv, field domain: lacks a column" in capsys.readouterr().err
 
 
-def test_what_a_form_was_filled_with_from_the_start_is_no_annotation_until_somebody_signs_it(
+def test_a_prefilled_line_counts_only_after_an_annotator_signs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -408,7 +406,7 @@ def test_an_open_image_that_the_next_annotator_leaves_stays_open(form: str) -> N
     }
 
 
-def test_texts_that_are_not_used_are_told(form: str, capsys: Capture) -> None:
+def test_unused_texts_are_reported(form: str, capsys: Capture) -> None:
     anna = filled("anna.csv", explanation="It shows  that time flies.")
     ben = filled("ben.csv", {"images/b.png": {"question": "Ben's?"}, "images/c.png": {"answer": "D"}})
     capsys.readouterr()
@@ -426,7 +424,7 @@ def test_texts_that_are_not_used_are_told(form: str, capsys: Capture) -> None:
     ]
 
 
-def test_images_of_one_name_beside_and_below_images_both_come_along(
+def test_images_with_one_name_inside_and_outside_images_are_both_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -446,7 +444,7 @@ def test_images_of_one_name_beside_and_below_images_both_come_along(
     assert (manifest["images"], manifest["probes"]) == (2, 2)
 
 
-def test_annotations_are_not_replaced_by_a_form(form: str, capsys: Capture) -> None:
+def test_a_form_does_not_replace_annotations(form: str, capsys: Capture) -> None:
     anna = filled("anna.csv")
     before = Path(anna).read_bytes()
     capsys.readouterr()

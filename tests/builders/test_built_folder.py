@@ -67,7 +67,7 @@ def kill_at(patch: pytest.MonkeyPatch, step: int) -> None:
 
 
 @pytest.mark.parametrize("step", range(12))
-def test_wherever_a_forced_build_is_killed_the_folder_is_still_accepted(
+def test_a_folder_is_accepted_wherever_a_forced_build_was_killed(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -91,7 +91,7 @@ def test_wherever_a_forced_build_is_killed_the_folder_is_still_accepted(
 
 
 @pytest.mark.parametrize("step", range(12))
-def test_wherever_a_first_build_is_killed_the_same_call_goes_on(
+def test_the_same_command_continues_wherever_a_first_build_was_killed(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -104,13 +104,13 @@ def test_wherever_a_first_build_is_killed_the_same_call_goes_on(
 
 
 @pytest.mark.parametrize("torn", ["", '{"kind": "cop'])
-def test_a_journal_without_its_first_line_is_no_other_content(tmp_path: Path, torn: str) -> None:
+def test_a_journal_without_its_first_line_does_not_count_as_other_content(tmp_path: Path, torn: str) -> None:
     (tmp_path / JOURNAL).write_text(torn)
     make(tmp_path, of(1))
     assert sorted(content(tmp_path)) == [GROUPS, f"{IMAGES}/print 1.png", MANIFEST]
 
 
-def test_a_journal_torn_while_a_begun_folder_was_replaced_asks_for_force(tmp_path: Path) -> None:
+def test_an_incomplete_journal_of_a_replaced_folder_requires_force(tmp_path: Path) -> None:
     make(tmp_path, of(1))
     (tmp_path / MANIFEST).unlink()
     (tmp_path / JOURNAL).touch()
@@ -120,7 +120,7 @@ def test_a_journal_torn_while_a_begun_folder_was_replaced_asks_for_force(tmp_pat
     assert (tmp_path / MANIFEST).exists()
 
 
-def test_what_another_process_finished_meanwhile_is_not_replaced(
+def test_a_folder_that_another_process_finished_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -140,7 +140,7 @@ def test_what_another_process_finished_meanwhile_is_not_replaced(
     assert content(out) == content(tmp_path / "new")
 
 
-def test_equal_words_and_another_fingerprint_are_other_sources(tmp_path: Path) -> None:
+def test_an_equal_header_with_another_fingerprint_means_other_sources(tmp_path: Path) -> None:
     make(tmp_path, of(1))
     with pytest.raises(UserError, match="other sources, images or --apart-from"):
         refuse_other_contents(tmp_path, of(1, "another"), force=False)
@@ -149,7 +149,7 @@ def test_equal_words_and_another_fingerprint_are_other_sources(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["thesis.tex", "images/mine.png", "manifest.json"])
 @pytest.mark.parametrize("force", [False, True])
-def test_what_no_builder_made_is_never_touched(tmp_path: Path, name: str, force: bool) -> None:
+def test_files_that_no_builder_made_are_never_changed(tmp_path: Path, name: str, force: bool) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("{}")
     with pytest.raises(UserError, match=r"holds something else|is not a manifest"):
@@ -157,9 +157,7 @@ def test_what_no_builder_made_is_never_touched(tmp_path: Path, name: str, force:
     assert content(tmp_path) == {name: b"{}"}
 
 
-def test_a_disk_that_refuses_is_the_surroundings_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_error_is_an_environment_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, of(1))
 
     def refuse(*_: object, **__: object) -> None:
@@ -170,7 +168,7 @@ def test_a_disk_that_refuses_is_the_surroundings_fault(
         make(tmp_path, of(2), force=True)
 
 
-def test_files_that_another_build_made_beside_its_groups_go_with_it(tmp_path: Path) -> None:
+def test_a_forced_build_removes_the_other_files_of_the_earlier_build(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with open_folder(out, of(1), force=False) as folder:
         folder.begin()
@@ -208,9 +206,7 @@ def test_images_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
         ("photos-2", "photos", None),
     ],
 )
-def test_what_is_read_and_what_is_built_never_meet(
-    tmp_path: Path, out: str, source: str, told: str | None
-) -> None:
+def test_inputs_and_outputs_cannot_overlap(tmp_path: Path, out: str, source: str, told: str | None) -> None:
     (tmp_path / "photos" / "a").mkdir(parents=True)
     (tmp_path / "photos" / "table.csv").touch()
     (tmp_path / "link").symlink_to(tmp_path / "photos")

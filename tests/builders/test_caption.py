@@ -104,7 +104,7 @@ def test_a_model_is_shown_the_image_and_then_asked_for_a_description(
     assert not painter.asked
 
 
-def test_a_image_under_two_names_is_asked_about_once_and_captioned_under_both(
+def test_an_image_with_two_names_is_sent_once_and_captioned_under_both(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
     painter.replies = {"red": ["red"], "twin": ["red"], "blue": ["blue"]}
@@ -119,7 +119,7 @@ def test_a_image_under_two_names_is_asked_about_once_and_captioned_under_both(
     assert len(painter.asked) == 2
 
 
-def test_what_a_model_cannot_take_is_made_smaller_and_is_another_request(
+def test_an_image_that_is_too_large_for_a_model_is_resized_and_is_another_request(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
     gallery = check_images(images_in(photos))
@@ -131,12 +131,12 @@ def test_what_a_model_cannot_take_is_made_smaller_and_is_another_request(
 
 
 @pytest.mark.parametrize("prompt", ["", " \n"])
-def test_no_question_is_no_prompt(tmp_path: Path, painter: Painter, prompt: str) -> None:
+def test_an_empty_prompt_is_refused(tmp_path: Path, painter: Painter, prompt: str) -> None:
     with pytest.raises(UserError, match="--prompt is empty"):
         captioner(tmp_path, prompt=prompt)
 
 
-def test_a_model_of_texts_is_refused(tmp_path: Path, painter: Painter) -> None:
+def test_a_model_without_images_is_refused(tmp_path: Path, painter: Painter) -> None:
     painter.capabilities = Capabilities(images=False)
     with pytest.raises(UserError, match="does not accept images"):
         captioner(tmp_path)
@@ -152,14 +152,14 @@ def test_a_caption_is_one_line_without_the_reasoning(tmp_path: Path, photos: Pat
     assert (caption.text, caption.cut, caption.missing) == ("A red wall. - no door in it", True, "")
 
 
-def test_a_call_that_failed_costs_no_other_caption(tmp_path: Path, photos: Path, painter: Painter) -> None:
+def test_a_failed_request_affects_no_other_caption(tmp_path: Path, photos: Path, painter: Painter) -> None:
     painter.replies = {"blue": [Failure("permanent", "it will not say")]}
     captions = described(tmp_path, check_images(images_in(photos)))
     assert (captions["blue.png"].text, captions["blue.png"].missing) == ("", "it will not say")
     assert captions["red.png"].text == captions["more/twin.png"].text == "an image"
 
 
-def test_an_empty_reply_is_no_caption_and_has_another_chance_only_when_that_is_wanted(
+def test_an_empty_reply_gives_no_caption_and_is_repeated_only_on_request(
     tmp_path: Path, photos: Path, painter: Painter
 ) -> None:
     painter.replies = {"blue": [" \n", "", "blue at last", "never asked"]}
@@ -232,7 +232,7 @@ def test_the_images_of_a_groups_file_are_named_as_in_it(tmp_path: Path, photos: 
         images_in(tmp_path / "words.jsonl")
 
 
-def test_images_that_cannot_be_shown_are_told_with_the_reason(tmp_path: Path, photos: Path) -> None:
+def test_unreadable_images_are_reported_with_the_reason(tmp_path: Path, photos: Path) -> None:
     (photos / "empty.png").touch()
     (photos / "text.png").write_text("no image")
     (photos / "away.png").symlink_to(tmp_path / "elsewhere.png")
@@ -243,7 +243,7 @@ def test_images_that_cannot_be_shown_are_told_with_the_reason(tmp_path: Path, ph
     assert gallery.broken["away.png"].startswith("leads out of the data folder")
 
 
-def test_data_that_are_not_there_are_the_callers_mistake(tmp_path: Path) -> None:
+def test_missing_data_are_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder or file"):
         images_in(tmp_path / "gone")
     with pytest.raises(UserError, match="holds no image"):
@@ -281,7 +281,7 @@ def test_a_file_is_replaced_by_the_command_that_wrote_it_and_by_no_other(tmp_pat
 
 
 @pytest.mark.parametrize("content", ["", "my notes", '[{"image_id": 3}]'])
-def test_what_holds_no_captions_is_not_replaced(tmp_path: Path, content: str) -> None:
+def test_a_file_without_captions_is_not_replaced(tmp_path: Path, content: str) -> None:
     out = tmp_path / "captions.json"
     out.write_text(content)
     with pytest.raises(UserError, match="holds something else"):

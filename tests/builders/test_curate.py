@@ -101,7 +101,7 @@ def command(*words: object) -> int:
 # Steps
 
 
-def test_the_first_of_equal_files_and_the_largest_of_like_images_is_kept(raw: Path) -> None:
+def test_the_first_of_equal_files_and_the_largest_of_near_duplicates_is_kept(raw: Path) -> None:
     funnel = run(raw, CurationOptions())
     assert fallen(funnel) == {"broken.png": "broken", "wide.png": "copy", "more/wide.png": "near_duplicate"}
     assert funnel.statuses["wide.png"].like == "more/wide.png"
@@ -120,7 +120,7 @@ def test_the_first_of_equal_files_and_the_largest_of_like_images_is_kept(raw: Pa
     assert not Signs.reading
 
 
-def test_every_step_counts_what_came_and_what_fell(raw: Path) -> None:
+def test_every_step_counts_the_images_that_it_received_and_dropped(raw: Path) -> None:
     funnel = run(raw, CurationOptions(max_text=0.5, top=2), reader=Signs())
     assert [(step.step, step.came, step.dropped) for step in funnel.steps] == [
         ("broken", 9, 1),
@@ -141,13 +141,13 @@ def test_every_step_counts_what_came_and_what_fell(raw: Path) -> None:
     assert funnel.statuses["odd.png"].why == "the reader stumbles"
 
 
-def test_text_that_covers_just_the_share_is_not_too_much(raw: Path) -> None:
+def test_text_that_covers_exactly_the_largest_share_is_accepted(raw: Path) -> None:
     wide = run(raw, CurationOptions(max_text=0.2), reader=Signs())
     assert "more/wide-large.jpg" in wide.kept
     assert fallen(run(raw, CurationOptions(max_text=0.19), reader=Signs()))["more/wide-large.jpg"] == "text"
 
 
-def test_what_humans_drop_and_what_they_have_not_decided_falls_with_their_remarks(raw: Path) -> None:
+def test_images_that_humans_drop_or_leave_undecided_are_dropped_with_their_remarks(raw: Path) -> None:
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in raw.glob("*.png")}
     yes, no = Mark(True, "anna"), Mark(False, "ben", "no meaning")
     marks = {
@@ -164,7 +164,7 @@ def test_what_humans_drop_and_what_they_have_not_decided_falls_with_their_remark
 
 
 @given(st.lists(st.tuples(*[st.integers(-3, 23)] * 4), max_size=8), st.integers(1, 20), st.integers(1, 20))
-def test_text_covers_as_many_pixels_as_lie_in_any_box(
+def test_the_text_share_counts_each_pixel_of_any_box_once(
     corners: list[tuple[int, int, int, int]], width: int, height: int
 ) -> None:
     boxes = [(min(a, c), min(b, d), max(a, c), max(b, d)) for a, b, c, d in corners]
@@ -186,7 +186,7 @@ def test_text_covers_as_many_pixels_as_lie_in_any_box(
         ("YES", (5, 5, 90, 45), True),
     ],
 )
-def test_a_image_that_was_taken_for_a_letter_is_no_writing(
+def test_an_image_that_ocr_takes_for_a_letter_has_no_text(
     text: str, box: tuple[float, float, float, float], kept: bool
 ) -> None:
     assert bool(without_false_words([Word(text, box, 0.6)], 100, 100)) is kept
@@ -212,7 +212,7 @@ def test_a_line_of_several_words_counts_as_several() -> None:
 # From the command line
 
 
-def test_what_is_left_is_copied_and_every_image_is_accounted_for(raw: Path, capsys: Capture) -> None:
+def test_kept_images_are_copied_and_every_image_has_a_status(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--max-text", 0.5, "--out", "out") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "is a near-duplicate 7 1 6" in shown
@@ -232,7 +232,7 @@ def test_what_is_left_is_copied_and_every_image_is_accounted_for(raw: Path, caps
     assert manifest.made.keys() == {"curation.json", *(f"images/{name}" for name in kept)}
 
 
-def test_a_second_call_reads_nothing_and_gives_the_same_bytes(raw: Path, capsys: Capture) -> None:
+def test_a_second_call_runs_no_ocr_and_writes_the_same_bytes(raw: Path, capsys: Capture) -> None:
     words = (raw, "--top", 3, "--out", "out")
     assert command(*words) == 0
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
@@ -247,7 +247,7 @@ def test_a_second_call_reads_nothing_and_gives_the_same_bytes(raw: Path, capsys:
     assert len(list(Path("out/images").iterdir())) == 2
 
 
-def test_humans_are_given_a_list_and_what_they_mark_is_the_last_step(raw: Path, capsys: Capture) -> None:
+def test_humans_receive_a_list_and_their_marks_are_the_last_step(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--max-text", 0.5, "--write", "list.csv") == 0
     with Path("list.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -282,7 +282,7 @@ def test_near_duplicates_are_drawn_side_by_side(raw: Path, capsys: Capture) -> N
     assert not Path("none.png").exists()
 
 
-def test_doubtful_images_come_first_from_above_and_from_the_left(tmp_path: Path) -> None:
+def test_the_most_distant_near_duplicates_come_first(tmp_path: Path) -> None:
     digest = "0" * 64
     names = {"near": 2, "far": 40, "middle": 20, "alone": 30}
     files = {
@@ -303,7 +303,7 @@ def test_doubtful_images_come_first_from_above_and_from_the_left(tmp_path: Path)
     assert {line.group for line in near_duplicate_lines(funnel, 1)} == {"kept"}
 
 
-def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None:
+def test_the_output_folder_cannot_contain_the_input(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--out", "out") == 0
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     for source in ("out/images", "out", "out/images/photo.png"):
@@ -326,7 +326,7 @@ def test_what_is_built_is_never_what_is_read(raw: Path, capsys: Capture) -> None
         (["gone"], "no such folder or file"),
     ],
 )
-def test_a_wrong_call_is_told_before_anything_is_written(
+def test_a_wrong_call_is_refused_before_anything_is_written(
     raw: Path, words: list[str], message: str, capsys: Capture
 ) -> None:
     assert command(*words) == 2
@@ -334,7 +334,7 @@ def test_a_wrong_call_is_told_before_anything_is_written(
     assert {path.name for path in Path().iterdir()} == {"raw"}
 
 
-def test_where_no_image_is_left_nothing_is_built(tmp_path: Path, capsys: Capture) -> None:
+def test_without_a_remaining_image_nothing_is_built(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "raw").mkdir()
     photograph(0).save(tmp_path / "raw" / "menu.png")
     assert command("raw", "--max-text", 0.5, "--out", "out") == 2
@@ -342,13 +342,13 @@ def test_where_no_image_is_left_nothing_is_built(tmp_path: Path, capsys: Capture
     assert not Path("out").exists()
 
 
-def test_help_says_the_distance_that_is_the_default(capsys: Capture) -> None:
+def test_help_states_the_default_distance(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["build", "curate", "--help"])
     assert f"(default: {DISTANCE})" in " ".join(capsys.readouterr().out.split())
 
 
-def test_marks_are_not_replaced_by_a_list(raw: Path, capsys: Capture) -> None:
+def test_a_list_does_not_replace_marks(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--write", "list.csv") == 0
     before = Path("list.csv").read_bytes()
     assert command(raw, "--human", "list.csv", "--write", "list.csv", "--force") == 2
@@ -357,7 +357,7 @@ def test_marks_are_not_replaced_by_a_list(raw: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes nothing")
-def test_an_out_that_takes_nothing_is_refused_before_any_image_is_looked_at(
+def test_an_unwritable_out_is_refused_before_any_image_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Image.new("RGB", (9, 9)).save(tmp_path / "a.png")

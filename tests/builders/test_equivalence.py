@@ -61,7 +61,7 @@ def filled(path: Path, verdicts: Sequence[str], judge: str = "ann") -> Path:
     return copy
 
 
-def test_pairs_are_drawn_one_a_group_by_the_seed(tmp_path: Path) -> None:
+def test_one_pair_per_group_is_sampled_by_the_seed(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 300))
     assert len(pairs) == 900
     drawn = draw_pairs(pairs, 100, 1)
@@ -72,7 +72,7 @@ def test_pairs_are_drawn_one_a_group_by_the_seed(tmp_path: Path) -> None:
     assert len(draw_pairs(pairs, 1000, 0)) == 300
 
 
-def test_what_is_written_is_a_verdicts_file_to_be_filled_in(tmp_path: Path) -> None:
+def test_the_written_file_is_a_verdicts_file_to_fill_in(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 2))
     write_pairs(pairs[:1], tmp_path / "pairs.jsonl")
     (line,) = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
@@ -81,7 +81,7 @@ def test_what_is_written_is_a_verdicts_file_to_be_filled_in(tmp_path: Path) -> N
     assert (line["first"], line["second"]) == ("original of 0?", "r1 of 0?")
 
 
-def test_humanss_share_stands_with_wilsons_interval_beside_the_papers(tmp_path: Path) -> None:
+def test_the_share_of_humans_has_a_wilson_interval_and_the_published_value(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 100))
     write_pairs(draw_pairs(pairs, 100, 0), tmp_path / "pairs.jsonl")
     file = filled(tmp_path / "pairs.jsonl", ["right"] * 92 + ["wrong"] * 8)
@@ -108,7 +108,7 @@ def test_pairs_about_one_image_are_resampled_together(tmp_path: Path) -> None:
     assert metric.low <= 25  # four images say little, however many pairs they have
 
 
-def test_the_majority_of_several_humans_counts_and_a_tie_is_left_out(tmp_path: Path) -> None:
+def test_the_majority_of_several_humans_counts_and_a_tie_is_excluded(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 4))
     write_pairs(draw_pairs(pairs, 4, 0), tmp_path / "pairs.jsonl")
     votes = {
@@ -130,7 +130,7 @@ def test_the_majority_of_several_humans_counts_and_a_tie_is_left_out(tmp_path: P
     ]
 
 
-def test_a_verdict_on_a_pair_does_not_outlive_a_change_of_it(tmp_path: Path) -> None:
+def test_a_verdict_does_not_apply_to_a_changed_pair(tmp_path: Path) -> None:
     folder = restyled(tmp_path / "d")
     pairs = read_pairs(folder)
     write_pairs(pairs[:1], tmp_path / "pairs.jsonl")
@@ -141,7 +141,7 @@ def test_a_verdict_on_a_pair_does_not_outlive_a_change_of_it(tmp_path: Path) -> 
         by_humans(read_pairs(folder), file)
 
 
-def test_an_unfilled_file_is_null_with_its_reason(tmp_path: Path) -> None:
+def test_an_unfilled_file_gives_null_with_a_reason(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 3))
     write_pairs(draw_pairs(pairs, 3, 0), tmp_path / "pairs.jsonl")
     (metric,) = by_humans(pairs, tmp_path / "pairs.jsonl").metrics
@@ -168,7 +168,7 @@ def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path
 
 
 @pytest.mark.slow
-def test_similarity_by_the_default_embedder_is_the_papers() -> None:
+def test_the_default_embedder_is_that_of_the_paper() -> None:
     pytest.importorskip("sentence_transformers")
     from sightline.builders.variant_pairs import VariantPair
     from sightline.models.embedder import embedder
@@ -177,7 +177,9 @@ def test_similarity_by_the_default_embedder_is_the_papers() -> None:
     assert by_similarity([pair], embedder()).metrics[0].value == pytest.approx(50.87, abs=0.01)
 
 
-def test_images_have_neither_a_judge_nor_a_sentence_similarity_and_it_is_said(tmp_path: Path) -> None:
+def test_pairs_of_images_have_neither_judge_nor_similarity_values_and_the_reason_is_given(
+    tmp_path: Path,
+) -> None:
     pairs = read_pairs(restyled(tmp_path / "d"))
     assert [(pair.variant, Path(pair.second).name) for pair in pairs] == [
         ("candy", "candy.png"),
@@ -211,7 +213,7 @@ class Wavering(OfflineModel):
             yield place, Answer(next(said for mark, said in replies.items() if mark in str(request.messages)))
 
 
-def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
+def test_a_pair_with_an_unclear_reply_is_excluded_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.engine.client.resolve", lambda *_: [Wavering()])
@@ -221,7 +223,7 @@ def test_a_reply_that_is_neither_leaves_its_pair_out_and_is_counted(
     assert found.notes == ["pairs excluded: the judge's reply is neither 'same' nor 'different': 10"]
 
 
-def test_what_was_not_asked_for_is_null_and_says_how_to_ask() -> None:
+def test_a_measure_that_was_not_requested_is_null_and_names_its_option() -> None:
     assert [metric.reason for metric in not_requested("similarity", "--similarity").metrics] == [
         "not requested: --similarity"
     ] * 2
@@ -239,9 +241,7 @@ def test_what_was_not_asked_for_is_null_and_says_how_to_ask() -> None:
         ([GroupLine("g", "original", ("a",), "x"), GroupLine("g", "r1", ("b",), "x")], "No such file"),
     ],
 )
-def test_a_folder_without_pairs_is_a_users_error(
-    tmp_path: Path, lines: list[GroupLine], message: str
-) -> None:
+def test_a_folder_without_pairs_is_a_user_error(tmp_path: Path, lines: list[GroupLine], message: str) -> None:
     with pytest.raises(UserError, match="holds no groups"):
         read_pairs(tmp_path)
     write_groups(lines, tmp_path / "groups.jsonl")

@@ -44,7 +44,7 @@ def test_a_palette_gives_its_colours(tmp_path: Path) -> None:
     assert pixels(tmp_path / "p.png").tolist() == [[[255, 0, 0], [0, 0, 255]]]
 
 
-def test_a_palettes_clear_entry_is_white(tmp_path: Path) -> None:
+def test_a_transparent_palette_entry_becomes_white(tmp_path: Path) -> None:
     image = Image.new("P", (2, 1))
     image.putpalette([*RED, 0, 0, 255])
     image.putdata([0, 1])
@@ -53,7 +53,7 @@ def test_a_palettes_clear_entry_is_white(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["png", "webp"])
-def test_what_shows_through_is_laid_on_white(tmp_path: Path, form: str) -> None:
+def test_transparent_pixels_are_composed_on_white(tmp_path: Path, form: str) -> None:
     path = tmp_path / f"a.{form}"
     image = Image.new("RGBA", (3, 1))
     image.putdata([(0, 0, 0, 0), (0, 0, 0, 255), (0, 0, 0, 51)])
@@ -72,7 +72,7 @@ def test_colour_of_16_bits_keeps_its_colours(tmp_path: Path) -> None:
     assert pixels(tmp_path / "c.png").tolist() == [[[255, 128, 0]]]
 
 
-def test_cmyk_becomes_the_colours_that_it_prints(tmp_path: Path) -> None:
+def test_cmyk_becomes_the_printed_colours(tmp_path: Path) -> None:
     Image.new("CMYK", (16, 16), (0, 255, 255, 0)).save(tmp_path / "c.jpg", quality=100)
     assert np.abs(pixels(tmp_path / "c.jpg").astype(int) - RED).max() <= 3
 
@@ -98,7 +98,7 @@ TURNED = {
 
 
 @pytest.mark.parametrize("orientation", TURNED)
-def test_a_image_is_turned_as_its_exif_says(tmp_path: Path, orientation: int) -> None:
+def test_an_image_is_rotated_according_to_its_exif(tmp_path: Path, orientation: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
     stored = np.array(TURNED[1], dtype=np.uint8)
@@ -107,18 +107,18 @@ def test_a_image_is_turned_as_its_exif_says(tmp_path: Path, orientation: int) ->
 
 
 @pytest.mark.filterwarnings("error")
-def test_exif_that_is_damaged_says_nothing(tmp_path: Path) -> None:
+def test_damaged_exif_is_ignored(tmp_path: Path) -> None:
     Image.new("RGB", (4, 3), RED).save(tmp_path / "e.jpg", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12")
     assert pixels(tmp_path / "e.jpg").shape == (3, 4, 3)
 
 
-def test_of_an_animation_the_first_frame_counts(tmp_path: Path) -> None:
+def test_the_first_frame_of_an_animation_counts(tmp_path: Path) -> None:
     frames = [Image.new("RGB", (4, 4), colour) for colour in (RED, WHITE)]
     frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
     assert (pixels(tmp_path / "a.gif") == RED).all()
 
 
-def test_one_pixel_is_a_image(tmp_path: Path) -> None:
+def test_an_image_of_one_pixel_is_accepted(tmp_path: Path) -> None:
     Image.new("RGB", (1, 1), RED).save(tmp_path / "one.png")
     assert pixels(tmp_path / "one.png").tolist() == [[[255, 0, 0]]]
 
@@ -167,7 +167,7 @@ def test_a_bad_image_is_refused_by_name_and_reason(tmp_path: Path, case: str) ->
     assert reason in str(caught.value)
 
 
-def test_a_image_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_image_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadImage, match="no such image"):
         open_upright(tmp_path / "none.png")
 
@@ -178,7 +178,7 @@ def test_every_image_of_codis_can_be_read(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["png", "jpeg"])
-def test_the_same_pixels_give_the_same_bytes_whatever_came_with_them(tmp_path: Path, form: Form) -> None:
+def test_the_same_pixels_give_the_same_bytes_whatever_their_metadata(tmp_path: Path, form: Form) -> None:
     exif = Image.Exif()
     exif[0x010E] = "a remark"
     image = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
@@ -189,7 +189,7 @@ def test_the_same_pixels_give_the_same_bytes_whatever_came_with_them(tmp_path: P
     assert (tmp_path / "plain.out").read_bytes() == (tmp_path / "rich.out").read_bytes()
 
 
-def test_png_loses_nothing_and_jpeg_little(tmp_path: Path) -> None:
+def test_png_is_lossless_and_jpeg_nearly(tmp_path: Path) -> None:
     smooth = np.add.outer(np.arange(64), np.arange(64)).astype(np.uint8)
     image = Image.fromarray(smooth).convert("RGB")
     save(image, tmp_path / "a.png", "png")
@@ -198,7 +198,7 @@ def test_png_loses_nothing_and_jpeg_little(tmp_path: Path) -> None:
     assert np.abs(pixels(tmp_path / "a.jpg").astype(int) - np.asarray(image)).max() <= 4
 
 
-def test_a_image_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailedError):
         save(Image.new("RGB", (1, 1)), tmp_path / "no" / "such.png", "png")
     assert list(tmp_path.iterdir()) == []

@@ -54,7 +54,7 @@ NUMBER = InstructionPair("State the number on the jersey of the running player."
         ),
     ],
 )
-def test_a_pair_is_found_in_whatever_shape_it_is_written(reply: str, pair: InstructionPair) -> None:
+def test_a_pair_is_read_in_every_format(reply: str, pair: InstructionPair) -> None:
     assert read_instruction(reply) == (pair, "")
 
 
@@ -82,7 +82,7 @@ def test_a_pair_is_found_in_whatever_shape_it_is_written(reply: str, pair: Instr
         ),
     ],
 )
-def test_what_breaks_a_guideline_is_refused_with_the_rule(reply: str, objection: str) -> None:
+def test_an_instruction_that_breaks_a_guideline_is_refused_with_the_rule(reply: str, objection: str) -> None:
     assert read_instruction(reply) == (None, objection)
 
 

@@ -37,14 +37,14 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"kind": "mask"}', "[]", '{"kind": 1}', "\x00"])
-def test_what_is_no_manifest_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_manifest_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(UserError) as caught:
         read_manifest(tmp_path)
     assert str(tmp_path / "manifest.json") in str(caught.value)
 
 
-def test_a_image_that_several_sources_show_is_held_against_once(tmp_path: Path) -> None:
+def test_an_image_of_several_sources_is_compared_once(tmp_path: Path) -> None:
     folder = tmp_path / "train"
     folder.mkdir()
     write_manifest(MANIFEST, folder)
@@ -70,5 +70,5 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
         ([], "kind [] instead of 'mask'"),
     ],
 )  # fmt: skip
-def test_how_two_builds_differ_is_told_in_words(old: object, words: str) -> None:
+def test_the_difference_of_two_builds_is_described(old: object, words: str) -> None:
     assert describe_difference(old, {"kind": "mask", "settings": {"seed": 1}, "versions": {}}) == words

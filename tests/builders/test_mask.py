@@ -243,7 +243,7 @@ def test_polygons_and_run_lengths_are_read(tmp_path: Path, outline: Any) -> None
         ({"segmentation": "x"}, "neither polygons nor a run-length"),
     ],
 )
-def test_objects_that_cannot_be_masked_are_told(
+def test_objects_that_cannot_be_masked_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
 ) -> None:
     assert built(tmp_path, instances(tmp_path, **changes)) == 2
@@ -251,14 +251,14 @@ def test_objects_that_cannot_be_masked_are_told(
     assert not (tmp_path / "out" / "groups.jsonl").exists()
 
 
-def test_a_category_without_a_name_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_category_without_a_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = instances(tmp_path)
     file.write_text(file.read_text().replace('"name": "cat"', '"name": ""'))
     assert built(tmp_path, file) == 2
     assert "categories[0]" in capsys.readouterr().err
 
 
-def test_a_image_that_is_missing_or_of_another_size_is_told(
+def test_a_missing_image_or_one_of_another_size_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = instances(tmp_path)
@@ -270,9 +270,7 @@ def test_a_image_that_is_missing_or_of_another_size_is_told(
     assert "no such image" in capsys.readouterr().err
 
 
-def test_a_image_that_leads_out_of_the_folder_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_image_outside_the_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in").mkdir()
     file = instances(tmp_path)
     (tmp_path / "in" / "a.png").symlink_to(tmp_path / "a.png")
@@ -318,7 +316,7 @@ def test_a_spec_over_known_images_builds_exactly_its_maskings(coco: Path, tmp_pa
         ({"draw_type": None}, "field draw_type"),
     ],
 )
-def test_a_malformed_spec_is_told_with_file_record_and_field(
+def test_a_malformed_spec_is_refused_with_file_record_and_field(
     coco: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: dict[str, Any], message: str
 ) -> None:
     known = read_instances(coco / "instances_val2017_mini.json")
@@ -354,5 +352,5 @@ def test_the_authors_own_maskings_are_as_many_as_the_paper_s(
     assert json.loads(capsys.readouterr().out)["maskings"] == 4503
 
 
-def test_nothing_is_painted_of_a_box_without_a_whole_pixel() -> None:
+def test_a_box_without_a_whole_pixel_is_not_painted() -> None:
     assert whole_pixels((1.2, 1.2, 0.7, 5), 10, 10) is None

@@ -51,7 +51,7 @@ def apart(one: bytes, two: bytes) -> int:
     return int(bits.sum(axis=1).min())
 
 
-def test_images_without_borders_are_as_far_apart_as_imagehash_says() -> None:
+def test_the_distance_of_images_without_borders_is_that_of_imagehash() -> None:
     images = [photograph(seed) for seed in range(6)]
     images += [image.rotate(2).crop((9, 9, 190, 140)) for image in images]
     for n, one in enumerate(images):
@@ -62,13 +62,13 @@ def test_images_without_borders_are_as_far_apart_as_imagehash_says() -> None:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 900), (900, 1), (2, 2), (300, 2)])
-def test_strips_and_dots_are_hashed_without_ado(size: tuple[int, int]) -> None:
+def test_strips_and_dots_can_be_hashed(size: tuple[int, int]) -> None:
     image = Image.new("RGB", size, "white")
     image.putpixel((0, 0), (0, 0, 0))
     assert len(hash_image(image)) in (0, 64)
 
 
-def test_without_imagehash_it_is_told_what_installs_it(
+def test_without_imagehash_the_error_names_the_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "raw").mkdir()
@@ -82,7 +82,7 @@ def test_without_imagehash_it_is_told_what_installs_it(
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
-def test_of_iibench_what_is_there_twice_is_found_and_no_other_image_is_lost(shared: Path) -> None:
+def test_the_duplicates_of_iibench_are_found_and_no_other_image_is_dropped(shared: Path) -> None:
     folder = shared / "data" / "iibench" / "images" / "test"
     names = [*TWICE, *TWICE.values(), *LIKE_OTHERS, *TOO_FAR, *TOO_FAR.values()]
     some = [path.stem.removeprefix("test-") for path in sorted(folder.glob("*.jpg"))[::60]]
@@ -99,7 +99,7 @@ def test_of_iibench_what_is_there_twice_is_found_and_no_other_image_is_lost(shar
 
 @pytest.mark.parametrize("quality", [20, 50])
 @pytest.mark.parametrize("scale", [0.4, 1.7])
-def test_a_image_saved_anew_in_another_size_is_the_same(quality: int, scale: float) -> None:
+def test_an_image_saved_in_another_size_is_a_near_duplicate(quality: int, scale: float) -> None:
     image = photograph(1, 400)
     again = io.BytesIO()
     image.resize((round(image.width * scale), round(image.height * scale))).save(
@@ -122,7 +122,7 @@ def test_different_images_and_mirrored_ones_are_far_apart() -> None:
     assert min(apart(one, two) for n, one in enumerate(hashed) for two in hashed[:n]) > DISTANCE
 
 
-def test_a_image_that_shows_nothing_is_like_no_other() -> None:
+def test_a_blank_image_is_a_near_duplicate_of_no_image() -> None:
     blank = [hash_image(Image.new("RGB", (40, 30), colour)) for colour in ("white", "black", "red")]
     assert blank == [b"", b"", b""]
     assert find_duplicates({"white": b"", "black": b"", "some": hash_image(photograph(3))}, BITS // 2) == {}
@@ -135,7 +135,7 @@ def bits_of(number: int) -> bytes:
     return np.packbits(np.concatenate([one, one])).tobytes()
 
 
-def test_a_chain_of_images_loses_none_that_is_unlike_what_is_kept() -> None:
+def test_a_chain_of_images_drops_only_near_duplicates_of_kept_images() -> None:
     # b is within 48 of a and of c, which are 80 apart: b goes, c stays.
     chain = {"a": bits_of(0), "b": bits_of(40), "c": bits_of(80)}
     assert find_duplicates(chain) == {"b": NearDuplicate("a", 40)}
@@ -159,7 +159,7 @@ def test_every_copy_is_near_one_that_is_kept_and_no_two_kept_ones_are_near(
     assert all(apart(hashed[a], hashed[b]) > distance for n, a in enumerate(kept) for b in kept[:n])
 
 
-def test_hashes_are_computed_once_and_what_cannot_be_decoded_is_told(
+def test_hashes_are_computed_once_and_undecodable_images_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "twin"):

@@ -60,7 +60,7 @@ def make(tmp_path: Path, work: Perturb, **known: object) -> tuple[GroupLine, ...
 # --- the built-in ones
 
 
-def test_a_crop_is_a_part_of_the_image_of_that_share() -> None:
+def test_a_crop_has_the_requested_share_of_the_image() -> None:
     image = noise()
     for variant, size in (("c90", (54, 36)), ("c75", (45, 30)), ("c50", (30, 20))):
         part = np.asarray(Crop().apply(image, variant, Random(1)))
@@ -75,19 +75,19 @@ def test_a_crop_is_a_part_of_the_image_of_that_share() -> None:
         assert len(places) == 1
 
 
-def test_crops_lie_anywhere_by_the_seed() -> None:
+def test_the_seed_decides_the_position_of_a_crop() -> None:
     corner = {Crop().apply(noise(), "c50", Random(seed)).getpixel((0, 0)) for seed in range(20)}
     assert len(corner) > 15
 
 
-def test_jpeg_is_what_comes_back_from_that_quality() -> None:
+def test_jpeg_is_decoded_from_the_requested_quality() -> None:
     for quality in (50, 25, 10):
         out = io.BytesIO()
         noise().save(out, "JPEG", quality=quality)
         assert same(Jpeg().apply(noise(), f"q{quality}", Random(0)), Image.open(out))
 
 
-def test_rotation_keeps_the_size_and_turns_to_both_sides() -> None:
+def test_rotation_keeps_the_size_and_rotates_in_both_directions() -> None:
     image = Image.new("RGB", (101, 101), "black")
     image.paste("white", (70, 46, 95, 55))
     turned = set()
@@ -161,7 +161,7 @@ def test_the_original_comes_first_and_is_the_image_itself(tmp_path: Path) -> Non
         ("Be short. {question}", "Is {x} it?", "Be short. Is {x} it?"),
     ],
 )
-def test_a_sources_own_question_is_asked(tmp_path: Path, prompt: str, question: str, asked: str) -> None:
+def test_the_question_of_a_source_is_used(tmp_path: Path, prompt: str, question: str, asked: str) -> None:
     line = make(tmp_path, Perturb("jpeg", prompt), question=question)[0]
     assert (line.prompt, line.question) == (asked, question)
 
@@ -177,7 +177,7 @@ def test_the_seed_and_the_source_decide_what_is_made(tmp_path: Path) -> None:
     assert made(2)[0] == first[0]
 
 
-def test_a_image_that_cannot_be_used_is_dropped_alone(tmp_path: Path) -> None:
+def test_an_unusable_image_is_dropped_and_no_other_one(tmp_path: Path) -> None:
     noise().save(tmp_path / "good.png")
     (tmp_path / "bad.png").write_text("404")
     sources = [SourceItem(name, str(tmp_path / f"{name}.png")) for name in ("bad", "good")]
@@ -216,7 +216,7 @@ def test_the_example_of_the_module_works_as_it_stands(tmp_path: Path) -> None:
     assert same(pixels(tmp_path / "out" / original.images[0]), noise())
 
 
-def test_one_that_draws_on_the_image_it_is_given_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_a_perturbation_that_changes_its_input_affects_no_other_variant(tmp_path: Path) -> None:
     variants = '{"v1": {}, "v2": {}}'
     apply = "image.putpixel((0, 0), (9, 9, int(variant[1:]))); return image"
     original, one, two = (
@@ -233,7 +233,7 @@ def test_a_result_of_another_mode_becomes_rgb(tmp_path: Path) -> None:
     assert pixels(tmp_path / "out" / line.images[0]).shape == (40, 60, 3)
 
 
-def test_it_may_drop_a_image_with_a_reason(tmp_path: Path) -> None:
+def test_a_perturbation_may_drop_an_image_with_a_reason(tmp_path: Path) -> None:
     noise().save(tmp_path / "p.png")
     (tmp_path / "out" / "images").mkdir(parents=True)
     work = Perturb("own", "What?", plugins=(str(plugin(tmp_path, "raise BadImage('too dark')")),))
@@ -248,7 +248,9 @@ def test_it_may_drop_a_image_with_a_reason(tmp_path: Path) -> None:
         ("return 1 / 0", "fails on this image, variant 'v1': ZeroDivisionError"),
     ],
 )
-def test_one_that_fails_is_told_of_with_the_image(tmp_path: Path, apply: str, message: str) -> None:
+def test_a_perturbation_that_fails_is_reported_with_the_image(
+    tmp_path: Path, apply: str, message: str
+) -> None:
     with pytest.raises(UserError) as caught:
         own(tmp_path, apply)
     assert message in str(caught.value)
@@ -268,7 +270,7 @@ def test_one_that_fails_is_told_of_with_the_image(tmp_path: Path, apply: str, me
         ('{"v1": "yes"}', "has an attribute of another type"),
     ],
 )
-def test_variants_that_could_not_be_kept_are_refused_before_any_work(
+def test_variants_that_cannot_be_saved_are_refused_before_any_work(
     tmp_path: Path, variants: str, message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -276,7 +278,7 @@ def test_variants_that_could_not_be_kept_are_refused_before_any_work(
     assert message in str(caught.value)
 
 
-def test_a_plugin_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_plugin_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has another name \(found 'other'\)"):
         load_perturbation("own", (str(plugin(tmp_path, "return image", name="other")),))
     (tmp_path / "empty.py").write_text("")
@@ -289,7 +291,7 @@ def test_a_plugin_that_is_none_is_refused(tmp_path: Path) -> None:
         load_perturbation("own", (str(tmp_path / "none.py"),))
 
 
-def test_an_unknown_one_is_told_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_perturbation_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown perturbation 'jpg', did you mean 'jpeg'"):
         load_perturbation("jpg")
     assert perturbation_names() == ["blur", "crop", "jpeg", "rotate"]
@@ -298,7 +300,7 @@ def test_an_unknown_one_is_told_with_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", BUILT_IN, ids=lambda how: how.name)
-def test_labels_of_the_built_in_ones_tell_variants_apart(how: Perturbation) -> None:
+def test_labels_of_the_built_in_perturbations_distinguish_variants(how: Perturbation) -> None:
     labels: list[Mapping[str, object]] = [dict(labels) for labels in how.variants.values()]
     assert len({tuple(one.values()) for one in labels}) == len(labels) == 3
     assert len({tuple(one) for one in labels}) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_a_row_shows_the_original_first_and_all_variants_beside_each_other(tmp_p
     assert places[1][1] < places[2][0]
 
 
-def test_a_row_a_group_as_many_as_are_asked_for(tmp_path: Path) -> None:
+def test_a_sheet_has_one_row_per_group_up_to_the_requested_number(tmp_path: Path) -> None:
     fill(tmp_path, 5)
     for rows, seen in ((1, 1), (3, 3), (9, 5)):
         draw_folder(tmp_path, tmp_path / "s.png", rows=rows)
@@ -91,7 +92,7 @@ def test_a_sheet_never_exceeds_4000_pixels_a_side(tmp_path: Path, groups: int, v
     assert max(width, height) > LONGEST * 0.9
 
 
-def test_what_is_written_says_more_where_there_is_more_to_say(
+def test_a_row_names_references_and_the_labels_that_distinguish_variants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
@@ -108,7 +109,7 @@ def test_what_is_written_says_more_where_there_is_more_to_say(
     assert "m0: colour red; tags a, b" in " ".join(written)
 
 
-def test_of_rephrasings_each_wording_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_of_each_rephrasing_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, place, text, **_: written.append(text))
     write_groups(
@@ -120,7 +121,7 @@ def test_of_rephrasings_each_wording_is_shown(tmp_path: Path, monkeypatch: pytes
     assert written[-1].endswith("...")
 
 
-def test_a_image_that_cannot_be_shown_is_said_to_be_so(tmp_path: Path) -> None:
+def test_an_unreadable_image_is_marked_as_missing(tmp_path: Path) -> None:
     fill(tmp_path, 1)
     (tmp_path / "images" / "g0_m1.png").write_text("404")
     (tmp_path / "images" / "g0_m0.png").unlink()
@@ -130,15 +131,24 @@ def test_a_image_that_cannot_be_shown_is_said_to_be_so(tmp_path: Path) -> None:
     assert (image == (178, 34, 34)).all(axis=2).sum() > 20
 
 
-def test_words_of_any_script_are_drawn(tmp_path: Path) -> None:
-    write_groups(
-        [GroupLine("g", "v", (), "\U0001f9ff 什么 ما هذا", references=("Vlčí důl",))],
-        tmp_path / "groups.jsonl",
-    )
+def test_texts_of_any_script_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ImageDraw.ImageDraw.text
+    written: list[str] = []
+
+    def write(self: ImageDraw.ImageDraw, place: Any, words: str, *args: Any, **options: Any) -> None:
+        written.append(words)
+        text(self, place, words, *args, **options)
+
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", write)
+    prompt = "\U0001f9ff 什么 ما هذا"
+    write_groups([GroupLine("g", "v", (), prompt, references=("Vlčí důl",))], tmp_path / "groups.jsonl")
     draw_folder(tmp_path, tmp_path / "s.png")
+    assert "g, reference: Vlčí důl" in written
+    assert prompt in " ".join(written)
+    assert (drawn(tmp_path / "s.png") != 255).any()
 
 
-def test_without_groups_or_room_on_disk_there_is_no_sheet(tmp_path: Path) -> None:
+def test_a_sheet_without_groups_or_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         draw_folder(tmp_path, tmp_path / "s.png")
     fill(tmp_path, 1)

@@ -85,7 +85,7 @@ def test_after_kill_9_the_same_command_gives_the_bytes_of_an_undisturbed_run(
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
 @pytest.mark.parametrize("least", [1, pytest.param(12, marks=pytest.mark.slow)])
-def test_a_worker_that_is_killed_is_told_of_and_the_same_command_goes_on(
+def test_a_killed_worker_is_reported_and_the_same_command_continues(
     many: Path, tmp_path: Path, least: int
 ) -> None:
     out = tmp_path / "out"
@@ -114,7 +114,7 @@ def test_workers_end_with_a_parent_that_is_killed(many: Path, tmp_path: Path) ->
     assert [one for one in left if Path(f"/proc/{one}/cmdline").exists()] == []
 
 
-def test_what_a_task_raises_comes_to_the_caller_whatever_the_number_of_processes() -> None:
+def test_an_exception_of_a_task_reaches_the_caller_for_any_number_of_processes() -> None:
     for processes in (1, 2):
         with pytest.raises(ZeroDivisionError):
             list(map_in_processes(partial(operator.truediv, 1), [4.0, 2.0, 0.0, 1.0], processes))

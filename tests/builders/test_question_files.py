@@ -53,7 +53,7 @@ def test_okvqas_ten_answers_become_distinct_references_the_first_of_them_first(t
 
 
 @pytest.mark.parametrize("place", [".", "val2014"])
-def test_okvqas_images_are_cocos_in_the_folder_or_in_that_of_the_release(tmp_path: Path, place: str) -> None:
+def test_okvqa_images_are_found_in_the_folder_or_in_that_of_the_release(tmp_path: Path, place: str) -> None:
     path = okvqa(tmp_path, [asked(4196455)], {4196455: ["truck"]})
     image = tmp_path / "images" / place / "COCO_val2014_000000419645.jpg"
     image.parent.mkdir(parents=True)
@@ -62,7 +62,7 @@ def test_okvqas_images_are_cocos_in_the_folder_or_in_that_of_the_release(tmp_pat
     assert Path(source.image).samefile(image)
 
 
-def test_only_questions_of_more_than_ten_words_are_taken_and_the_others_are_counted(tmp_path: Path) -> None:
+def test_only_questions_of_more_than_ten_words_are_used_and_the_others_are_counted(tmp_path: Path) -> None:
     ten = "What is the name of the thing that we see?"
     assert (word_count(ten), word_count(f"{ten} - ?"), word_count(LONG)) == (10, 10, 15)
     path = okvqa(tmp_path, [asked(10, ten), asked(20, f"Now: {ten}"), asked(30)], {10: ["a"], 20: ["b"]})
@@ -97,7 +97,7 @@ def test_infographicvqa_is_read_as_it_is_released(tmp_path: Path) -> None:
     assert source.image == str(tmp_path / "images" / "33490.jpeg")
 
 
-def test_questions_of_several_sets_come_together(tmp_path: Path) -> None:
+def test_questions_of_several_sets_are_combined(tmp_path: Path) -> None:
     files = [okvqa(tmp_path, [asked(10)], {10: ["a"]}), infographics(tmp_path, [RECORD])]
     assert [source.labels["source"] for source in read_questions(files).sources] == [
         "okvqa",
@@ -106,7 +106,7 @@ def test_questions_of_several_sets_come_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv"])
-def test_any_table_with_image_question_and_answers_will_do(tmp_path: Path, form: str) -> None:
+def test_any_table_with_image_question_and_answers_is_accepted(tmp_path: Path, form: str) -> None:
     path = tmp_path / f"mine.{form}"
     rows = [
         {"image": "a.png", "question": LONG, "answers": ["copper", "steel"]},
@@ -141,20 +141,20 @@ def test_a_broken_record_is_named_with_file_record_and_field(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["/etc/secret.png", "../../secret.png", "in/../../secret.png"])
-def test_a_image_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_image_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     error = told(infographics(tmp_path, [RECORD, {**RECORD, "questionId": 2, "image_local_name": name}]))
     assert (error.record, error.field, error.found) == (2, "image_local_name", name)
     assert "leads out" in str(error)
 
 
-def test_the_part_that_okvqa_names_leads_out_of_no_folder(tmp_path: Path) -> None:
+def test_the_part_that_okvqa_names_cannot_lead_outside_the_folder(tmp_path: Path) -> None:
     path = okvqa(tmp_path, [asked(10)], {10: ["a"]})
     path.write_text(path.read_text().replace('"val2014"', '"../../secret"'))
     with pytest.raises(UserError, match="field data_subtype: leads out"):
         read_questions([path], annotations=tmp_path / "mscoco_val2014_annotations.json")
 
 
-def test_the_folder_in_which_a_image_was_found_is_the_one_that_it_may_not_leave(tmp_path: Path) -> None:
+def test_the_folder_in_which_an_image_was_found_is_the_one_that_it_may_not_leave(tmp_path: Path) -> None:
     (tmp_path / "two" / "images").mkdir(parents=True)
     (tmp_path / "two" / "images" / "33490.jpeg").touch()
     folders = [tmp_path / "one", tmp_path / "two"]
@@ -162,11 +162,11 @@ def test_the_folder_in_which_a_image_was_found_is_the_one_that_it_may_not_leave(
     assert source.root == str(tmp_path / "two")
 
 
-def test_an_id_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_refused(tmp_path: Path) -> None:
     assert told(infographics(tmp_path, [RECORD, RECORD])).record == "infographicvqa-84053"
 
 
-def test_missing_answers_are_told_with_the_file_that_should_hold_them(tmp_path: Path) -> None:
+def test_missing_answers_are_reported_with_the_expected_file(tmp_path: Path) -> None:
     path = okvqa(tmp_path, [asked(10)], {10: ["a"]})
     beside = tmp_path / "mscoco_val2014_annotations.json"
     assert "no question is left" in str(told(infographics(tmp_path, [{**RECORD, "answers": []}])))
@@ -179,13 +179,13 @@ def test_missing_answers_are_told_with_the_file_that_should_hold_them(tmp_path: 
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "not JSON, not a table", '{"data": 3}', "\x89PNG\x00"])
-def test_a_file_that_is_no_questions_is_a_users_error(tmp_path: Path, content: str) -> None:
+def test_a_file_without_questions_is_a_user_error(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(content.encode("latin-1"))
     assert told(path).file == path
 
 
-def test_nothing_left_says_what_was_passed_over(tmp_path: Path) -> None:
+def test_an_error_without_questions_lists_the_skipped_ones(tmp_path: Path) -> None:
     short = {**RECORD, "question": "How many?"}
     assert "the question is too short: 1" in str(told(infographics(tmp_path, [short])))
     assert "it holds none" in str(told(infographics(tmp_path, [])))

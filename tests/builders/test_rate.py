@@ -55,7 +55,7 @@ def run(model: str, groups: Sequence[int], **more: object) -> list[Outcome]:
     return [answer(model, str(group), f"{model} says {group}", **more) for group in groups]
 
 
-def test_an_instance_is_shared_where_every_run_answered_all_of_it_and_it_has_a_reference() -> None:
+def test_an_instance_is_shared_if_every_run_answered_all_of_it_and_it_has_a_reference() -> None:
     first = [*run("a", range(4)), answer("a", "4", references=()), answer("a", "5", variant="w")]
     first.append(answer("a", "5", status="error"))
     second = [*run("b", [2, 0, 4, 5]), answer("b", "3", "", status="empty"), answer("b", "9")]
@@ -65,13 +65,13 @@ def test_an_instance_is_shared_where_every_run_answered_all_of_it_and_it_has_a_r
         shared_instances([first, run("b", [77])])
 
 
-def test_an_instance_of_which_runs_answered_other_probes_is_not_shared() -> None:
+def test_an_instance_with_different_probes_in_two_runs_is_not_shared() -> None:
     first = [*run("a", range(3)), *run("a", [0, 1], variant="w")]
     second = [*run("b", [0, 2]), *run("b", [0, 1], variant="w"), answer("b", "1", variant="x")]
     assert {unit[0].sample for unit in shared_instances([first, second])} == {"0", "2"}
 
 
-def test_wrong_answers_are_those_that_are_not_right_and_were_given() -> None:
+def test_wrong_answers_exclude_right_and_missing_ones() -> None:
     said: list[VerdictName] = ["right", "wrong", "miss", "refused", "error", "undecided", "unscored"]
     given = [answer("a", str(number), verdict=verdict) for number, verdict in enumerate(said)]
     assert [unit[0].verdict for unit in wrong_answers(given)] == ["wrong", "miss", "refused"]
@@ -80,7 +80,7 @@ def test_wrong_answers_are_those_that_are_not_right_and_were_given() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
-def test_a_draw_is_of_distinct_units_in_their_order_and_in_proportion_to_a_label(
+def test_a_sample_has_distinct_units_in_order_and_in_proportion_to_a_label(
     size: int, count: int, seed: int
 ) -> None:
     units: list[Unit] = [(one,) for one in run("a", range(size))]
@@ -94,7 +94,7 @@ def test_a_draw_is_of_distinct_units_in_their_order_and_in_proportion_to_a_label
     assert all(abs(part[name] - len(drawn) * whole[name] / size) < 1 for name in whole)
 
 
-def test_another_seed_draws_others_and_mixes_them_otherwise() -> None:
+def test_another_seed_samples_other_units_in_another_order() -> None:
     units = [(one,) for one in run("a", range(50))]
     assert draw_units(units, 10, 0) != draw_units(units, 10, 1)
     one, other = (list(review_columns(units, {}, seed)) for seed in (0, 1))
@@ -105,12 +105,12 @@ def test_another_seed_draws_others_and_mixes_them_otherwise() -> None:
 @pytest.mark.parametrize(
     ("count", "label", "said"), [(0, None, "draws nothing"), (1, "domain", "unknown label")]
 )
-def test_a_draw_that_cannot_be_made_is_refused(count: int, label: str | None, said: str) -> None:
+def test_an_impossible_sample_is_refused(count: int, label: str | None, said: str) -> None:
     with pytest.raises(UserError, match=said):
         draw_units([(answer("a", "1"),)], count, 0, label)
 
 
-def test_a_mark_on_an_answer_that_has_changed_is_refused() -> None:
+def test_a_mark_on_a_changed_answer_is_refused() -> None:
     before, after = answer("a", "1", "It is red."), answer("a", "1", "It is blue.")
     (key,) = review_columns([(before,)], {}, 0)
     marks = {key: [Mark(True, "ann")]}
@@ -164,7 +164,7 @@ def marked(by: str, errors: str = "hallucination", **changed: str) -> str:
     return f"{by}.csv"
 
 
-def test_a_list_shows_all_that_humans_need_and_nobody_s_name(runs: Path, capsys: Capture) -> None:
+def test_a_list_has_all_information_for_raters_and_no_model_name(runs: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert rate("--data", str(runs), "--count", "10", "--by", "category", "--write", "list.csv") == 0
     assert "20 answers to 10 instances" in capsys.readouterr().err
@@ -179,7 +179,7 @@ def test_a_list_shows_all_that_humans_need_and_nobody_s_name(runs: Path, capsys:
     assert not any(name in text for name in (*MODELS, *keys))
 
 
-def test_a_image_that_is_not_there_has_no_path(runs: Path) -> None:
+def test_a_missing_image_has_no_path(runs: Path) -> None:
     for image in (runs / "images").rglob("*.png"):
         image.unlink()
     assert rate("--data", str(runs), "--count", "10", "--write", "list.csv") == 0
@@ -188,9 +188,7 @@ def test_a_image_that_is_not_there_has_no_path(runs: Path) -> None:
     assert {line["image"] for line in rows("list.csv")} <= names
 
 
-def test_what_three_humans_say_is_the_verdicts_of_which_a_judge_report_is_made(
-    runs: Path, capsys: Capture
-) -> None:
+def test_marks_of_three_humans_become_the_verdicts_of_a_judge_report(runs: Path, capsys: Capture) -> None:
     assert rate("--count", "10", "--seed", "3", "--write", "list.csv") == 0
     copies = [marked("ann"), marked("ben", "Hallucination; not  grounded"), marked("cleo", "not grounded")]
     humans = [word for copy in copies for word in ("--human", copy)]
@@ -225,7 +223,7 @@ def test_a_run_is_scored_by_the_humans_who_rated_it(runs: Path, capsys: Capture)
     assert (result["metrics"][0]["value"], result["undecided"]) == (0, 0)
 
 
-def test_wrong_answers_are_drawn_of_each_run(runs: Path, capsys: Capture) -> None:
+def test_wrong_answers_are_sampled_from_each_run(runs: Path, capsys: Capture) -> None:
     capsys.readouterr()
     words = ["build", "rate", "results/llava", "--wrong", "--count", "7", "--write", "list.csv"]
     assert main(words) == 0
@@ -246,7 +244,7 @@ def test_wrong_answers_are_drawn_of_each_run(runs: Path, capsys: Capture) -> Non
         ({"mark": "", "errors": ""}, "no answer is marked"),
     ],
 )
-def test_a_list_that_says_nothing_clear_is_refused_with_nothing_written(
+def test_an_invalid_list_is_refused_and_nothing_is_written(
     runs: Path, capsys: Capture, changed: dict[str, str], said: str
 ) -> None:
     assert rate("--write", "list.csv") == 0
@@ -264,7 +262,7 @@ def test_a_list_that_says_nothing_clear_is_refused_with_nothing_written(
         (("--human", "a.csv"), "--human and --out need each other"),
     ],
 )
-def test_a_call_that_says_half_is_refused(
+def test_an_incomplete_command_is_refused(
     runs: Path, capsys: Capture, words: tuple[str, ...], said: str
 ) -> None:
     assert rate(*words) == 2
@@ -306,7 +304,7 @@ def test_images_are_found_for_the_answers_of_every_run(runs: Path) -> None:
         ),
     ],
 )
-def test_only_data_that_are_named_must_be_those_of_the_runs(
+def test_only_explicit_data_must_match_the_runs(
     runs: Path,
     change: Callable[[Path, dict[str, object]], object],
     said: str,
@@ -335,7 +333,7 @@ def test_only_data_that_are_named_must_be_those_of_the_runs(
         (("--human", "ann.csv", "--out", "results/llava/answers.jsonl"), "results/llava/answers.jsonl"),
     ],
 )
-def test_neither_answers_nor_marks_are_replaced(
+def test_answers_and_marks_are_not_replaced(
     runs: Path, capsys: Capture, words: tuple[str, ...], read: str
 ) -> None:
     assert rate("--write", "list.csv") == 0
@@ -347,7 +345,7 @@ def test_neither_answers_nor_marks_are_replaced(
     assert Path(read).read_bytes() == before
 
 
-def test_who_marks_an_answer_twice_alike_counts_once(runs: Path, capsys: Capture) -> None:
+def test_two_equal_marks_of_one_rater_count_once(runs: Path, capsys: Capture) -> None:
     assert rate("--count", "2", "--write", "list.csv") == 0
     again = Path(marked("Ann")).rename("again.csv")
     ann = marked("ann")

@@ -73,7 +73,7 @@ def lines(file: str = "read.jsonl") -> dict[str, list[dict[str, object]]]:
     return {line["image_id"]: line["words"] for line in map(json.loads, Path(file).read_text().splitlines())}
 
 
-def test_every_image_has_its_line_and_twins_are_read_once(photos: Path, capsys: Capture) -> None:
+def test_every_image_has_a_line_and_equal_files_are_read_once(photos: Path, capsys: Capture) -> None:
     assert read(photos, "--out", "read.jsonl") == 1
     exit_, left = (
         {"text": "EXIT", "box": [0, 0, 40, 10], "confidence": 0.5},
@@ -89,7 +89,7 @@ def test_every_image_has_its_line_and_twins_are_read_once(photos: Path, capsys: 
     assert (first["reader"], len(first["digest"])) == ("signs 1", 64)
 
 
-def test_a_second_call_reads_nothing_and_replaces_nothing(photos: Path, capsys: Capture) -> None:
+def test_a_second_call_runs_no_ocr_and_replaces_no_file(photos: Path, capsys: Capture) -> None:
     read(photos, "--out", "read.jsonl")
     written = Path("read.jsonl").read_bytes()
     count = len(Signs.reading)
@@ -108,7 +108,7 @@ def test_the_text_is_printed_in_reading_order_or_laid_out(
     assert [path.name for path in Path().iterdir() if path.suffix == ".jsonl"] == []
 
 
-def test_files_and_folders_may_be_mixed_and_keep_names_that_tell_them_apart(photos: Path) -> None:
+def test_files_and_folders_may_be_mixed_and_keep_distinct_names(photos: Path) -> None:
     found = images_at([photos / "a", photos / "b", photos / "empty.png"])
     assert list(found) == [str(photos / name) for name in ("a/sign.png", "b/twin.png", "empty.png")]
     assert list(images_at([photos / "a"])) == ["sign.png"]
@@ -118,7 +118,7 @@ def test_files_and_folders_may_be_mixed_and_keep_names_that_tell_them_apart(phot
         images_at([photos / "gone"])
 
 
-def test_a_image_that_the_reader_stumbles_over_costs_no_other_one(photos: Path, capsys: Capture) -> None:
+def test_an_image_on_which_ocr_fails_affects_no_other_image(photos: Path, capsys: Capture) -> None:
     Image.new("RGB", (4, 4)).save(photos / "hard.png")
     (photos / "broken.png").unlink()
     assert read(photos, "--out", "read.jsonl") == 1
@@ -139,7 +139,7 @@ def test_a_image_that_the_reader_stumbles_over_costs_no_other_one(photos: Path, 
         (["photos", "--txt", "ocr"], "did you mean '--text'"),
     ],
 )
-def test_a_wrong_call_is_told_before_anything_is_read(
+def test_a_wrong_call_is_refused_before_anything_is_read(
     photos: Path, capsys: Capture, words: list[str], message: str
 ) -> None:
     assert read(*words) == 2
@@ -147,13 +147,13 @@ def test_a_wrong_call_is_told_before_anything_is_read(
     assert (Signs.reading, list(Path().glob("*.db"))) == ([], [])
 
 
-def test_nothing_that_can_be_read_is_the_callers_mistake(tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_without_readable_images_is_a_user_error(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "empty.png").touch()
     assert read("empty.png", "--text", "ocr") == 2
     assert "all 1 images are dropped" in capsys.readouterr().err
 
 
-def test_the_cores_are_dealt_out_among_processes(photos: Path) -> None:
+def test_the_cores_are_divided_among_processes(photos: Path) -> None:
     cores = os.cpu_count() or 1
     for words, threads in (([], cores), (["--threads", "3"], 3)):
         read(photos / "empty.png", "--text", "ocr", *words)
@@ -165,7 +165,7 @@ def test_the_cores_are_dealt_out_among_processes(photos: Path) -> None:
     assert Signs.made[-1] == 1
 
 
-def test_what_is_read_in_other_processes_is_remembered_here(photos: Path, tmp_path: Path) -> None:
+def test_ocr_results_of_worker_processes_are_cached(photos: Path, tmp_path: Path) -> None:
     gallery = check_images(images_at([photos]))
     store = Store.open(str(tmp_path / "s.db"))
     # What goes to and from processes must survive pickling, the reasons too.

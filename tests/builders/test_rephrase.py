@@ -110,7 +110,7 @@ def test_the_same_replies_give_the_same_bytes(
     assert sorted(files["one"])[-2:] == ["groups.jsonl", "manifest.json"]
 
 
-def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
+def test_the_manifest_distinguishes_dropped_and_unanswered_questions(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     (tmp_path / "empty.png").touch()
@@ -133,7 +133,7 @@ def test_drops_and_missing_answers_are_told_apart_in_the_manifest(
     assert manifest.images == 1
 
 
-def test_nothing_is_written_where_nothing_could_be_rephrased(
+def test_nothing_is_written_without_a_rephrased_question(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     job = prepare_rephrasing(sources, client)
@@ -146,7 +146,7 @@ def test_nothing_is_written_where_nothing_could_be_rephrased(
         prepare_rephrasing([SourceItem("gone", str(tmp_path / "gone.png"))], client)
 
 
-def test_a_useless_reply_is_asked_for_again_twice_and_then_dropped(
+def test_an_unusable_reply_is_requested_again_twice_and_then_dropped(
     client: ModelClient, sources: list[SourceItem]
 ) -> None:
     job = prepare_rephrasing(sources, client)
@@ -176,7 +176,7 @@ class Opened(ChanceBaseline):
             yield index, result
 
 
-def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_asked(
+def test_a_model_is_loaded_once_for_all_attempts_and_only_if_a_request_is_sent(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
@@ -195,7 +195,7 @@ def test_a_model_is_loaded_once_for_all_chances_and_only_where_something_is_aske
     assert Opened.told[ASKS + 2 :] == ["opened", "asked", "closed"]
 
 
-def test_a_model_that_is_kept_open_is_closed_where_the_store_fails(
+def test_an_open_model_is_closed_if_the_store_fails(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
@@ -242,7 +242,7 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
         refuse_other_contents(foreign, job.identity, force=True)
 
 
-def test_a_build_that_was_killed_while_it_wrote_is_gone_on_with(
+def test_a_build_that_was_killed_during_writing_continues(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
@@ -264,7 +264,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_of_two_jobs_that_asked_at_once_the_second_does_not_replace_the_folder_of_the_first(
+def test_the_second_of_two_concurrent_jobs_does_not_replace_the_folder_of_the_first(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     out = tmp_path / "out"
@@ -299,7 +299,7 @@ def test_a_folder_kept_apart_from_another_or_of_other_images_is_refused_unless_f
     assert bytes_of(out) == before
 
 
-def test_answers_that_come_later_join_the_folder_without_force(
+def test_later_answers_are_added_to_the_folder_without_force(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     job = prepare_rephrasing(sources, client)
@@ -320,7 +320,7 @@ def test_a_kill_before_the_journals_first_line_leaves_a_folder_that_is_accepted(
     assert sorted(path.name for path in out.iterdir()) == ["groups.jsonl", "images", "manifest.json"]
 
 
-def test_a_image_that_leads_out_by_a_link_is_dropped(
+def test_an_image_that_a_link_leads_outside_is_dropped(
     tmp_path: Path, client: ModelClient, sources: list[SourceItem]
 ) -> None:
     (tmp_path / "in").mkdir()

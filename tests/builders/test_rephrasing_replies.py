@@ -78,7 +78,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_three_rephrasings_are_read_in_every_shape(shape: str) -> None:
+def test_three_rephrasings_are_read_in_every_format(shape: str) -> None:
     assert rephrasings(SHAPES[shape])[:3] == (A, B, C)
     assert read_rephrasings(SHAPES[shape], ORIGINAL, ["copper"]).rephrasings == (A, B, C)
 
@@ -96,12 +96,12 @@ def test_marks_never_become_part_of_a_question(questions: list[str], form: str) 
 
 
 @given(QUESTIONS)
-def test_json_is_read_as_it_is_meant(questions: list[str]) -> None:
+def test_json_replies_are_decoded(questions: list[str]) -> None:
     assert rephrasings(f"Here: {json.dumps(questions)} Enjoy!") == tuple(questions)
 
 
 @given(st.text(max_size=300))
-def test_no_reply_is_too_strange_to_be_read(reply: str) -> None:
+def test_any_reply_can_be_read(reply: str) -> None:
     reading = read_rephrasings(reply, ORIGINAL, ["copper"])
     assert len(reading.rephrasings) in (0, 3)
     assert bool(reading.rephrasings) != bool(reading.objection)
@@ -114,7 +114,7 @@ def test_a_reply_without_questions_is_too_few(reply: str) -> None:
     assert read_rephrasings(reply, ORIGINAL, ["copper"]).objection.startswith(TOO_FEW)
 
 
-def test_fewer_than_three_are_too_few_whatever_the_model_asks_for_itself() -> None:
+def test_fewer_than_three_rephrasings_are_refused() -> None:
     assert (
         read_rephrasings(f"1. {A}\n2. {B}\nShall I give you another one?", ORIGINAL, ["x"]).objection
         == f"{TOO_FEW} (2)"
@@ -125,20 +125,20 @@ def test_fewer_than_three_are_too_few_whatever_the_model_asks_for_itself() -> No
     )
 
 
-def test_rephrasings_that_differ_in_case_and_signs_alone_are_one() -> None:
+def test_rephrasings_that_differ_only_in_case_and_punctuation_count_once() -> None:
     assert read_rephrasings(f"1. {A}\n2. {A.upper()}!\n3. {B}", ORIGINAL, ["x"]).objection == f"{TOO_FEW} (2)"
 
 
-def test_a_rephrasing_that_equals_the_question_is_told() -> None:
+def test_a_rephrasing_that_equals_the_question_is_refused() -> None:
     assert read_rephrasings(f"1. {A}\n2. {ORIGINAL.lower()[:-1]}\n3. {B}", ORIGINAL, ["x"]).objection == EQUAL
 
 
-def test_three_good_ones_among_more_are_enough() -> None:
+def test_three_usable_rephrasings_of_more_are_enough() -> None:
     reply = f"1. {ORIGINAL}\n2. {A}\n3. Is it copper that they are made of?\n4. {B}\n5. {C}"
     assert read_rephrasings(reply, ORIGINAL, ["copper"]).rephrasings == (A, B, C)
 
 
-def test_an_answer_given_away_is_told_with_the_answer() -> None:
+def test_a_rephrasing_that_reveals_the_answer_is_refused_with_the_answer() -> None:
     reply = f"1. {A}\n2. Are the vessels made of copper?\n3. {B}"
     assert read_rephrasings(reply, ORIGINAL, ["steel", "copper"]).objection == f"{GIVEN_AWAY} ('copper')"
 
@@ -155,17 +155,17 @@ def test_an_answer_given_away_is_told_with_the_answer() -> None:
         ("Is it the best?", "Is it?", ["👍"], ""),  # an answer without words
     ],
 )
-def test_answers_are_given_away_by_words(text: str, question: str, answers: list[str], told: str) -> None:
+def test_answers_are_matched_by_whole_words(text: str, question: str, answers: list[str], told: str) -> None:
     assert given_away(text, question, answers) == told
 
 
-def test_what_the_token_limit_cut_off_is_no_rephrasing() -> None:
+def test_a_truncated_sentence_is_not_a_rephrasing() -> None:
     reply = f"1. {A}\n2. {B}\n3. Which material is it that the ves"
     assert read_rephrasings(reply, ORIGINAL, ["x"]).rephrasings
     assert read_rephrasings(reply, ORIGINAL, ["x"], cut=True).objection == f"{TOO_FEW} (2)"
 
 
-def test_requests_need_no_question_mark_where_they_are_marked() -> None:
+def test_numbered_requests_need_no_question_mark() -> None:
     reply = f"1. {A}\n2. Name the material of the vessels.\n3. Tell me of what the vessels are made."
     assert read_rephrasings(reply, ORIGINAL, ["copper"]).rephrasings[1:] == (
         "Name the material of the vessels.",

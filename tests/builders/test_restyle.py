@@ -108,7 +108,7 @@ def test_grayscale_is_the_brightness_that_eyes_see_and_needs_no_torch(
     assert np.abs(after[..., 0] - before @ np.array([0.299, 0.587, 0.114])).max() <= 1
 
 
-def test_each_size_is_a_group_whose_images_are_all_that_square(
+def test_each_size_is_a_group_of_square_images(
     restyle: Callable[..., list[GroupLine]], weights: Path, tmp_path: Path
 ) -> None:
     lines = restyle(
@@ -128,7 +128,7 @@ def test_each_size_is_a_group_whose_images_are_all_that_square(
     assert len({line.cluster for line in lines}) == 2
 
 
-def test_a_image_is_painted_after_it_was_resized(
+def test_an_image_is_restyled_after_resizing(
     restyle: Callable[..., list[GroupLine]], weights: Path, tmp_path: Path
 ) -> None:
     original, candy = restyle("--weights", str(weights), "--size", "20", "--style", "candy")[:2]
@@ -136,7 +136,7 @@ def test_a_image_is_painted_after_it_was_resized(
     assert np.array_equal(after, paint(read_weights(weights / "candy.pth"), before))
 
 
-def test_larger_images_are_scaled_down_in_all_variants_and_say_so(
+def test_larger_images_are_scaled_down_in_all_variants_with_a_label(
     restyle: Callable[..., list[GroupLine]], tmp_path: Path
 ) -> None:
     lines = restyle("--style", "grayscale", "--max-pixels", "600")
@@ -153,14 +153,14 @@ def test_scaled_down_images_have_no_more_pixels_than_allowed(size: tuple[int, in
     assert size[0] * size[1] > 1000 or small.size == size
 
 
-def test_a_source_with_a_question_is_asked_it(tmp_path: Path, places: Path) -> None:
+def test_a_source_with_a_question_keeps_it(tmp_path: Path, places: Path) -> None:
     source = SourceItem("a", str(places / "inside_bus/a.png"), question="Where is this?")
     (tmp_path / "images").mkdir()
     made = Restyle(find_styles(["grayscale"], tmp_path), (), PROMPT)(source, tmp_path)
     assert {line.prompt for line in made.lines} == {"Where is this?"}
 
 
-def test_a_image_that_cannot_be_decoded_is_dropped_with_its_reason(
+def test_an_image_that_cannot_be_decoded_is_dropped_with_its_reason(
     restyle: Callable[..., list[GroupLine]], places: Path, capsys: Capture
 ) -> None:
     (places / "living_room/b.png").write_bytes((places / "living_room/a.png").read_bytes()[:200])
@@ -190,7 +190,7 @@ def test_any_weights_of_the_network_are_a_style_called_like_their_file(
     assert np.array_equal(waves, candy)
 
 
-def test_a_image_too_large_for_the_memory_ends_with_advice_and_keeps_what_is_done(
+def test_an_image_too_large_for_memory_is_an_error_with_advice_and_finished_work_is_kept(
     places: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     import torch
@@ -216,7 +216,7 @@ def test_a_image_too_large_for_the_memory_ends_with_advice_and_keeps_what_is_don
 @pytest.mark.parametrize(
     ("words", "processes"), [((), 1), (("--processes", "3"), 3), (("--style", "grayscale"), None)]
 )
-def test_on_a_gpu_one_process_works_unless_more_are_asked_for(
+def test_a_gpu_uses_one_process_by_default(
     places: Path,
     weights: Path,
     tmp_path: Path,
@@ -256,7 +256,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_call_is_told_in_one_line_and_nothing_is_written(
+def test_a_wrong_call_is_refused_in_one_line_and_nothing_is_written(
     tmp_path: Path, places: Path, weights: Path, capsys: Capture, case: str
 ) -> None:
     words, message = WRONG[case]

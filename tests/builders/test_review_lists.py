@@ -44,7 +44,7 @@ def listed(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_list_is_empty_where_humans_write_and_no_cell_is_a_formula(listed: Path) -> None:
+def test_a_list_has_empty_cells_for_marks_and_no_formula(listed: Path) -> None:
     lines = rows(listed)
     assert [line["key"] for line in lines] == ["k1", "k2", "k3"]
     assert {line[name] for line in lines for name in ("mark", "by", "remark")} == {""}
@@ -52,7 +52,7 @@ def test_a_list_is_empty_where_humans_write_and_no_cell_is_a_formula(listed: Pat
     assert read_marks([listed], RIGHT) == {}
 
 
-def test_marks_of_several_humans_come_together_and_a_list_without_names_is_named_by_its_file(
+def test_marks_of_several_humans_are_combined_and_a_list_without_names_is_named_by_its_file(
     listed: Path, tmp_path: Path
 ) -> None:
     anna = fill(listed, {"k1": " Right ", "k2": "wrong"}, tmp_path / "anna.csv")
@@ -63,9 +63,7 @@ def test_marks_of_several_humans_come_together_and_a_list_without_names_is_named
     }
 
 
-def test_what_is_no_mark_and_what_contradicts_itself_is_told_with_its_line(
-    listed: Path, tmp_path: Path
-) -> None:
+def test_unknown_and_contradictory_marks_are_refused_with_their_line(listed: Path, tmp_path: Path) -> None:
     odd = fill(listed, {"k2": "perhaps"}, tmp_path / "odd.csv")
     with pytest.raises(UserError, match=r"odd\.csv, record line 3, field mark.*'right', 'wrong' or nothing"):
         read_marks([odd], RIGHT)
@@ -105,14 +103,14 @@ def test_two_nameless_lists_of_one_name_are_not_taken_for_one_human(listed: Path
         (AcceptanceRule(4, 5), 0, 2, False),
     ],
 )
-def test_a_rule_decides_as_soon_as_no_further_mark_can_change_it(
+def test_a_rule_decides_once_no_further_mark_can_change_it(
     rule: AcceptanceRule, yes: int, no: int, decided: bool | None
 ) -> None:
     marks = [Mark(True, f"y{n}") for n in range(yes)] + [Mark(False, f"n{n}") for n in range(no)]
     assert rule.decide(marks) is decided
 
 
-def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
+def test_a_rule_needs_more_than_half_of_the_reviewers() -> None:
     assert (parse_rule(None), parse_rule("4/5"), parse_rule("1/1")) == (
         AcceptanceRule(),
         AcceptanceRule(4, 5),
@@ -123,7 +121,7 @@ def test_a_rule_is_more_than_half_of_those_who_mark() -> None:
             parse_rule(text)
 
 
-def test_case_and_blanks_of_a_name_make_nobody_else(listed: Path, tmp_path: Path) -> None:
+def test_case_and_blanks_of_a_name_are_ignored(listed: Path, tmp_path: Path) -> None:
     """One person may not vote twice, nor against herself."""
     first = fill(listed, {"k1": "right", "k2": "wrong"}, tmp_path / "Anna B.csv")
     again = fill(listed, {"k1": "right", "k3": "wrong"}, tmp_path / "x.csv", by=" anna  b ")

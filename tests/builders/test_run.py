@@ -101,7 +101,9 @@ def test_one_and_two_processes_build_the_same_bytes(photos: Path, tmp_path: Path
     assert len(content(tmp_path / "one")) == 6 * 4 + 2
 
 
-def test_where_images_lie_does_not_matter_their_content_does(photos: Path, tmp_path: Path) -> None:
+def test_the_manifest_depends_on_the_content_of_images_and_not_on_their_path(
+    photos: Path, tmp_path: Path
+) -> None:
     copies(photos, tmp_path / "out")
     moved = photos.rename(tmp_path / "elsewhere")
     assert copies(moved, tmp_path / "out") == []
@@ -110,7 +112,7 @@ def test_where_images_lie_does_not_matter_their_content_does(photos: Path, tmp_p
         copies(moved, tmp_path / "out")
 
 
-def test_lines_stand_in_the_order_of_the_sources_with_their_images_digest_as_cluster(
+def test_lines_follow_the_order_of_the_sources_and_have_the_image_digest_as_cluster(
     photos: Path, tmp_path: Path
 ) -> None:
     perturb(photos, tmp_path / "out", 2)
@@ -120,7 +122,7 @@ def test_lines_stand_in_the_order_of_the_sources_with_their_images_digest_as_clu
         assert line.cluster == hashlib.sha256((photos / f"{line.group}.png").read_bytes()).hexdigest()
 
 
-def test_the_manifest_says_from_what_the_folder_was_made(photos: Path, tmp_path: Path) -> None:
+def test_the_manifest_records_the_sources_of_the_folder(photos: Path, tmp_path: Path) -> None:
     perturb(photos, tmp_path / "out", 1)
     manifest = read_manifest(tmp_path / "out")
     assert (manifest.kind, manifest.settings) == ("perturb", {"seed": 0})
@@ -137,7 +139,7 @@ def test_the_manifest_says_from_what_the_folder_was_made(photos: Path, tmp_path:
 # --- interruptions
 
 
-def test_what_was_finished_is_not_made_again(photos: Path, tmp_path: Path) -> None:
+def test_finished_groups_are_not_built_again(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         copies(photos, tmp_path / "out", stop_at("p4", KeyboardInterrupt()))
     assert copies(photos, tmp_path / "out") == ["p4", "p5"]
@@ -145,7 +147,7 @@ def test_what_was_finished_is_not_made_again(photos: Path, tmp_path: Path) -> No
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def test_a_image_that_was_spoilt_since_the_interruption_is_made_again(photos: Path, tmp_path: Path) -> None:
+def test_an_image_damaged_since_the_interruption_is_built_again(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         copies(photos, out, stop_at("p4", KeyboardInterrupt()))
@@ -155,7 +157,7 @@ def test_a_image_that_was_spoilt_since_the_interruption_is_made_again(photos: Pa
     assert content(out) == content(tmp_path / "whole")
 
 
-def test_a_source_that_changed_since_the_interruption_is_made_again(photos: Path, tmp_path: Path) -> None:
+def test_a_source_changed_since_the_interruption_is_built_again(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         copies(photos, tmp_path / "out", stop_at("p4", KeyboardInterrupt()))
     draw(photos / "p2.png", 99)
@@ -164,7 +166,7 @@ def test_a_source_that_changed_since_the_interruption_is_made_again(photos: Path
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def test_what_killed_processes_left_half_written_is_removed(photos: Path, tmp_path: Path) -> None:
+def test_partial_files_of_killed_processes_are_removed(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         copies(photos, out, stop_at("p4", KeyboardInterrupt()))
@@ -176,7 +178,7 @@ def test_what_killed_processes_left_half_written_is_removed(photos: Path, tmp_pa
 
 
 @pytest.mark.parametrize("error", [EnvironmentFailedError("the disk is full"), KeyboardInterrupt()])
-def test_what_processes_leave_half_written_at_an_early_end_is_removed(
+def test_partial_files_of_stopped_processes_are_removed(
     error: BaseException, photos: Path, tmp_path: Path
 ) -> None:
     half = tmp_path / "out" / "images" / ".p5_copy.png.1.ab.tmp"
@@ -203,7 +205,7 @@ def test_a_kill_between_the_manifest_and_the_end_leaves_a_finished_folder(
     assert content(tmp_path / "out") == before
 
 
-def test_too_little_memory_is_the_surroundings_fault_and_keeps_what_is_done(
+def test_too_little_memory_is_an_environment_error_and_finished_work_is_kept(
     photos: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(EnvironmentFailedError, match=r"p2.png: not enough memory"):
@@ -214,7 +216,7 @@ def test_too_little_memory_is_the_surroundings_fault_and_keeps_what_is_done(
 # --- a folder that is there already
 
 
-def test_a_second_run_makes_nothing(photos: Path, tmp_path: Path) -> None:
+def test_a_second_run_builds_nothing(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert copies(photos, out) == [f"p{number}" for number in range(6)]
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
@@ -253,7 +255,7 @@ def test_an_interrupted_build_of_other_settings_is_refused_unless_forced(
     assert content(out) == content(tmp_path / "new")
 
 
-def test_a_forced_build_that_is_interrupted_goes_on(photos: Path, tmp_path: Path) -> None:
+def test_an_interrupted_forced_build_continues(photos: Path, tmp_path: Path) -> None:
     out, sources, called = tmp_path / "out", folder_sources(photos), Called()
     copies(photos, out)
     with pytest.raises(KeyboardInterrupt):
@@ -268,7 +270,7 @@ def test_a_forced_build_that_is_interrupted_goes_on(photos: Path, tmp_path: Path
     assert called == ["p4", "p5"]
 
 
-def test_a_forced_build_that_is_killed_before_it_made_anything_goes_on(
+def test_a_forced_build_that_was_killed_at_its_start_continues(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, sources = tmp_path / "out", folder_sources(photos)
@@ -287,9 +289,7 @@ def test_a_forced_build_that_is_killed_before_it_made_anything_goes_on(
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_folder_that_holds_anything_else_is_never_touched(
-    photos: Path, tmp_path: Path, force: bool
-) -> None:
+def test_a_folder_with_other_files_is_never_changed(photos: Path, tmp_path: Path, force: bool) -> None:
     (tmp_path / "out" / "images").mkdir(parents=True)
     (tmp_path / "out" / "images" / "mine.png").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
@@ -303,7 +303,7 @@ def test_a_folder_that_holds_anything_else_is_never_touched(
     assert list(content(tmp_path / "out")) == ["images/mine.png"]
 
 
-def test_a_finished_folder_with_a_changed_file_is_told_of(photos: Path, tmp_path: Path) -> None:
+def test_a_changed_file_in_a_finished_folder_is_reported(photos: Path, tmp_path: Path) -> None:
     copies(photos, tmp_path / "out")
     (tmp_path / "out" / "images" / "p1_copy.png").write_bytes(b"")
     (tmp_path / "out" / "images" / "p2_copy.png").unlink()
@@ -311,7 +311,7 @@ def test_a_finished_folder_with_a_changed_file_is_told_of(photos: Path, tmp_path
         copies(photos, tmp_path / "out")
 
 
-def test_a_file_is_no_folder(photos: Path, tmp_path: Path) -> None:
+def test_a_file_as_output_folder_is_refused(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="is not a folder"):
         copies(photos, tmp_path / "out")
@@ -332,13 +332,15 @@ def test_a_bad_image_is_dropped_with_its_reason(photos: Path, tmp_path: Path) ->
     assert manifest.groups == 4
 
 
-def test_a_image_that_is_not_there_is_dropped(photos: Path, tmp_path: Path) -> None:
+def test_a_missing_image_is_dropped(photos: Path, tmp_path: Path) -> None:
     sources = [*folder_sources(photos), SourceItem("gone", str(photos / "gone.png"))]
     manifest = build(sources, Copies([]), tmp_path / "out", BuildSpec(kind="copies", settings={}))
     assert manifest.dropped == {"gone": "no such image"}
 
 
-def test_where_all_are_dropped_the_reasons_are_told_and_nothing_is_left(photos: Path, tmp_path: Path) -> None:
+def test_a_build_without_usable_sources_reports_the_reasons_and_leaves_no_file(
+    photos: Path, tmp_path: Path
+) -> None:
     trouble = stop_at("p0", BadImage("too dark"))
     with pytest.raises(UserError, match=r"all 1 sources are dropped \(p0: too dark\)"):
         build(
@@ -350,7 +352,7 @@ def test_where_all_are_dropped_the_reasons_are_told_and_nothing_is_left(photos: 
     assert not (tmp_path / "out").exists()
 
 
-def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
+def test_a_build_without_sources_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there are no sources to work on"):
         build([], Copies([]), tmp_path / "out", BuildSpec(kind="copies", settings={}))
 
@@ -362,7 +364,7 @@ def test_two_sources_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
-def test_a_image_that_leads_out_of_its_folder_by_a_link_is_dropped(photos: Path, tmp_path: Path) -> None:
+def test_an_image_that_a_link_leads_outside_its_folder_is_dropped(photos: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.png"
     (photos / "p1.png").rename(secret)
     (photos / "p1.png").symlink_to(secret)
@@ -377,7 +379,7 @@ def test_a_image_that_leads_out_of_its_folder_by_a_link_is_dropped(photos: Path,
 # --- train and test apart
 
 
-def test_sources_whose_image_another_folder_used_are_dropped_whatever_they_are_called(
+def test_sources_with_an_image_of_another_folder_are_dropped_whatever_their_name(
     photos: Path, tmp_path: Path
 ) -> None:
     for name in ("p1", "p4"):

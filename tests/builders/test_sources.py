@@ -43,7 +43,7 @@ def test_a_class_folder_is_the_reference(tmp_path: Path) -> None:
     assert sources[1].image == str(tmp_path / "inside_bus" / "c.JPEG")
 
 
-def test_the_folder_in_which_a_image_lies_is_its_class_however_deep(tmp_path: Path) -> None:
+def test_the_folder_of_an_image_is_its_class_at_any_depth(tmp_path: Path) -> None:
     touch(tmp_path, "Images/bar/a.jpg", "Images/bedroom/a.jpg")
     assert summary(folder_sources(tmp_path)) == [
         ("Images-bar-a", ("bar",)),
@@ -58,7 +58,7 @@ def test_images_of_one_folder_have_no_reference(tmp_path: Path) -> None:
     assert summary(folder_sources(tmp_path / "one")) == [("photos-a", ()), ("photos-b", ())]
 
 
-def test_what_is_hidden_or_no_image_is_left_alone(tmp_path: Path) -> None:
+def test_hidden_files_and_other_files_are_ignored(tmp_path: Path) -> None:
     touch(tmp_path, "a.jpg", ".b.jpg", ".thumbnails/c.jpg", "notes.txt", "no-ending")
     assert summary(folder_sources(tmp_path)) == [("a", ())]
 
@@ -99,11 +99,11 @@ def test_ids_are_unique_and_safe_as_file_names_whatever_the_paths_are(
 
 
 @given(st.lists(st.sampled_from(["x", "X", "x-1", "x-2", "x-1-1", "x.jpg"]), max_size=9))
-def test_ids_of_names_that_occur_twice_are_none_of_the_others(names: list[str]) -> None:
+def test_ids_of_duplicate_names_do_not_equal_other_ids(names: list[str]) -> None:
     assert len({name.casefold() for name in ids_of(names)}) == len(names)
 
 
-def test_the_first_of_two_x_is_not_called_like_a_third_one() -> None:
+def test_a_numbered_id_does_not_equal_an_existing_name() -> None:
     assert len(set(ids_of(["x", "x", "x-1"]))) == 3
 
 
@@ -249,7 +249,7 @@ def test_landmarks_are_found_below_the_folder_and_named(landmarks: Path) -> None
     assert not Path(sources[2].image).exists()
 
 
-def test_of_a_whole_release_only_what_is_there_counts(landmarks: Path) -> None:
+def test_only_existing_images_of_a_release_become_sources(landmarks: Path) -> None:
     with (landmarks / "train.csv").open("a") as file:
         file.writelines(f"{number:05},http://x,7\n" for number in range(100))
     sources = image_sources(landmarks / "train.csv", landmarks / "index", landmarks / "names.csv")
@@ -283,13 +283,13 @@ def test_a_wrong_landmark_is_named(landmarks: Path) -> None:
         image_sources(train, index)
 
 
-def test_two_images_of_one_name_are_told_of(landmarks: Path) -> None:
+def test_two_images_with_one_name_are_refused(landmarks: Path) -> None:
     touch(landmarks / "index", "9/001aa.jpg")
     with pytest.raises(UserError, match="several images have the name '001aa'"):
         image_sources(landmarks / "train.csv", landmarks / "index", landmarks / "names.csv")
 
 
-def test_labels_go_with_landmarks_alone(tmp_path: Path) -> None:
+def test_labels_are_accepted_only_with_landmarks(tmp_path: Path) -> None:
     for name, text in (("t.csv", "image\na.jpg\n"), ("t.jsonl", '{"image": "a.jpg"}\n')):
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match="--labels needs a Google Landmarks CSV"):
@@ -331,7 +331,7 @@ def test_the_authors_indoor_names_are_decoded(shared: Path, tmp_path: Path) -> N
     assert len({source.id.casefold() for source in sources}) == 734
 
 
-def test_of_several_files_of_a_name_the_one_in_the_places_folder_counts(tmp_path: Path) -> None:
+def test_the_file_in_the_folder_of_its_class_is_preferred(tmp_path: Path) -> None:
     touch(tmp_path, "bar/1.jpg", "wine_cellar/1.jpg", "gym/2.jpg")
     (tmp_path / "l.json").write_text('{"1": "wine_cellar", "2": "gym", "3": "bar"}')
     images = [Path(source.image).relative_to(tmp_path) for source in image_sources(tmp_path / "l.json")]
@@ -341,7 +341,7 @@ def test_of_several_files_of_a_name_the_one_in_the_places_folder_counts(tmp_path
         image_sources(tmp_path / "l.json")
 
 
-def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_leads_outside_the_folder_is_refused(tmp_path: Path) -> None:
     touch(tmp_path, "secret.jpg", "photos/1.jpg")
     (tmp_path / "l.json").write_text('{"1": "gym", "../secret": "bar"}')
     with pytest.raises(UserError, match="is not a file name"):
@@ -361,5 +361,5 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
         ("A+B", "A+B"),
     ],
 )
-def test_a_name_is_decoded_once_and_only_where_it_is_encoded(name: str, plain: str) -> None:
+def test_an_encoded_name_is_decoded_once(name: str, plain: str) -> None:
     assert decode_place_name(name) == plain

@@ -54,7 +54,9 @@ def _read(file: Path) -> list[dict[str, str]]:
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 300), min_size=1), st.data())
-def test_every_category_has_its_share_to_one(sizes: dict[str, int], data: st.DataObject) -> None:
+def test_every_category_has_its_proportional_share_within_one(
+    sizes: dict[str, int], data: st.DataObject
+) -> None:
     whole = sum(sizes.values())
     count = data.draw(st.integers(0, whole))
     drawn = proportional(sizes, count)
@@ -64,7 +66,7 @@ def test_every_category_has_its_share_to_one(sizes: dict[str, int], data: st.Dat
         assert abs(drawn[name] - size * count / whole) < 1
 
 
-def test_100_of_the_papers_506_are_30_and_seven_times_10(tmp_path: Path) -> None:
+def test_a_sample_of_100_of_the_papers_506_has_30_and_seven_times_10(tmp_path: Path) -> None:
     split = split_table(_table(tmp_path, SIZES), 100, seed=0)
     assert split.drawn["Miscellaneous Natural Scenes"] == 30
     assert sorted(split.drawn.values()) == [10] * 7 + [30]
@@ -80,7 +82,7 @@ def test_the_released_test_split_has_the_sizes_of_the_released_val(shared: Path)
     assert proportional(counted("test"), 100) == counted("val")
 
 
-def test_the_same_seed_draws_the_same_rows_and_another_one_others(tmp_path: Path) -> None:
+def test_the_seed_decides_the_sampled_rows(tmp_path: Path) -> None:
     file = _table(tmp_path, SIZES)
     first, again, other = (split_table(file, 100, seed).chosen for seed in (0, 0, 1))
     assert first == again != other
@@ -99,7 +101,7 @@ def test_the_files_are_as_the_release_has_them(tmp_path: Path) -> None:
     assert sorted(drawn, key=lambda row: order.index(row["image_url"])) == drawn
 
 
-def test_the_command_tells_what_was_drawn_and_replaces_nothing(
+def test_the_command_reports_the_sampled_rows_and_replaces_no_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["build", "split", str(_table(tmp_path, SIZES)), "--out", str(tmp_path / "mine")]
@@ -125,7 +127,7 @@ def with_images(folder: Path) -> Path:
     return folder / "all.csv"
 
 
-def test_images_beside_the_table_come_along_and_the_printed_example_runs(
+def test_images_next_to_the_table_are_copied_and_the_printed_example_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = with_images(tmp_path / "whole")
@@ -168,7 +170,7 @@ def test_images_are_added_to_what_is_there_and_replace_nothing(
         ({"web": 5}, {"category": ""}, 2, "field category: is blank"),
     ],
 )
-def test_what_cannot_be_split_is_told(
+def test_a_table_that_cannot_be_split_is_refused(
     tmp_path: Path, sizes: dict[str, int], changes: dict[str, str], count: int, message: str
 ) -> None:
     with pytest.raises(UserError) as refused:
@@ -176,7 +178,7 @@ def test_what_cannot_be_split_is_told(
     assert message in str(refused.value)
 
 
-def test_another_layout_is_told(tmp_path: Path) -> None:
+def test_a_table_in_another_layout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("image_url,instruction,category\nu,i,web\n")
     with pytest.raises(UserError, match="field response: lacks a column"):
         split_table(tmp_path / "t.csv", 1, seed=0)

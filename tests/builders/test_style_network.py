@@ -103,7 +103,7 @@ def test_the_public_weights_give_the_public_images(shared: Path, style: str) -> 
 
 
 @pytest.mark.parametrize("style", NETWORK_STYLES)
-def test_the_state_dicts_hold_what_was_released_for_ncnn(shared: Path, tmp_path: Path, style: str) -> None:
+def test_the_state_dicts_equal_the_released_ncnn_weights(shared: Path, tmp_path: Path, style: str) -> None:
     folder = shared / "data/styles"
     weights = read_weights(folder / f"{style}.pth")
     released = tmp_path / f"{style}.bin"
@@ -129,19 +129,19 @@ def test_pixels_are_those_of_the_network_as_published(
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40))
-def test_any_size_comes_out_as_it_went_in(height: int, width: int) -> None:
+def test_any_size_is_kept(height: int, width: int) -> None:
     painted = paint(random_weights(), noise(height, width))
     assert painted.shape == (height, width, 3)
     assert painted.dtype == np.uint8
 
 
-def test_a_image_too_small_for_the_network_is_continued_by_its_border() -> None:
+def test_an_image_too_small_for_the_network_is_padded_with_its_border() -> None:
     small = noise(3, 5)
     continued = np.pad(small, [(0, 5), (0, 3), (0, 0)], mode="edge")
     assert np.array_equal(paint(random_weights(), small), paint(random_weights(), continued)[:3, :5])
 
 
-def test_the_number_of_threads_changes_no_pixel_and_is_left_as_it_was() -> None:
+def test_the_number_of_threads_changes_no_pixel_and_is_restored() -> None:
     before = torch.get_num_threads()
     try:
         painted = []
@@ -154,7 +154,7 @@ def test_the_number_of_threads_changes_no_pixel_and_is_left_as_it_was() -> None:
         torch.set_num_threads(before)
 
 
-def test_keys_that_old_versions_of_torch_left_are_passed_over(save: Callable[[Any], Path]) -> None:
+def test_keys_of_old_versions_of_torch_are_ignored(save: Callable[[Any], Path]) -> None:
     left = {f"{name}.running_mean": torch.zeros(32) for name in ("in1", "in5", "res1.in1", "res5.in2")}
     assert list(read_weights(save({**random_weights(), **left}))) == list(shapes())
 
@@ -232,7 +232,7 @@ def saved() -> bytes:
 @pytest.mark.parametrize(
     "content", [b"", b"hello", b"PK\x03\x04", b"\x80\x02.", saved()[:-100], saved()[:100_000]]
 )
-def test_a_file_that_is_broken_or_something_else_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_file_or_one_of_another_type_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "weights.pth"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"weights\.pth: .*expected a state dict of the network"):
@@ -240,7 +240,7 @@ def test_a_file_that_is_broken_or_something_else_is_refused(tmp_path: Path, cont
 
 
 @pytest.mark.parametrize("change", [lambda b: b[:-4], lambda b: b + b"0000", lambda b: b[4:], lambda _: b""])
-def test_a_file_of_ncnn_that_is_cut_off_or_another_is_refused(
+def test_a_truncated_or_different_ncnn_file_is_refused(
     tmp_path: Path, change: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / "candy.bin"
@@ -249,12 +249,12 @@ def test_a_file_of_ncnn_that_is_cut_off_or_another_is_refused(
         read_weights(path)
 
 
-def test_weights_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_missing_weights_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"absent\.pth: cannot be read: No such file"):
         read_weights(tmp_path / "absent.pth")
 
 
-def test_a_missing_torch_is_told_with_what_installs_it(
+def test_without_torch_the_error_names_the_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -275,7 +275,7 @@ def test_too_little_memory_of_any_device_is_a_memory_error(monkeypatch: pytest.M
             paint(random_weights(), noise(8, 8))
 
 
-def test_another_fault_of_torch_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_torch_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style_network, "_forward", lambda weights, x: torch.zeros(2) + torch.zeros(3))
     with pytest.raises(RuntimeError, match="must match the size"):
         paint(random_weights(), noise(8, 8))
@@ -283,7 +283,7 @@ def test_another_fault_of_torch_stays_what_it_is(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited as Linux does")
-def test_a_process_without_memory_says_so() -> None:
+def test_a_process_without_memory_reports_it() -> None:
     code = (
         "import math, resource, numpy as np, torch\n"
         "from sightline.builders.style_network import paint, shapes\n"

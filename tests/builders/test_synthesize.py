@@ -141,7 +141,7 @@ def test_the_folder_is_in_contextuals_layout_and_runs(photos: Path, writer: Writ
     assert [(one["value"], one["table"]) for one in overall["published"]] == [(68.6, "Table 7")]
 
 
-def test_copies_and_the_examples_themselves_are_not_asked_about(photos: Path, writer: Writer) -> None:
+def test_copies_and_the_examples_are_not_sent(photos: Path, writer: Writer) -> None:
     (photos / "one.jpg").write_bytes((photos.parent / "contextual" / EXAMPLES[0]).read_bytes())
     (photos / "broken.png").write_text("no image")
     assert build() == 0
@@ -152,7 +152,7 @@ def test_copies_and_the_examples_themselves_are_not_asked_about(photos: Path, wr
     assert dropped["broken"].startswith("not an image")
 
 
-def test_what_is_dropped_before_and_after_asking_goes_by_the_same_names(photos: Path, writer: Writer) -> None:
+def test_images_dropped_before_and_after_the_request_have_the_same_ids(photos: Path, writer: Writer) -> None:
     (photos / "broken.png").write_text("no image")
     writer.replies = {"blue": ASKS * ["nothing"]}
     assert build() == 0
@@ -161,7 +161,7 @@ def test_what_is_dropped_before_and_after_asking_goes_by_the_same_names(photos: 
     assert manifest.sources.keys() == {"red", "grey"}
 
 
-def test_a_reply_that_breaks_a_rule_is_asked_for_again_twice_and_then_dropped(
+def test_a_reply_that_breaks_a_rule_is_requested_again_twice_and_then_dropped(
     photos: Path, writer: Writer, capsys: Capture
 ) -> None:
     writer.replies = {
@@ -186,7 +186,7 @@ def test_an_instruction_that_fits_two_images_is_kept_for_the_first_alone(
     assert why == "the instruction was written for another image too (blue)"
 
 
-def test_the_same_command_asks_nothing_and_writes_the_same(photos: Path, writer: Writer) -> None:
+def test_the_same_command_sends_nothing_and_writes_the_same_bytes(photos: Path, writer: Writer) -> None:
     assert build() == 0
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     asked = len(writer.asked)
@@ -202,7 +202,7 @@ def test_the_same_command_asks_nothing_and_writes_the_same(photos: Path, writer:
     assert len(writer.asked) == 2 * asked
 
 
-def test_calls_that_fail_cost_no_other_pair_and_join_later(
+def test_failed_requests_affect_no_other_pair_and_can_succeed_later(
     photos: Path, writer: Writer, capsys: Capture
 ) -> None:
     writer.replies = {"blue": [Failure("permanent", "it will not say")]}
@@ -214,14 +214,14 @@ def test_calls_that_fail_cost_no_other_pair_and_join_later(
     assert len(table()) == 3
 
 
-def test_the_budget_ends_asking_and_a_larger_one_goes_on(photos: Path, writer: Writer) -> None:
+def test_the_budget_stops_the_requests_and_a_larger_one_continues(photos: Path, writer: Writer) -> None:
     assert build("--max-requests", 2) == 4
     assert len(table()) == 2
     assert build() == 0
     assert (len(table()), len(writer.asked)) == (3, 3)
 
 
-def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing(
+def test_a_dry_run_prints_the_number_of_requests_and_writes_no_file(
     photos: Path, writer: Writer, capsys: Capture
 ) -> None:
     assert build("--dry-run") == 0
@@ -234,7 +234,7 @@ def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing(
 # What is told before anything is asked
 
 
-def test_without_the_examples_images_it_is_said_where_they_come_from(
+def test_without_the_example_images_the_error_names_their_source(
     photos: Path, writer: Writer, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert build(examples="photos") == 2
@@ -269,7 +269,7 @@ def test_a_model_that_takes_one_image_is_refused(photos: Path, writer: Writer, c
         (["--max-cost", "1"], "without a price"),
     ],
 )
-def test_a_wrong_call_is_told_before_anything_is_asked(
+def test_a_wrong_call_is_refused_before_any_request(
     photos: Path, writer: Writer, words: list[str], message: str, capsys: Capture
 ) -> None:
     assert build(*words) == 2

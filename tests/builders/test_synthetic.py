@@ -232,7 +232,7 @@ def test_a_style_changes_the_image_and_keeps_its_size(style: str) -> None:
     assert styled.tobytes() != image.tobytes()
 
 
-def test_a_night_is_darker_than_its_day_but_its_things_are_not() -> None:
+def test_a_night_image_is_darker_than_its_day_image_except_its_objects() -> None:
     made = next(found for seed in range(99) if (found := random_room(Random(seed))).night)
     night = render(made.scene).convert("L")
     day = render(msgspec.structs.replace(made, night=False).scene).convert("L")

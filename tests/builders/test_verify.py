@@ -63,7 +63,7 @@ def run(*words: object) -> int:
     return main(["build", "verify", *map(str, words)])
 
 
-def test_accepted_lines_are_a_data_folder_and_the_others_go_back_with_votes_and_remarks(
+def test_accepted_lines_become_a_data_folder_and_rejected_ones_are_listed_with_votes_and_remarks(
     table: Path, capsys: Capture
 ) -> None:
     assert run(table, "--write", "list.csv") == 0
@@ -132,7 +132,7 @@ def test_a_rejected_line_that_was_revised_is_reviewed_in_the_next_round(table: P
     ]  # fmt: skip
 
 
-def test_a_line_that_was_not_revised_is_the_line_it_was(table: Path) -> None:
+def test_an_unchanged_line_keeps_its_marks(table: Path) -> None:
     run(table, "--write", "list.csv")
     anna = marked("list.csv", {"R0": "wrong"}, "anna")
     run(table, "--human", anna, "--out", "out")
@@ -142,7 +142,7 @@ def test_a_line_that_was_not_revised_is_the_line_it_was(table: Path) -> None:
     assert (rows("again/accepted.csv"), len(rows("again/rejected.csv"))) == ([], 1)
 
 
-def test_marks_do_not_outlive_a_change_of_the_line(table: Path, capsys: Capture) -> None:
+def test_marks_do_not_apply_to_a_changed_line(table: Path, capsys: Capture) -> None:
     run(table, "--write", "list.csv")
     anna = marked("list.csv", {"R0": "right"}, "anna")
     changed = rows(table)
@@ -153,7 +153,7 @@ def test_marks_do_not_outlive_a_change_of_the_line(table: Path, capsys: Capture)
     assert "no mark is about a line of these tables" in capsys.readouterr().err
 
 
-def test_who_wrote_the_lines_may_be_kept_from_marking_them(table: Path, capsys: Capture) -> None:
+def test_the_marks_of_an_author_can_be_excluded(table: Path, capsys: Capture) -> None:
     run(table, "--write", "list.csv")
     author = marked("list.csv", {"R0": "right"}, "author")
     capsys.readouterr()
@@ -162,7 +162,7 @@ def test_who_wrote_the_lines_may_be_kept_from_marking_them(table: Path, capsys: 
         assert "'author' has marked a line" in capsys.readouterr().err
 
 
-def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> None:
+def test_the_share_counts_decided_lines_and_has_the_published_value(table: Path) -> None:
     lines = read_table_lines([table])
     found = [ReviewedLine(line, (Mark(True, "a"),), place != 3) for place, line in enumerate(lines[1:])]
     metric = share_right([*found, ReviewedLine(lines[0], (), None)])
@@ -175,7 +175,7 @@ def test_the_share_is_over_what_is_decided_beside_the_papers(table: Path) -> Non
     assert nothing.reason
 
 
-def test_beside_other_data_than_contextuals_stands_no_figure_of_its_paper(
+def test_other_data_than_contextuals_have_no_published_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -191,7 +191,7 @@ def test_beside_other_data_than_contextuals_stands_no_figure_of_its_paper(
     assert "ConTextual" not in told.out + told.err
 
 
-def test_columns_called_as_the_lists_own_are_shown_and_cost_no_mark(
+def test_columns_named_like_list_columns_are_kept_and_affect_no_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -229,7 +229,7 @@ def test_a_revised_line_keeps_its_image(table: Path, revised: str, capsys: Captu
     assert "missing or broken" not in capsys.readouterr().err
 
 
-def test_a_image_that_is_not_there_or_broken_is_told_and_stands_in_the_manifest(
+def test_a_missing_or_broken_image_is_reported_and_listed_in_the_manifest(
     table: Path, capsys: Capture
 ) -> None:
     (table.parent / "images" / "c.png").write_text("no image")
@@ -257,14 +257,14 @@ def test_the_folder_of_a_table_that_is_read_is_not_replaced(table: Path, capsys:
     assert {path: path.read_bytes() for path in Path("round1").rglob("*") if path.is_file()} == before
 
 
-def test_more_marks_than_the_rule_knows_are_told(table: Path) -> None:
+def test_more_marks_than_the_rule_allows_are_refused(table: Path) -> None:
     lines = read_table_lines([table])
     marks = {lines[0].key: [Mark(True, str(number)) for number in range(6)]}
     with pytest.raises(UserError, match="has too many marks"):
         verify(lines, marks, AcceptanceRule(4, 5))
 
 
-def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path, tmp_path: Path) -> None:
+def test_tables_with_other_columns_and_duplicate_lines_are_refused(table: Path, tmp_path: Path) -> None:
     other = put(tmp_path / "other.csv", [{"id": "1", "question": "What?"}])
     with pytest.raises(UserError, match=r"other\.csv: has other columns"):
         read_table_lines([table, other])
@@ -285,7 +285,7 @@ def test_tables_of_other_columns_and_lines_that_occur_twice_are_told(table: Path
         (["--write", "gone/list.csv"], "no such folder"),
     ],
 )
-def test_a_wrong_call_is_told_and_nothing_is_written(
+def test_a_wrong_call_is_refused_and_nothing_is_written(
     table: Path, words: list[str], message: str, capsys: Capture
 ) -> None:
     assert run(table, *words) == 2
@@ -293,7 +293,7 @@ def test_a_wrong_call_is_told_and_nothing_is_written(
     assert [path.name for path in Path().iterdir()] == ["mine"]
 
 
-def test_two_images_of_one_name_are_refused_and_copies_of_one_are_not(table: Path, capsys: Capture) -> None:
+def test_two_images_with_one_name_are_refused_unless_they_are_equal(table: Path, capsys: Capture) -> None:
     more = Path("more")
     (more / "images").mkdir(parents=True)
     line = {**rows(table)[0], "response": "R5"}
@@ -312,7 +312,7 @@ def test_two_images_of_one_name_are_refused_and_copies_of_one_are_not(table: Pat
 
 
 @pytest.mark.parametrize("written", ["mine/contextual_val.csv", "anna.csv"])
-def test_neither_a_table_nor_marks_are_replaced_by_a_list(table: Path, written: str, capsys: Capture) -> None:
+def test_a_list_replaces_neither_a_table_nor_marks(table: Path, written: str, capsys: Capture) -> None:
     run(table, "--write", "list.csv")
     marked("list.csv", {"R0": "right"}, "anna")
     before = Path(written).read_bytes()

@@ -144,7 +144,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_call_is_told_in_one_line_and_nothing_is_written(
+def test_a_wrong_call_is_refused_in_one_line_and_nothing_is_written(
     tmp_path: Path, photos: Path, capsys: Capture, case: str
 ) -> None:
     words, message = WRONG[case]
@@ -210,7 +210,7 @@ def test_drops_are_told_with_their_reasons(tmp_path: Path, photos: Path, capsys:
     assert list(read_manifest(tmp_path / "out").dropped) == ["bar-empty", "bar-text"]
 
 
-def test_where_nothing_is_left_the_reason_is_told(tmp_path: Path, capsys: Capture) -> None:
+def test_where_nothing_is_left_the_reason_is_reported(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "a.jpg").write_text("404")
     assert perturb(tmp_path / "bad", tmp_path / "out") == 2
