@@ -199,17 +199,23 @@ def training_batch(loaded: Loaded, examples: Sequence[EncodedExample]) -> Traini
         The batch on the model's device.
     """
     if loaded.is_seq2seq:
-        inputs = _collated([dict(one.prompt.inputs) for one in examples], examples, loaded)
+        inputs = _collated([dict(example.prompt.inputs) for example in examples], examples, loaded)
         start = decoder_start(loaded.model)
-        inputs["decoder_input_ids"] = _padded([[start, *one.answer[:-1]] for one in examples], loaded.pad)
-        targets = _padded([one.answer for one in examples], IGNORED)
+        inputs["decoder_input_ids"] = _padded(
+            [[start, *example.answer[:-1]] for example in examples], loaded.pad
+        )
+        targets = _padded([example.answer for example in examples], IGNORED)
     else:
-        inputs = _collated([_with_answer(one, loaded.kind) for one in examples], examples, loaded)
-        targets = _padded([[IGNORED] * (one.prompt.tokens - 1) + one.answer for one in examples], IGNORED)
-    prompt_mask = _padded([[1] * one.prompt.tokens for one in examples], 0)
+        inputs = _collated([_with_answer(example, loaded.kind) for example in examples], examples, loaded)
+        targets = _padded(
+            [[IGNORED] * (example.prompt.tokens - 1) + example.answer for example in examples], IGNORED
+        )
+    prompt_mask = _padded([[1] * example.prompt.tokens for example in examples], 0)
     on_device = to_device(inputs, loaded)
     if examples[0].features is not None:
-        on_device = with_encoded(on_device, [one.features for one in examples if one.features is not None])
+        on_device = with_encoded(
+            on_device, [example.features for example in examples if example.features is not None]
+        )
     return TrainingBatch(on_device, prompt_mask.to(loaded.device), targets.to(loaded.device))
 
 

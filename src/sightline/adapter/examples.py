@@ -165,14 +165,14 @@ def _clusters(groups: ExampleGroups) -> list[ExampleGroups]:
     for group in groups:
         images = _digests(group)
         touched = {id(cluster_of[image]): cluster_of[image] for image in images if image in cluster_of}
-        merged = [*(one for cluster in touched.values() for one in cluster), group]
-        cluster_of |= dict.fromkeys((image for one in merged for image in _digests(one)), merged)
+        merged = [*(member for cluster in touched.values() for member in cluster), group]
+        cluster_of |= dict.fromkeys((image for member in merged for image in _digests(member)), merged)
     return list({id(cluster): cluster for cluster in cluster_of.values()}.values())
 
 
 def _digests(group: Sequence[TrainingExample]) -> list[str]:
     """The digests of a group's images; a group without images forms a cluster of its own."""
-    digests = [file.digest for one in group for file in one.request.images.values()]
+    digests = [file.digest for example in group for file in example.request.images.values()]
     return list(dict.fromkeys(digests)) or [group[0].request.key]
 
 

@@ -157,9 +157,9 @@ def copy_weights(
         UserError: Names or shapes differ.
     """
     expected = {name: tuple(weight.shape) for name, weight in weights.items()}
-    found = {name: tuple(tensor.shape) for name, tensor in saved.items()}
-    if expected != found:
-        wrong = sorted(dict(expected.items() ^ found.items()))
+    shapes = {name: tuple(tensor.shape) for name, tensor in saved.items()}
+    if expected != shapes:
+        wrong = sorted(dict(expected.items() ^ shapes.items()))
         raise UserError(f"the weights do not fit {METADATA}", file=file, found=wrong[0])
     with torch.no_grad():
         for name, weight in weights.items():

@@ -117,8 +117,8 @@ class Trainer:
         for group in self._optimizer.param_groups:
             group["lr"] = self._recipe.rate * (1 - self.done / self._recipe.steps)
         self._optimizer.zero_grad(set_to_none=True)
-        groups = [[self._encoder.encode(one) for one in group] for group in self._next_groups()]
-        tokens = sum(len(one.answer) for group in groups for one in group)
+        groups = [[self._encoder.encode(example) for example in group] for group in self._next_groups()]
+        tokens = sum(len(example.answer) for group in groups for example in group)
         loss = difference = 0.0
         for part in _parts(groups, self._recipe.accumulate):
             part_loss, part_difference = self._learn(part, tokens, len(groups))
@@ -132,7 +132,7 @@ class Trainer:
 
     def _learn(self, groups: Sequence[EncodedGroup], tokens: int, count: int) -> tuple[float, float]:
         """Add the gradients of some groups of a step; returns their part of its loss and disagreement."""
-        batch = training_batch(self._adapted.loaded, [one for group in groups for one in group])
+        batch = training_batch(self._adapted.loaded, [example for group in groups for example in group])
         logits = answer_logits(self._adapted, batch)
         loss = cross_entropy(logits, batch.targets) / tokens
         if self._recipe.loss == "ce":

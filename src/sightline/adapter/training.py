@@ -196,8 +196,8 @@ class _TrainingRun:
         encoder = self._encoder(loaded, prefix_length=getattr(self._training.adapter, "prefix", 0))
         with progress("checking", sum(map(len, groups)), "examples", show_progress=show_progress) as advance:
             for group in groups:
-                for one in group:
-                    encoder.check(one)
+                for example in group:
+                    encoder.check(example)
                 advance(len(group))
                 if self._stop.is_set():
                     raise KeyboardInterrupt

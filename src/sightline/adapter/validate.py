@@ -64,13 +64,13 @@ def validate(
     Raises:
         KeyboardInterrupt: `stop` was set.
     """
-    examples = [one for group in groups for one in group]
+    examples = [example for group in groups for example in group]
     answers = _answers(adapted, encoder, examples, batch, stop)
-    texts = [[answers[one.request.key] for one in group] for group in groups]
+    texts = [[answers[example.request.key] for example in group] for group in groups]
     normal = [[normalised(text) for text in group] for group in texts]
     return Validation(
         loss=_loss(adapted, encoder, examples, batch),
-        acc=_mean(contains(answers[one.request.key], one.references) for one in examples),
+        acc=_mean(contains(answers[example.request.key], example.references) for example in examples),
         agree=_mean(
             first == second
             for group in normal
@@ -91,12 +91,13 @@ def _answers(
     answers: dict[str, str] = {}
     for first in range(0, len(examples), size):
         encoded = [
-            (index, encoder.encode_prompt(one)) for index, one in enumerate(examples[first : first + size])
+            (index, encoder.encode_prompt(prompt))
+            for index, prompt in enumerate(examples[first : first + size])
         ]
         for batch in compatible_batches(encoded):
-            prompts = [one for _, one in batch]
-            for one, answer in zip(prompts, generate(adapted.loaded, prompts, stop, ""), strict=True):
-                answers[one.request.key] = answer.text
+            prompts = [prompt for _, prompt in batch]
+            for prompt, answer in zip(prompts, generate(adapted.loaded, prompts, stop, ""), strict=True):
+                answers[prompt.request.key] = answer.text
         if stop.is_set():
             raise KeyboardInterrupt
     return answers
@@ -108,10 +109,10 @@ def _loss(
 ) -> float:
     total, tokens = 0.0, 0
     for first in range(0, len(examples), size):
-        encoded = [encoder.encode(one) for one in examples[first : first + size]]
+        encoded = [encoder.encode(example) for example in examples[first : first + size]]
         batch = training_batch(adapted.loaded, encoded)
         total += cross_entropy(answer_logits(adapted, batch), batch.targets).item()
-        tokens += sum(len(one.answer) for one in encoded)
+        tokens += sum(len(example.answer) for example in encoded)
     return total / tokens
 
 

@@ -135,9 +135,9 @@ def _labels(samples: Sequence[Sample], images: Sequence[str]) -> dict[str, dict[
     carriers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for sample, image in zip(samples, images, strict=True):
         for label, value in sample.labels.items():
-            for one in dict.fromkeys((value,) if isinstance(value, str) else value):
-                counts[label][one] += 1
-                carriers[label][one].add(image)
+            for item in dict.fromkeys((value,) if isinstance(value, str) else value):
+                counts[label][item] += 1
+                carriers[label][item].add(image)
     return {label: _shares(counts[label], carriers[label]) for label in counts}
 
 

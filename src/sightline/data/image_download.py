@@ -149,8 +149,10 @@ class _Downloads:
 
     def finish(self) -> ImageDownload:
         """Write the manifest, keep its entries of other URLs, and remove the journal."""
-        images = {url: one for url, one in self._recorded.images.items() if url not in self._requested}
-        missing = {url: one for url, one in self._recorded.missing.items() if url not in self._requested}
+        images = {url: result for url, result in self._recorded.images.items() if url not in self._requested}
+        missing = {
+            url: result for url, result in self._recorded.missing.items() if url not in self._requested
+        }
         manifest = ImageManifest({**images, **self._stored}, {**missing, **self._missing})
         write_image_manifest(manifest, self._folder)
         self._journal.discard()

@@ -19,7 +19,7 @@ class Admission:
             capacity: How many requests may be admitted and not yet written to the store.
             budget: The budget of the run.
             counts: The counts of the run; what they hold from before counts towards the budget.
-            queue: The queue that is told when no more requests arrive for now.
+            queue: The queue; it is paused while no more requests arrive.
         """
         self.outstanding = 0
         self._room = asyncio.Semaphore(capacity)

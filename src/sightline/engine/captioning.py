@@ -154,13 +154,13 @@ class _Current(NamedTuple):
         return isinstance(self.result, Answer) and not self.result.text.strip()
 
 
-def _read(one: _Current, stopped: str) -> Caption:
+def _read(current: _Current, stopped: str) -> Caption:
     """The description in one line, because prompts have one line for it; reasoning is not part of it."""
-    key = one.keyed.request.key
-    if isinstance(one.result, Answer):
-        return Caption(" ".join(one.result.text.split()), key, one.result.truncated)
-    if isinstance(one.result, Failure):
-        return Caption(key=key, missing=one.result.message)
-    if one.keyed.request.draw:
+    key = current.keyed.request.key
+    if isinstance(current.result, Answer):
+        return Caption(" ".join(current.result.text.split()), key, current.result.truncated)
+    if isinstance(current.result, Failure):
+        return Caption(key=key, missing=current.result.message)
+    if current.keyed.request.draw:
         return Caption(key=key, missing=EMPTY)
     return Caption(key=key, missing="the budget is spent" if stopped == "budget" else "not asked")

@@ -75,7 +75,7 @@ def prepare(engine: Engine, name: str) -> None:
         name: The store's name in messages.
 
     Raises:
-        UserError: The database is no store, or a newer Sightline wrote it.
+        UserError: The database is not a store, or a newer Sightline wrote it.
     """
     with engine.execution_options(writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":

@@ -11,7 +11,7 @@ class Counts(Struct):
     """The state of a run of requests.
 
     Attributes:
-        total: Distinct requests of the run, 0 where that is not known.
+        total: Distinct requests of the run, 0 if unknown.
         cached: Requests that the store answered.
         sent: Distinct requests sent to a model.
         answered: Requests with an answer from this run.

@@ -3,7 +3,7 @@
 It starts at up to 64 and grows quickly. When the host refuses more than one call in twenty (429), the
 limit falls to what the host accepted, and then grows by one per round; fewer refusals are treated as
 noise. A host that refuses everything gets no calls for as long as it asks. A host that fails twenty times
-in a row is tried with single calls (circuit breaker), and given up if these fail too.
+in a row is tried with single calls (circuit breaker), and is unavailable if these fail too.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Store:
             Key -> its first answer, or its latest failure if it has no answer; keys without an attempt are
             missing.
         """
-        found: dict[str, Answer | Failure] = {}
+        results: dict[str, Answer | Failure] = {}
         table = schema.answers
         with self._database.read() as connection:
             for part in parts(keys):
@@ -98,11 +98,11 @@ class Store:
                 )
                 for key, ok, body in connection.execute(query):
                     if not ok:
-                        if not isinstance(found.get(key), Answer):
-                            found[key] = msgspec.json.decode(body, type=Failure)
-                    elif not isinstance(found.get(key), Answer):
-                        found[key] = msgspec.json.decode(body, type=Answer)
-        return found
+                        if not isinstance(results.get(key), Answer):
+                            results[key] = msgspec.json.decode(body, type=Failure)
+                    elif not isinstance(results.get(key), Answer):
+                        results[key] = msgspec.json.decode(body, type=Answer)
+        return results
 
     def add_attempts(self, attempts: Sequence[Attempt]) -> None:
         """Add attempts in one transaction, which also ends the claims on their keys.

@@ -83,7 +83,9 @@ def _allowed(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra_json_schema or {}).get("description") or _allowed(kind.type))
     if isinstance(kind, inspect.UnionType):
-        return " or ".join(_allowed(one) for one in kind.types if not isinstance(one, inspect.NoneType))
+        return " or ".join(
+            _allowed(member) for member in kind.types if not isinstance(member, inspect.NoneType)
+        )
     if isinstance(kind, inspect.LiteralType):
         return f"one of {', '.join(_choices(kind))}"
     if isinstance(kind, inspect.BoolType):

@@ -40,24 +40,25 @@ def lines_of(words: Iterable[Word]) -> list[TextLine]:
         Lines from top to bottom, each with its words from left to right.
     """
     texts = (replace(word, text=" ".join(word.text.split())) for word in words)
-    found = sorted((word for word in texts if word.text), key=_height_and_place)
+    ordered = sorted((word for word in texts if word.text), key=_height_and_place)
     below = [
-        [n for n in range(m + 1, len(found)) if _in_one_column(one, found[n])] for m, one in enumerate(found)
+        [n for n in range(m + 1, len(ordered)) if _in_one_column(upper, ordered[n])]
+        for m, upper in enumerate(ordered)
     ]
     above = Counter(n for lower in below for n in lower)
-    left = dict.fromkeys(range(len(found)))
+    remaining = dict.fromkeys(range(len(ordered)))
     lines: list[TextLine] = []
-    while left:
+    while remaining:
         # The highest remaining word has nothing above it; this must hold for the words of its line too.
-        free = [n for n in left if not above[n]]
-        line = [next(iter(left))]
-        while followers := [n for n in free if _continues(found[line[-1]], found[n])]:
-            line.append(min(followers, key=lambda n: found[n].box[0]))
-        while leaders := [n for n in free if _continues(found[n], found[line[0]])]:
-            line.insert(0, max(leaders, key=lambda n: found[n].box[0]))
-        lines.append(tuple(found[n] for n in line))
+        free = [n for n in remaining if not above[n]]
+        line = [next(iter(remaining))]
+        while followers := [n for n in free if _continues(ordered[line[-1]], ordered[n])]:
+            line.append(min(followers, key=lambda n: ordered[n].box[0]))
+        while leaders := [n for n in free if _continues(ordered[n], ordered[line[0]])]:
+            line.insert(0, max(leaders, key=lambda n: ordered[n].box[0]))
+        lines.append(tuple(ordered[n] for n in line))
         for n in line:
-            del left[n]
+            del remaining[n]
             above.subtract(below[n])
     return lines
 
@@ -145,7 +146,7 @@ def _character_width(lines: Sequence[TextLine]) -> float:
 
 def _continues(word: Word, follower: Word) -> bool:
     """Whether the second word is to the right of the first, at the same height."""
-    heights = sum(one.box[3] - one.box[1] for one in (word, follower))
+    heights = sum(each.box[3] - each.box[1] for each in (word, follower))
     return (
         word.box[0] < follower.box[0]
         and not _in_one_column(word, follower)

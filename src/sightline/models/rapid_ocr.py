@@ -154,12 +154,12 @@ def _on_a_sheet(image: Image) -> Image:
     return sheet
 
 
-def _words(found: Any, width: int, height: int) -> list[Word]:
+def _words(output: Any, width: int, height: int) -> list[Word]:
     """The engine's results; the corners of each line become the upright box around them, in the image."""
-    if found.txts is None:
+    if output.txts is None:
         return []
     words = []
-    for corners, text, score in zip(found.boxes, found.txts, found.scores, strict=True):
+    for corners, text, score in zip(output.boxes, output.txts, output.scores, strict=True):
         xs = [min(max(float(x), 0.0), float(width)) for x, _ in corners]
         ys = [min(max(float(y), 0.0), float(height)) for _, y in corners]
         words.append(Word(text, (min(xs), min(ys), max(xs), max(ys)), float(score)))

@@ -66,5 +66,6 @@ class Replay(OfflineModel):
             self._file, self._answer_files, setting=origin.variant, allow_missing=True
         )
         self._predictions[origin.benchmark, origin.setting] = {
-            (one.sample, one.variant, one.draw): one for one in of_model(predictions, "", self._file)
+            (prediction.sample, prediction.variant, prediction.draw): prediction
+            for prediction in of_model(predictions, "", self._file)
         }

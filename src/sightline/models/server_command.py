@@ -169,17 +169,17 @@ def _refuse(kind: ServerKind, flag: str) -> None:
         )
 
 
-def _program(kind: ServerKind, named: str) -> list[str]:
-    words = _words(named, "executable") or [kind.find() or ""]
-    found = shutil.which(os.path.expanduser(words[0])) if words[0] else None
-    if found is None and named:
+def _program(kind: ServerKind, executable: str) -> list[str]:
+    words = _words(executable, "executable") or [kind.find() or ""]
+    program = shutil.which(os.path.expanduser(words[0])) if words[0] else None
+    if program is None and executable:
         raise UserError(
             f"--model-arg executable: there is no program {words[0]}",
             expected=f"{kind.program}, of whichever environment",
         )
-    if found is None:
+    if program is None:
         raise UserError(
             f"{kind.title} is not installed here",
             expected=f"pip install {kind.name}, or --model-arg executable=PATH of {kind.program}",
         )
-    return [found, *words[1:]]
+    return [program, *words[1:]]

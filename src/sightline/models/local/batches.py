@@ -58,14 +58,14 @@ def compatible_batches(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tupl
         The batches.
     """
     batches: dict[Any, list[tuple[int, Encoded]]] = {}
-    for position, one in encoded:
+    for position, request in encoded:
         shapes = tuple(
             (name, tuple(tensor.shape[1:]))
-            for name, tensor in sorted(one.inputs.items())
-            if not is_token_aligned(name, tensor, one.tokens)
+            for name, tensor in sorted(request.inputs.items())
+            if not is_token_aligned(name, tensor, request.tokens)
         )
-        batch = (one.sampling, one.limit, shapes, one.tokens if one.request.choices else None)
-        batches.setdefault(batch, []).append((position, one))
+        batch = (request.sampling, request.limit, shapes, request.tokens if request.request.choices else None)
+        batches.setdefault(batch, []).append((position, request))
     return list(batches.values())
 
 
@@ -86,7 +86,7 @@ def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
 
     combined: dict[str, Any] = {}
     for name in batch[0].inputs:
-        tensors = [one.inputs[name] for one in batch]
+        tensors = [encoded.inputs[name] for encoded in batch]
         if is_token_aligned(name, tensors[0], batch[0].tokens):
             value = pad if name == "input_ids" else 0
             tensors = pad_tensors(tensors, value, left=not name.startswith("qformer_"))

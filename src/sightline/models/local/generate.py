@@ -42,7 +42,7 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
     before = 1 if loaded.is_seq2seq else inputs["input_ids"].shape[1]
     seconds = (time.perf_counter() - began) / len(batch)
     rows = tokens[:, before:].tolist()
-    return [_answer(loaded, one, row, seconds, version) for one, row in zip(batch, rows, strict=True)]
+    return [_answer(loaded, encoded, row, seconds, version) for encoded, row in zip(batch, rows, strict=True)]
 
 
 def _options(
@@ -66,7 +66,7 @@ def _options(
             prompt_mask = prompt_mask & (prompt_mask.cumsum(1) > loaded.prefix_vectors.length)
         processors.append(_Penalty(sampling.repetition_penalty, prompt_mask))
     if sampling.temperature > 0:
-        generators = [Random(f"{sampling.seed} {one.request.key}") for one in batch]
+        generators = [Random(f"{sampling.seed} {encoded.request.key}") for encoded in batch]
         processors.append(_SeededSampling(sampling, generators))
     return {**options, "logits_processor": processors}
 
@@ -146,14 +146,14 @@ class _SeededSampling:
         return order.gather(1, positions.clamp(max=order.shape[1] - 1))[:, 0]
 
 
-def _answer(loaded: Loaded, one: Encoded, row: list[int], seconds: float, version: str) -> Answer:
+def _answer(loaded: Loaded, encoded: Encoded, row: list[int], seconds: float, version: str) -> Answer:
     length = next((position + 1 for position, token in enumerate(row) if token in loaded.ends), None)
     answer_tokens = row[:length] if length is not None else row
     text = loaded.processor.tokenizer.decode(answer_tokens, skip_special_tokens=True)
     return Answer(
         text.strip(),
         finish_reason="stop" if length is not None else "length",
-        usage=Usage(prompt_tokens=one.tokens, completion_tokens=len(answer_tokens)),
+        usage=Usage(prompt_tokens=encoded.tokens, completion_tokens=len(answer_tokens)),
         latency=seconds,
         version=version,
     )

@@ -31,20 +31,20 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
     import torch
 
     began = time.perf_counter()
-    choices = [choice_tokens(loaded, one) for one in batch]
+    choices = [choice_tokens(loaded, encoded) for encoded in batch]
     with torch.inference_mode():
         likelihoods = (_score_encoder_decoder if loaded.is_seq2seq else _score_decoder)(
             loaded, batch, choices
         )
     seconds = (time.perf_counter() - began) / len(batch)
     answers = []
-    for one, tokens, means in zip(batch, choices, likelihoods, strict=True):
+    for encoded, tokens, means in zip(batch, choices, likelihoods, strict=True):
         best = max(range(len(tokens)), key=means.__getitem__)
         answers.append(
             Answer(
-                one.request.choices[best],
+                encoded.request.choices[best],
                 finish_reason="likelihood",
-                usage=Usage(prompt_tokens=one.tokens, completion_tokens=len(tokens[best])),
+                usage=Usage(prompt_tokens=encoded.tokens, completion_tokens=len(tokens[best])),
                 latency=seconds,
                 version=version,
             )
@@ -52,12 +52,12 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
     return answers
 
 
-def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
+def choice_tokens(loaded: Loaded, encoded: Encoded) -> list[list[int]]:
     """Tokenize choices as they would follow the prompt, without special tokens.
 
     Args:
         loaded: The model.
-        one: The request.
+        encoded: The request.
 
     Returns:
         The tokens of each choice.
@@ -68,12 +68,12 @@ def choice_tokens(loaded: Loaded, one: Encoded) -> list[list[int]]:
         return token_ids
 
     if loaded.is_seq2seq:
-        return [tokens(choice) for choice in one.request.choices]
-    before = one.prompt.text + one.prompt.ending
+        return [tokens(choice) for choice in encoded.request.choices]
+    before = encoded.prompt.text + encoded.prompt.ending
     prompt = tokens(before)
     tokenized = []
-    for choice in one.request.choices:
-        joined = tokens(before + one.prompt.lead + choice)
+    for choice in encoded.request.choices:
+        joined = tokens(before + encoded.prompt.lead + choice)
         # If the end of the prompt and the choice share a token, the choice is tokenized separately.
         follows = joined[: len(prompt)] == prompt and len(joined) > len(prompt)
         tokenized.append(joined[len(prompt) :] if follows else tokens(choice))
@@ -113,8 +113,8 @@ def _score_encoder_decoder(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
     """Mean log-likelihoods of an encoder-decoder model, which reads the prompt for each choice."""
-    rows = [(one, tokens) for one, several in zip(batch, choices, strict=True) for tokens in several]
-    inputs = to_device(collate([one for one, _ in rows], loaded.pad), loaded)
+    rows = [(encoded, tokens) for encoded, several in zip(batch, choices, strict=True) for tokens in several]
+    inputs = to_device(collate([encoded for encoded, _ in rows], loaded.pad), loaded)
     start = decoder_start(loaded.model)
     token_ids = _pad_right([[start, *tokens[:-1]] for _, tokens in rows], loaded)
     if loaded.prefix_vectors is not None:

@@ -179,7 +179,7 @@ def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Ex
         )
     is_other_kind = "Unrecognized configuration" in str(error)
     return UserError(
-        "is no image-text-to-text model" if is_other_kind else "cannot be loaded",
+        "is not an image-text-to-text model" if is_other_kind else "cannot be loaded",
         file=checkpoint.folder,
         found=f"{type(error).__name__}: {why}",
         expected="a checkpoint that transformers loads with AutoModelForImageTextToText",
@@ -230,8 +230,8 @@ def _language_model(model: Any) -> Any:
 
 def _positions(config: Any) -> int | None:
     text = config.get_text_config()
-    found = getattr(text, "max_position_embeddings", None)
-    return found if isinstance(found, int) and found > 0 else None
+    positions = getattr(text, "max_position_embeddings", None)
+    return positions if isinstance(positions, int) and positions > 0 else None
 
 
 def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:

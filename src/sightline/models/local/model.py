@@ -165,19 +165,19 @@ class LocalModel(Model):
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
         """The answers to some of the requests, and why others cannot be sent."""
         encoded: list[tuple[int, Encoded]] = []
-        found: list[IndexedResult] = []
+        results: list[IndexedResult] = []
         with self._encoding:
             for position in chunk:
-                one = self._encode(requests[position])
-                if isinstance(one, Failure):
-                    found.append((position, one))
+                inputs = self._encode(requests[position])
+                if isinstance(inputs, Failure):
+                    results.append((position, inputs))
                 else:
-                    encoded.append((position, one))
+                    encoded.append((position, inputs))
         with self._computing:
             for batch in compatible_batches(encoded):
                 for part in self._answers_of_batch(batch, stop):
-                    found += part
-        return found
+                    results += part
+        return results
 
     def _encode(self, request: Request) -> Encoded | Failure:
         """The inputs of a request, or why it cannot be sent."""
@@ -192,7 +192,7 @@ class LocalModel(Model):
         waiting = [batch]
         while waiting:
             part = waiting.pop(0)
-            answers = self._run([one for _, one in part], stop)
+            answers = self._run([inputs for _, inputs in part], stop)
             if isinstance(answers, list):
                 yield [(position, answer) for (position, _), answer in zip(part, answers, strict=True)]
             elif len(part) == 1:

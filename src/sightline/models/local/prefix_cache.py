@@ -41,8 +41,8 @@ def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
 def _groups(batch: Sequence[Encoded]) -> list[list[int]]:
     """Positions of the requests with the same images."""
     groups: dict[tuple[str, ...], list[int]] = {}
-    for position, one in enumerate(batch):
-        groups.setdefault(one.image_keys, []).append(position)
+    for position, encoded in enumerate(batch):
+        groups.setdefault(encoded.image_keys, []).append(position)
     return list(groups.values())
 
 
@@ -50,7 +50,7 @@ def _common_length(loaded: Loaded, batch: Sequence[Encoded], groups: Sequence[li
     """How many tokens each group has in common at its beginning, all its images included; otherwise 0."""
     if not _reads_in_order(loaded, batch[0]):
         return 0
-    rows = [one.inputs["input_ids"][0].tolist() for one in batch]
+    rows = [encoded.inputs["input_ids"][0].tolist() for encoded in batch]
     # At least one token remains for each request: a model needs one to continue from.
     length = min(len(row) - 1 for row in rows)
     length = min(
@@ -64,11 +64,11 @@ def _common_prefix(rows: Sequence[list[int]]) -> int:
     return sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*rows, strict=False)))
 
 
-def _reads_in_order(loaded: Loaded, one: Encoded) -> bool:
+def _reads_in_order(loaded: Loaded, encoded: Encoded) -> bool:
     """Whether the cached state of a token depends only on earlier tokens, and the cache holds all tokens."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    names = {name for name in one.inputs if not name.startswith(("pixel_", "image_"))}
+    names = {name for name in encoded.inputs if not name.startswith(("pixel_", "image_"))}
     if loaded.is_seq2seq or names != {"input_ids", "attention_mask"} or not takes_encoded(loaded.model):
         return False
     cache = DynamicCache(config=loaded.model.config.get_text_config())
@@ -86,13 +86,13 @@ def _read_once(
     for number, positions in enumerate(groups):
         for position in positions:
             group_of[position] = number
-    ids = torch.cat([one.inputs["input_ids"][:, :length] for one in firsts])
-    images = [images_of(one.inputs, one.tokens) for one in firsts]
+    ids = torch.cat([encoded.inputs["input_ids"][:, :length] for encoded in firsts])
+    images = [images_of(encoded.inputs, encoded.tokens) for encoded in firsts]
     image_inputs = {name: torch.cat([each[name] for each in images]) for name in images[0]}
     inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **image_inputs}, loaded)
     cache = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
     cache.batch_select_indices(torch.tensor(group_of, device=loaded.device))
-    rests = [one.inputs["input_ids"][:, length:] for one in batch]
+    rests = [encoded.inputs["input_ids"][:, length:] for encoded in batch]
     token_ids = torch.cat((ids[group_of], torch.cat(pad_tensors(rests, loaded.pad))), dim=1)
     gaps = torch.cat(pad_tensors([torch.ones_like(rest) for rest in rests], 0))
     mask = torch.cat((torch.ones_like(token_ids[:, :length]), gaps), dim=1)
