@@ -140,7 +140,7 @@ def test_an_image_outside_its_folder_is_refused(tmp_path: Path) -> None:
         data,
         data / "images" / "..",
     ):
-        with pytest.raises(BadImage, match="leads out of the data folder"):
+        with pytest.raises(BadImage, match="is outside the data folder"):
             _look(path, data)
     for path in (inside, data / "within.jpg", data / "images" / ".." / "images" / "a.jpg"):
         assert _look(path, data).width == 40
@@ -243,7 +243,7 @@ def test_a_file_that_changes_after_its_inspection_is_not_sent(tmp_path: Path) ->
     path = _save(tmp_path / "a.jpg")
     file = _look(path)
     _save(path, (50, 50))
-    with pytest.raises(BadImage, match="changed on disk"):
+    with pytest.raises(BadImage, match="changed during"):
         read_bytes(file)
     path.unlink()
     with pytest.raises(BadImage, match="No such file"):

@@ -128,7 +128,7 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
     except OSError as error:
         raise BadImage(f"{file.path}: {error.strerror or error}") from None
     if (info.st_size, info.st_mtime_ns) != file.stamp:
-        raise BadImage(f"{file.path}: changed on disk while the run was under way")
+        raise BadImage(f"{file.path}: changed during the run")
     if not file.transform:
         return MEDIA_TYPES[file.format], data
     return "image/jpeg", _reencode(file, data)
@@ -166,7 +166,7 @@ def read_image(file: ImageFile) -> Image:
 
 
 def _inside(image: ImageRef) -> str:
-    """The real path of an image. BadImage if '..' or a link leads out of its folder."""
+    """The real path of an image. BadImage if '..' or a link is outside its folder."""
     if not image.root:
         return image.path
     folder, name = os.path.split(image.path)
@@ -175,7 +175,7 @@ def _inside(image: ImageRef) -> str:
         real = os.path.realpath(real)
     root = _real_folder(os.path.join(os.getcwd(), image.root))
     if not real.startswith(os.path.join(root, "")):
-        raise BadImage(f"{image.path}: leads out of the data folder {image.root}")
+        raise BadImage(f"{image.path}: is outside the data folder {image.root}")
     return real
 
 

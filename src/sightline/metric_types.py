@@ -82,7 +82,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     needs: str | None = None
     how_to_run: str = ""
     judged: str | None = "correct"
-    absent: str = "no probe counts towards it"
+    absent: str = "no probe has a value for it"
     per_group: bool = False
 
     @property

@@ -107,11 +107,11 @@ def test_another_training_in_the_same_folder_is_refused(folder: Folder, data: Pa
     with pytest.raises(KeyboardInterrupt):
         run_training(small_training(folder("llava"), data, tmp_path / "out"), stopped_in=3)
     with pytest.raises(
-        UserError, match=r"field rate: holds the checkpoint of another training \(found 0.02\)"
+        UserError, match=r"field rate: contains the checkpoint of another training \(found 0.02\)"
     ):
         run_training(small_training(folder("llava"), data, tmp_path / "out", recipe={"rate": 0.01}))
-    with pytest.raises(UserError, match=r"field model: holds the checkpoint of another training"):
+    with pytest.raises(UserError, match=r"field model: contains the checkpoint of another training"):
         run_training(small_training(folder("llava"), data, tmp_path / "out", model_arg={"template": "plain"}))
     run_training(small_training(folder("llava"), data, tmp_path / "out"))
-    with pytest.raises(UserError, match="holds an adapter already"):
+    with pytest.raises(UserError, match="already contains an adapter"):
         run_training(small_training(folder("llava"), data, tmp_path / "out"))

@@ -132,9 +132,9 @@ def test_an_interruption_reports_the_checkpoint_and_an_unfinished_training_is_no
         assert told == (
             f"interrupted; the last checkpoint is in {out}, run the same command to continue from there\n"
         )
-        assert f"{out}: holds an unfinished training; expected the same" in shown
+        assert f"{out}: contains an unfinished training; expected the same" in shown
     else:
-        assert told == "interrupted; no checkpoint was written yet, the same command starts again\n"
+        assert told == "interrupted; no checkpoint was written yet; run the same command to start again\n"
         assert "lacks adapter.json" in shown
 
 

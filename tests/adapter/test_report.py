@@ -147,7 +147,7 @@ def test_a_run_without_a_counterpart_is_reported(runs: Runs, capsys: Capture) ->
     report = ["adapter", "report", runs.adapters[0], *store]
     assert main([*words, "--gen", "max_tokens=4"]) == 0
     assert main(report) == 2
-    assert "this store holds no run with this adapter" in capsys.readouterr().err
+    assert "this store contains no run with this adapter" in capsys.readouterr().err
     assert main([*words, "--gen", "max_tokens=5", "--adapter", runs.adapters[0]]) == 0
     assert main(report) == 2
     assert "was not run without the adapter under the same options" in capsys.readouterr().err

@@ -225,7 +225,7 @@ def test_labels_are_spelt_as_in_the_release_and_texts_stay_as_they_were_written(
         ({"explanation": " \n"}, "explanation", "is empty; expected a text"),
         ({"question": ""}, "question", "is empty; expected a text"),
         ({"F": ""}, "F", "is empty; expected a text"),
-        ({"F": "meaning  b "}, "F", "is the same as B (found 'meaning  b '); expected six options"),
+        ({"F": "meaning  b "}, "F", "is the same as B (found 'meaning  b '); expected six different options"),
         (
             {"answer": "G"},
             "answer",
@@ -281,7 +281,7 @@ def test_an_image_may_have_three_questions_with_the_same_labels_and_no_fourth(
     emotion, explanation, many = capsys.readouterr().err.splitlines()
     assert "field emotion: differs from anna.csv, line 5, about the same image" in emotion
     assert "field explanation: differs from" in explanation
-    assert "is one too many about this image; expected 1 to 3" in many
+    assert "is one line too many for this image; expected 1 to 3" in many
 
 
 def test_an_image_stays_open_until_more_than_half_of_the_annotators_agree(form: str, capsys: Capture) -> None:
@@ -449,5 +449,8 @@ def test_a_form_does_not_replace_annotations(form: str, capsys: Capture) -> None
     before = Path(anna).read_bytes()
     capsys.readouterr()
     assert run("raw", "--human", anna, "--write", anna, "--force") == 2
-    assert "anna.csv: is read, and would be replaced; expected another --write" in capsys.readouterr().err
+    assert (
+        "anna.csv: is an input of this command and would be replaced; expected another --write"
+        in capsys.readouterr().err
+    )
     assert Path(anna).read_bytes() == before

@@ -152,7 +152,7 @@ def test_an_equal_header_with_another_fingerprint_means_other_sources(tmp_path: 
 def test_files_that_no_builder_made_are_never_changed(tmp_path: Path, name: str, force: bool) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("{}")
-    with pytest.raises(UserError, match=r"holds something else|is not a manifest"):
+    with pytest.raises(UserError, match=r"contains something else|is not a manifest"):
         make(tmp_path, of(1), force=force)
     assert content(tmp_path) == {name: b"{}"}
 
@@ -198,9 +198,9 @@ def test_images_are_copied_into_folders_of_their_own(tmp_path: Path) -> None:
         ("photos", "photos", "is inside the image folder"),
         ("photos/out", "photos", "is inside the image folder"),
         ("link/out", "photos", "is inside the image folder"),
-        ("photos", "photos/a", "holds the input .*photos/a"),
-        ("photos", "photos/table.csv", "holds the input .*table.csv"),
-        ("photos", "link/table.csv", "holds the input .*table.csv"),
+        ("photos", "photos/a", "contains the input .*photos/a"),
+        ("photos", "photos/table.csv", "contains the input .*table.csv"),
+        ("photos", "link/table.csv", "contains the input .*table.csv"),
         ("photos/a", "photos/table.csv", None),
         ("out", "photos", None),
         ("photos-2", "photos", None),

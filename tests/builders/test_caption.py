@@ -240,13 +240,13 @@ def test_unreadable_images_are_reported_with_the_reason(tmp_path: Path, photos: 
     assert sorted(gallery.files) == ["blue.png", "more/twin.png", "red.png"]
     assert gallery.broken["empty.png"] == "the file is empty"
     assert gallery.broken["text.png"].startswith("not an image")
-    assert gallery.broken["away.png"].startswith("leads out of the data folder")
+    assert gallery.broken["away.png"].startswith("is outside the data folder")
 
 
 def test_missing_data_are_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder or file"):
         images_in(tmp_path / "gone")
-    with pytest.raises(UserError, match="holds no image"):
+    with pytest.raises(UserError, match="contains no image"):
         images_in(tmp_path)
 
 
@@ -275,7 +275,7 @@ def test_a_file_is_replaced_by_the_command_that_wrote_it_and_by_no_other(tmp_pat
     refuse_other_captions(out, CAPTIONS)
     corrected = {**CAPTIONS, "a.png": replace(CAPTIONS["a.png"], text="Corrected by a person.")}
     for other in (corrected, {"b.png": CAPTIONS["b.png"]}, {}):
-        with pytest.raises(UserError, match="holds a caption that this command and its store"):
+        with pytest.raises(UserError, match="contains a caption that this command did not write"):
             refuse_other_captions(out, other)
         refuse_other_captions(out, other, force=True)
 
@@ -284,7 +284,7 @@ def test_a_file_is_replaced_by_the_command_that_wrote_it_and_by_no_other(tmp_pat
 def test_a_file_without_captions_is_not_replaced(tmp_path: Path, content: str) -> None:
     out = tmp_path / "captions.json"
     out.write_text(content)
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="contains something else"):
         refuse_other_captions(out, CAPTIONS)
     with pytest.raises(UserError, match="is a folder"):
         refuse_other_captions(tmp_path, CAPTIONS, force=True)

@@ -159,8 +159,8 @@ def test_images_that_humans_drop_or_leave_undecided_are_dropped_with_their_remar
     funnel = run(raw, CurationOptions(), marks=marks)
     assert list(funnel.kept) == ["menu.png", "odd.png"]
     assert funnel.statuses["photo.png"].why == "humans drop it: no meaning"
-    assert funnel.statuses["sign.png"].why == "as many keep it as drop it"
-    assert funnel.statuses["sign-2.png"].why == "nobody has marked it"
+    assert funnel.statuses["sign.png"].why == "equally many annotators keep it and drop it"
+    assert funnel.statuses["sign-2.png"].why == "no annotator has marked it"
 
 
 @given(st.lists(st.tuples(*[st.integers(-3, 23)] * 4), max_size=8), st.integers(1, 20), st.integers(1, 20))
@@ -216,7 +216,7 @@ def test_kept_images_are_copied_and_every_image_has_a_status(raw: Path, capsys: 
     assert command(raw, "--max-text", 0.5, "--out", "out") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "is a near-duplicate 7 1 6" in shown
-    assert "text covers too much of it 5 1 4" in shown
+    assert "text covers too much of the area 5 1 4" in shown
     kept = {"more-wide-large.jpg", "photo.png", "sign-2.png", "sign.png"}
     assert {path.name for path in Path("out/images").iterdir()} == kept
     assert Path("out/images/photo.png").read_bytes() == (raw / "photo.png").read_bytes()
@@ -352,7 +352,7 @@ def test_a_list_does_not_replace_marks(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--write", "list.csv") == 0
     before = Path("list.csv").read_bytes()
     assert command(raw, "--human", "list.csv", "--write", "list.csv", "--force") == 2
-    assert "list.csv: is read, and would be replaced" in capsys.readouterr().err
+    assert "list.csv: is an input of this command and would be replaced" in capsys.readouterr().err
     assert Path("list.csv").read_bytes() == before
 
 

@@ -68,7 +68,7 @@ def test_the_real_objects_between_a_tenth_and_a_quarter_of_their_image_are_eligi
 def test_forty_images_give_forty_groups_of_three_distinct_maskings(masked: Path) -> None:
     groups = by_group(read_groups(masked / "groups.jsonl"))
     assert len(groups) == 40
-    assert read_manifest(masked).passed_over == {"images without an object that fits": 39, "crowds": 2}
+    assert read_manifest(masked).passed_over == {"images without a suitable object": 39, "crowds": 2}
     for lines in groups.values():
         assert [line.variant for line in lines] == ["original", "m0", "m1", "m2"]
         assert len({(m.labels["colour"], m.labels["lines"], m.labels["shape"]) for m in lines[1:]}) == 3
@@ -236,7 +236,7 @@ def test_polygons_and_run_lengths_are_read(tmp_path: Path, outline: Any) -> None
         ({"image_id": 2}, "image_id"),
         ({"iscrowd": 1}, "no image has an object that can be masked"),
         ({"area": 1000}, "no image has an object that can be masked"),
-        ({"bbox": [300, 20, 80, 50]}, "holds no pixel of the image"),
+        ({"bbox": [300, 20, 80, 50]}, "contains no pixel of the image"),
         ({"bbox": [20, 20, 80, 5]}, "too few for"),
         ({"segmentation": {"size": [9, 9], "counts": [81]}}, "is of size"),
         ({"segmentation": [[1, 2]]}, "three points"),
@@ -276,10 +276,10 @@ def test_an_image_outside_the_folder_is_reported(tmp_path: Path, capsys: pytest.
     (tmp_path / "in" / "a.png").symlink_to(tmp_path / "a.png")
     words = ["build", "mask", str(file), "--images", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
     assert main(words) == 2
-    assert "leads out of the data folder" in capsys.readouterr().err
+    assert "is outside the data folder" in capsys.readouterr().err
     file.write_text(file.read_text().replace('"a.png"', '"../a.png"'))
     assert main(words) == 2
-    assert "record image 1, field file_name: leads out of the folder" in capsys.readouterr().err
+    assert "record image 1, field file_name: is outside the folder" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

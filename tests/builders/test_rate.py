@@ -208,7 +208,7 @@ def test_marks_of_three_humans_become_the_verdicts_of_a_judge_report(runs: Path,
     assert [(row["responder"], row["value"], row["n"]) for row in accepted] == [
         *(("gpt-4v", 100.0, 10), ("llava", 0.0, 10)),
     ]
-    errors = tables["Errors that humans see, by responder"]
+    errors = tables["Errors that humans name, by responder"]
     assert {(row["responder"], row["error"], row["value"], row["n"]) for row in errors} == {
         *(("llava", "hallucination", 100.0, 10), ("llava", "not grounded", 100.0, 10)),
     }
@@ -341,7 +341,7 @@ def test_answers_and_marks_are_not_replaced(
     before = Path(read).read_bytes()
     capsys.readouterr()
     assert rate(*words, "--force") == 2
-    assert f"{read}: is read, and would be replaced" in capsys.readouterr().err
+    assert f"{read}: is an input of this command and would be replaced" in capsys.readouterr().err
     assert Path(read).read_bytes() == before
 
 
@@ -354,4 +354,4 @@ def test_two_equal_marks_of_one_rater_count_once(runs: Path, capsys: Capture) ->
     against = marked("ANN", mark="wrong")
     capsys.readouterr()
     assert rate("--human", ann, "--human", against, "--out", "other.jsonl") == 2
-    assert "'ann' has marked one item with both words" in capsys.readouterr().err
+    assert "'ann' has marked one item with both marks" in capsys.readouterr().err

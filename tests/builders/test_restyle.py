@@ -277,5 +277,5 @@ def test_ids_that_would_give_two_images_one_name_are_refused(places: Path) -> No
     (one, *_) = folder_sources(places)
     twins = [SourceItem("a", one.image), SourceItem("a@16", one.image)]
     refuse_equal_names(twins, (), find_styles(["grayscale"], places))
-    with pytest.raises(UserError, match="2 images would be called 'a@16_original'"):
+    with pytest.raises(UserError, match="2 images would have the name 'a@16_original'"):
         refuse_equal_names(twins, (0, 16), find_styles(["grayscale"], places))

@@ -69,7 +69,7 @@ def test_unknown_and_contradictory_marks_are_refused_with_their_line(listed: Pat
         read_marks([odd], RIGHT)
     one = fill(listed, {"k1": "right"}, tmp_path / "one.csv", by="Ben")
     two = fill(listed, {"k1": "wrong"}, tmp_path / "two.csv", by="Ben")
-    with pytest.raises(UserError, match="'Ben' has marked one item with both words"):
+    with pytest.raises(UserError, match="'Ben' has marked one item with both marks"):
         read_marks([one, two], RIGHT)
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="lacks a column"):
@@ -131,7 +131,7 @@ def test_case_and_blanks_of_a_name_are_ignored(listed: Path, tmp_path: Path) -> 
         "k3": [Mark(False, "Anna B")],
     }
     against = fill(listed, {"k2": "right"}, tmp_path / "y.csv", by="ANNA B")
-    with pytest.raises(UserError, match="'Anna B' has marked one item with both words"):
+    with pytest.raises(UserError, match="'Anna B' has marked one item with both marks"):
         read_marks([first, against], RIGHT)
     (tmp_path / "other").mkdir()
     namesake = fill(listed, {"k1": "wrong"}, tmp_path / "other" / "anna b.csv")

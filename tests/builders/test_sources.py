@@ -64,7 +64,7 @@ def test_hidden_files_and_other_files_are_ignored(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no image"):
+    with pytest.raises(UserError, match="contains no image"):
         image_sources(touch(tmp_path, "notes.txt"))
 
 
@@ -177,7 +177,7 @@ WRONG = {
     "no image": ('{"question": "x", "n": 1}\n', "record line 1, field image: is missing"),
     "an empty one": ('{"image": "a.jpg"}\n{"image": ""}\n', "record line 2, field image: names no image"),
     "a number for text": ('{"image": ["a.jpg"]}\n', "record line 1, field image: is not a text"),
-    "leads out": ('{"image": "../a.jpg"}\n', "record line 1, field image: leads out of"),
+    "is outside": ('{"image": "../a.jpg"}\n', "record line 1, field image: leads out of"),
     "absolute": ('{"image": "/etc/a.jpg"}\n', "record line 1, field image: leads out of"),
     "out by a detour": ('{"image": "x/../../a.jpg"}\n', "field image: leads out of"),
     "a null byte": ('{"image": "a\\u0000.jpg"}\n', "field image: names no image"),
@@ -192,7 +192,7 @@ WRONG = {
     "a column twice": ("image,answer,answer\na.jpg,x,y\n", "field answer: occurs twice in the header"),
     "a csv of something else": ("file,answer\na.jpg,x\n", "field image: is missing"),
     "not text": ("\xff\xfeimage\n", "is neither a workbook nor UTF-8 text"),
-    "places of nowhere": ('{"a": "bar"}', "no image of it is there"),
+    "places of nowhere": ('{"a": "bar"}', "its image is missing"),
 }  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def test_a_wrong_landmark_is_named(landmarks: Path) -> None:
     train, index, names = landmarks / "train.csv", landmarks / "index", landmarks / "names.csv"
     with pytest.raises(UserError, match=r"field landmark_id: names landmarks by number.*--labels"):
         image_sources(train, index)
-    with pytest.raises(UserError, match=r"train.csv: no image of it is there"):
+    with pytest.raises(UserError, match=r"train.csv: its image is missing"):
         image_sources(train, touch(landmarks / "empty", "x.txt"), names)
     names.write_text("landmark_id,category\n8,x\n")
     with pytest.raises(UserError, match=r"line 2, field landmark_id: has no name \(found '7'\)"):

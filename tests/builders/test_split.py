@@ -164,8 +164,8 @@ def test_images_are_added_to_what_is_there_and_replace_nothing(
 @pytest.mark.parametrize(
     ("sizes", "changes", "count", "message"),
     [
-        ({"web": 5}, {}, 5, "--count 5 cannot be drawn of 5 rows; expected 1 to 4"),
-        ({"web": 5}, {}, 0, "--count 0 cannot be drawn"),
+        ({"web": 5}, {}, 5, "--count 5 cannot be sampled from 5 rows; expected 1 to 4"),
+        ({"web": 5}, {}, 0, "--count 0 cannot be sampled"),
         ({"web": 5}, {"response": " "}, 2, "record line 2, field response: is blank"),
         ({"web": 5}, {"category": ""}, 2, "field category: is blank"),
     ],
@@ -192,6 +192,9 @@ def test_the_only_table_with_responses_is_not_replaced(
     before = table.read_bytes()
     words = ["build", "split", str(table), "--out", str(tmp_path), "--count", "2"]
     assert main([*words, "--force"]) == 2
-    assert f"{name}: is read, and would be replaced; expected another --out" in capsys.readouterr().err
+    assert (
+        f"{name}: is an input of this command and would be replaced; expected another --out"
+        in capsys.readouterr().err
+    )
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert table.read_bytes() == before

@@ -184,7 +184,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no tensor": ({**without(), "in1.bias": 3}, r"in1\.bias: has another shape \(found 'int'\)"),
     "sparse": (
         {**without(), "in1.bias": torch.zeros(32).to_sparse()},
-        r"field in1\.bias: holds no plain numbers \(found 'torch.float32, torch.sparse_coo'\)",
+        r"field in1\.bias: contains no plain numbers \(found 'torch.float32, torch.sparse_coo'\)",
     ),
     "no dict": ([torch.zeros(1)], r"is not a state dict \(found 'list'\)"),
     "not a number": ({**without(), "in1.bias": torch.full((32,), torch.nan)}, "numbers that are not finite"),

@@ -253,7 +253,7 @@ def test_a_model_that_takes_one_image_is_refused(photos: Path, writer: Writer, c
     for capabilities in (Capabilities(several_images=False), Capabilities(images=False)):
         writer.capabilities = capabilities
         assert build() == 2
-        assert "cannot take three images" in capsys.readouterr().err
+        assert "does not accept three images" in capsys.readouterr().err
     assert not writer.asked
 
 

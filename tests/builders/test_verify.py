@@ -253,7 +253,7 @@ def test_the_folder_of_a_table_that_is_read_is_not_replaced(table: Path, capsys:
     capsys.readouterr()
     for tables in ([table, "round1/rejected.csv"], ["round1/contextual_val.csv"]):
         assert run(*tables, "--human", anna, "--out", "round1", "--force") == 2
-        assert "round1: holds the input round1/" in capsys.readouterr().err
+        assert "round1: contains the input round1/" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in Path("round1").rglob("*") if path.is_file()} == before
 
 
@@ -304,7 +304,7 @@ def test_two_images_with_one_name_are_refused_unless_they_are_equal(table: Path,
     Image.new("RGB", (9, 7), "blue").save(more / image)
     capsys.readouterr()
     assert run(table, other, "--write", "again.csv") == 2
-    assert f"more/{image}, record {image}, field image_url: is another image than" in (
+    assert f"more/{image}, record {image}, field image_url: differs from the image" in (
         capsys.readouterr().err
     )
     assert run(table, other, "--human", marked("list.csv", {"R0": "right"}, "anna"), "--out", "out") == 2
@@ -318,5 +318,5 @@ def test_a_list_replaces_neither_a_table_nor_marks(table: Path, written: str, ca
     before = Path(written).read_bytes()
     capsys.readouterr()
     assert run(table, "--human", "anna.csv", "--write", written, "--force") == 2
-    assert f"{written}: is read, and would be replaced" in capsys.readouterr().err
+    assert f"{written}: is an input of this command and would be replaced" in capsys.readouterr().err
     assert Path(written).read_bytes() == before

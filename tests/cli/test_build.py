@@ -130,7 +130,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "out is the images' folder": ([*JPEG, "--out", "{photos}"], "is inside"),
     "out holds the images": (
         [*JPEG, "--out", "{photos}/.."],
-        "holds the input",
+        "contains the input",
     ),
     "no plugin": (
         ["build", "perturb", "{photos}", "--kind", "own", "--out", "{out}", "--plugin", "{out}.py"],

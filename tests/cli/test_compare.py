@@ -118,7 +118,7 @@ def test_a_run_that_is_refused_is_none(runs: Runs, capsys: Capture) -> None:
     assert main(["report", "--list", "--json", *runs.store]) == 0
     before = capsys.readouterr().out
     assert runs.run(str(bad)) == 2
-    assert "the layout is unknown" in capsys.readouterr().err
+    assert "the format is unknown" in capsys.readouterr().err
     assert main(["report", "--list", "--json", *runs.store]) == 0
     assert capsys.readouterr().out == before
 
@@ -185,7 +185,7 @@ def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:
     rows = _rows(table)
     nulls = [" ".join(place) for place in rows if rows[place]["difference value"] is None]
     for place in nulls:
-        assert any("no value, no group counts in both runs" in note for note in table["notes"]), place
+        assert any("no value, no group has a value in both runs" in note for note in table["notes"]), place
     assert nulls
 
 

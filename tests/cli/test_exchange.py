@@ -247,7 +247,7 @@ def test_questions_without_an_answer_are_said(data: Path, tmp_path: Path, capsys
         ("export {dev} --as iibnch --out {out}", "unknown layout 'iibnch', did you mean 'iibench'?"),
         ("export {codis} --as iibench --data {data} --out {out}", "record 000: is not a question of"),
         ("export {dev}/nothing --as jsonl --out {out}", "nothing: cannot be read: No such file"),
-        ("export {released} --as jsonl --out {out}", "`sightline import` makes one of other layouts"),
+        ("export {released} --as jsonl --out {out}", "`sightline import` converts other formats"),
         ("export {dev} --as jsonl --out {dev}/gone/x", "gone: there is no such folder"),
         ("export {dev} --as jsonl --out {dev}", "is a folder"),
         ("export {codis} --as submission --data {data} --out {out}", "record 000: is not a question of"),
@@ -259,7 +259,7 @@ def test_questions_without_an_answer_are_said(data: Path, tmp_path: Path, capsys
             "658 of 706 answers are for samples that the benchmark does not have",
         ),
         ("import {unscored} --task iibench --data {data} --split dv --out {out}", "did you mean 'dev'?"),
-        ("import {shared}/data/README.md --task codis --out {out}", "the layout is unknown"),
+        ("import {shared}/data/README.md --task codis --out {out}", "the format is unknown"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line_and_writes_nothing(

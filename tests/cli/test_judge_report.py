@@ -59,7 +59,7 @@ def test_the_cases_are_161_verdicts_of_which_five_are_contradicted(words: list[s
 def test_the_errors_of_a_responder_are_those_that_the_marks_beside_its_responses_name(
     words: list[str], cases: list[dict[str, Any]], capsys: Capture
 ) -> None:
-    errors = next(one for one in tables(capsys, *words) if one["title"].startswith("Errors that humans see"))
+    errors = next(one for one in tables(capsys, *words) if one["title"].startswith("Errors that humans name"))
     found = {(row["responder"], row["error"]): (row["value"], row["n"]) for row in errors["rows"]}
     told = [one for one in cases if one["annotation_verdict"] == one["verdict"]]
     for responder in {responder for responder, _ in found}:
@@ -113,11 +113,11 @@ def test_there_is_a_table_by_responder_and_one_by_category(words: list[str], cap
     found = tables(capsys, *words)
     titles = [table["title"] for table in found]
     assert titles == [
-        "Judges and metrics against the majority of the humans",
-        "Against the majority of the humans, by responder",
-        "Against the majority of the humans, by category",
+        "Judges and metrics compared with the human majority",
+        "Compared with the human majority, by responder",
+        "Compared with the human majority, by category",
         "Answers that humans accept, by responder",
-        "Errors that humans see, by responder",
+        "Errors that humans name, by responder",
     ]
     assert len(found[1]["rows"]) == 6, "the captions decide on no answer of a person"
     assert sum(row["n"] for row in found[1]["rows"]) == 161

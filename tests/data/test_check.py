@@ -111,7 +111,7 @@ def test_a_link_out_of_the_folder_is_broken(tmp_path: Path, folder: Path, source
     (folder / "images/b.jpg").rename(outside)
     (folder / "images/b.jpg").symlink_to(outside)
     (fault,) = check_data(source, folder).splits[0].broken
-    assert fault.problem.startswith("leads out of the data folder")
+    assert fault.problem.startswith("is outside the data folder")
 
 
 def test_unreferenced_files_are_listed_and_are_no_fault(folder: Path, source: Release) -> None:

@@ -88,11 +88,11 @@ def test_no_url_writes_outside_the_folder_of_images(hostile: Hostile, tmp_path: 
 
 
 PATHS: dict[str, tuple[str, str]] = {
-    "up": ("images/../../x.png", "leads out of the folder of images"),
-    "absolute": ("/tmp/x.png", "leads out of the folder of images"),
-    "beside the records": ("contextual_test.csv", "leads out of the folder of images"),
-    "null": ("images/a\0.png", "leads out of the folder of images"),
-    "a link": ("link/x.png", "leads out of"),
+    "up": ("images/../../x.png", "is outside the folder of images"),
+    "absolute": ("/tmp/x.png", "is outside the folder of images"),
+    "beside the records": ("contextual_test.csv", "is outside the folder of images"),
+    "null": ("images/a\0.png", "is outside the folder of images"),
+    "a link": ("link/x.png", "is outside"),
     "a folder": ("images/folder", "Is a directory"),
     "below a file": ("images/file/x.png", ""),
     "too long": ("images/" + "x" * 300, "File name too long"),
@@ -211,7 +211,7 @@ def test_images_of_another_folder_are_copied_before_any_is_downloaded(
     assert not (fresh / "images/c.png").is_symlink()
     about_b, about_c = sorted(found.unusable)
     assert about_b.startswith(f"{tmp_path}/images/b.png: not an image")
-    assert about_c.startswith(f"{tmp_path}/images/c.png: leads out of the data folder")
+    assert about_c.startswith(f"{tmp_path}/images/c.png: is outside the data folder")
 
 
 def test_two_processes_cannot_download_into_one_folder(tmp_path: Path, hostile: Hostile) -> None:

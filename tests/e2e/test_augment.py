@@ -106,7 +106,7 @@ def test_a_setting_without_images_is_refused(
 ) -> None:
     data, server = iibench_folder(2), mock()
     assert run(data, server.model, "--augment", "ocr", task="iibench:no-image") == 2
-    assert "this setting shows none" in capsys.readouterr().err
+    assert "this setting has none" in capsys.readouterr().err
     assert server.stats()["requests"] == 0
 
 

@@ -68,7 +68,7 @@ def test_no_api_key(refuse: Refuse, iibench_folder: Any) -> None:
 
 def test_a_server_that_is_not_there(refuse: Refuse, iibench_folder: Any, free_port: int) -> None:
     message = refuse(*_run(iibench_folder(4), model=f"http://127.0.0.1:{free_port}/v1#m"))
-    assert f"nothing answers at 127.0.0.1:{free_port}" in message
+    assert f"no server answers at 127.0.0.1:{free_port}" in message
 
 
 @pytest.mark.parametrize(

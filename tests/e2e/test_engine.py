@@ -270,7 +270,7 @@ def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
         "the file is empty",
         "not an image",
         "60000 x 4",
-        "leads out of the data folder",
+        "is outside the data folder",
     ):
         assert reason in err
     assert "12 of 40 probes have no answer" in err

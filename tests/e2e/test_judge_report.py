@@ -131,7 +131,7 @@ def test_both_judges_are_held_against_each_other_and_by_responder(judged: Judged
     tables = {table["title"]: table for table in judged.report(capsys)}
     (contrast,) = [table for title, table in tables.items() if title.startswith("ROC-AUC minus that of")]
     assert [row["n"] for row in contrast["rows"]] == [161]
-    by_responder = tables["Against the majority of the humans, by responder"]["rows"]
+    by_responder = tables["Compared with the human majority, by responder"]["rows"]
     counted = [(row["judge"], row["n"]) for row in by_responder]
     for judge in ("rules", "mock"):
         assert sum(n for name, n in counted if name == judge) == 161
@@ -147,7 +147,9 @@ def test_of_some_responders_the_verdicts_on_the_others_are_told(judged: Judged, 
     part = judged._replace(results=judged.results[1:3])
     whole = part.report(capsys)[0]
     (stray,) = [note for note in whole["notes"] if "none of these answers" in note]
-    assert stray == f"{161 - whole['rows'][0]['n']} of 161 verdicts by captions are on none of these answers"
+    assert (
+        stray == f"{161 - whole['rows'][0]['n']} of 161 verdicts by captions belong to none of these answers"
+    )
 
 
 def test_the_answers_imported_beside_the_folders_count_once(judged: Judged, capsys: Capture) -> None:

@@ -165,7 +165,7 @@ def test_what_stays_useless_is_dropped_with_its_reason_after_three_requests(
     assert (server.asked["few"], server.asked["json"]) == (3, 3)
     reasons = {
         "few": "fewer than three distinct rephrasings (2)",
-        "json": "a rephrasing gives the answer away ('copper')",
+        "json": "a rephrasing contains the answer ('copper')",
     }
     assert manifest()["dropped"] == reasons
     told = capsys.readouterr().err

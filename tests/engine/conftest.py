@@ -85,7 +85,7 @@ class Scripted:
 
     async def __aenter__(self) -> Scripted:
         if self._absent:
-            raise UserError(f"nothing answers at {self.host}")
+            raise UserError(f"no server answers at {self.host}")
         self.entered += 1
         return self
 

@@ -39,7 +39,7 @@ def test_an_address_where_nothing_answers_is_left_out_and_named(
     absent, there = scripted(host="absent", absent=True), scripted(host="there")
     counts = in_no_time(ask(store, asking(*range(50)), absent, there))
     assert counts.answered == 50
-    assert counts.unavailable == ["nothing answers at absent"]
+    assert counts.unavailable == ["no server answers at absent"]
     assert absent.asked == []
 
 
@@ -47,7 +47,7 @@ def test_where_nothing_answers_anywhere_the_call_is_wrong(
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
 ) -> None:
     models = [scripted(host=name, absent=True) for name in ("one", "two")]
-    with pytest.raises(UserError, match="nothing answers at one"):
+    with pytest.raises(UserError, match="no server answers at one"):
         in_no_time(ask(store, asking(1), *models))
 
 

@@ -46,7 +46,7 @@ class Signs:
 
 
 class Asked(OfflineModel):
-    """Answers yes and keeps its requests; it takes no images."""
+    """Answers yes and keeps its requests; it does not accept images."""
 
     capabilities = Capabilities(images=False)
     requests: ClassVar[list[Request]] = []
@@ -177,7 +177,7 @@ def test_captions_and_answers_share_one_budget(codis: Path) -> None:
 def test_a_budget_spent_on_captions_sends_no_probe_without_its_caption(codis: Path) -> None:
     done = run(codis, "layout+caption", captioner="sees", max_requests=1)
     assert (len(Captions.requests), len(Asked.requests), done.exit_status) == (1, 0, 4)
-    assert any("has no caption: the budget is spent" in why for _, _, why in done.unanswered)
+    assert any("has no caption: the budget is reached" in why for _, _, why in done.unanswered)
 
 
 def test_an_unreadable_image_affects_only_its_own_probes(
@@ -256,11 +256,11 @@ def test_few_shot_examples_are_turns_of_their_own(tmp_path: Path) -> None:
             {"augment": "layout+caption", "captioner": "sees", "captions": "c.json"},
             "needs one source of captions, found captioner and captions",
         ),
-        ({"augment": "layout+caption", "captioner": "blind"}, "--captioner blind takes no images"),
+        ({"augment": "layout+caption", "captioner": "blind"}, "--captioner blind does not accept images"),
         ({"augment": "layout+caption", "captions": "gone.json"}, "gone.json"),
-        ({"augment": "layout+caption", "captions": "other.json"}, "holds no caption of any image"),
+        ({"augment": "layout+caption", "captions": "other.json"}, "contains no caption of any image"),
         ({"augment": "letters"}, "letters"),
-        ({"task": "codis:text-only"}, "this setting shows none"),
+        ({"task": "codis:text-only"}, "this setting has none"),
         ({"model": "replay/answers.jsonl"}, "it replays answers that exist already"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_judge_that_takes_no_images_is_refused_if_its_prompt_holds_one(
     data = generate_contextual(tmp_path / "contextual", questions=0, val=2)
     monkeypatch.setattr(ChanceBaseline, "capabilities", Capabilities(images=False))
     (tmp_path / "a.jsonl").write_text('{"id": "images/val-001.png", "response": "left"}\n')
-    with pytest.raises(UserError, match="the judge baseline/chance takes no images"):
+    with pytest.raises(UserError, match="the judge baseline/chance does not accept images"):
         sightline.score(
             "contextual",
             tmp_path / "a.jsonl",
@@ -115,5 +115,5 @@ def test_a_judge_of_any_question_that_needs_images_must_take_them(
 ) -> None:
     options = comparing_judge(monkeypatch, tmp_path, needs_images=True)
     monkeypatch.setattr(ChanceBaseline, "capabilities", Capabilities(images=False))
-    with pytest.raises(UserError, match="the judge baseline/chance takes no images"):
+    with pytest.raises(UserError, match="the judge baseline/chance does not accept images"):
         sightline.score("codis", tmp_path / "a.jsonl", **options)

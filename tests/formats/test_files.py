@@ -139,6 +139,8 @@ def test_an_input_of_the_command_is_not_replaced_even_with_force(tmp_path: Path)
     link.symlink_to(source)
     for written, read in ((source, source), (link, source), (source, tmp_path / "x" / ".." / "a.csv")):
         (tmp_path / "x").mkdir(exist_ok=True)
-        with pytest.raises(UserError, match="is read, and would be replaced; expected another --write"):
+        with pytest.raises(
+            UserError, match="is an input of this command and would be replaced; expected another --write"
+        ):
             refuse_overwriting(written, True, "--write", read=[tmp_path / "gone.csv", read])
     refuse_overwriting(source, True, read=[other, tmp_path / "gone.csv"])

@@ -31,7 +31,7 @@ def test_an_unknown_layout_is_refused_with_what_was_looked_for(
     path.write_text(content)
     with pytest.raises(UserError) as caught:
         read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
-    assert f"{path}: the layout is unknown (found '{found}')" in str(caught.value)
+    assert f"{path}: the format is unknown (found '{found}')" in str(caught.value)
     for layout in (*LAYOUTS, *benchmark_class("iibench").answer_files.layouts):
         assert layout.fields in str(caught.value)
 

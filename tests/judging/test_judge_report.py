@@ -334,7 +334,7 @@ def test_a_verdict_applies_to_the_variant_that_it_names(tmp_path: Path) -> None:
     ]
     found = report(folder(tmp_path / "a", given, answers(2), "llava"))
     assert {one.judge for one in found.rows} == {"any"}
-    assert found.notes == ["2 of 2 verdicts by gpt are on none of these answers"]
+    assert found.notes == ["2 of 2 verdicts by gpt belong to none of these answers"]
 
 
 def test_a_verdict_without_a_variant_applies_to_the_variant_of_other_verdicts(tmp_path: Path) -> None:
@@ -436,8 +436,8 @@ def test_verdicts_that_match_no_answer_are_left_out_and_noted(tmp_path: Path) ->
     folder(tmp_path / "b", verdicts("gpt", "model", "r", "z"))
     found = report(results, str(tmp_path / "b"), human=[str(tmp_path / "v")])
     assert found.notes == [
-        "3 of 5 verdicts by bob are on none of these answers",
-        "1 of 5 verdicts by gpt are on none of these answers",
+        "3 of 5 verdicts by bob belong to none of these answers",
+        "1 of 5 verdicts by gpt belong to none of these answers",
     ]
     assert (found.humans.raters, found.humans.answers, row(found, "gpt").answers) == (2, 4, 3)
 
@@ -449,10 +449,10 @@ def test_a_judge_report_needs_a_judge_besides_humans(tmp_path: Path) -> None:
 
 def test_a_file_that_holds_no_verdicts_needs_a_task(tmp_path: Path) -> None:
     (tmp_path / "answers.jsonl").write_text('{"id": "1", "response": "yes"}\n')
-    with pytest.raises(UserError, match=r"holds no verdicts.*--task"):
+    with pytest.raises(UserError, match=r"contains no verdicts.*--task"):
         report(str(tmp_path / "answers.jsonl"))
 
 
 def test_a_folder_without_verdicts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"holds no verdicts\.jsonl"):
+    with pytest.raises(UserError, match=r"contains no verdicts\.jsonl"):
         report(str(tmp_path))

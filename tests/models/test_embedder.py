@@ -195,7 +195,7 @@ def test_a_model_that_is_not_here_is_the_users_to_fetch(monkeypatch: pytest.Monk
 
 
 def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no sentence-transformers model"):
+    with pytest.raises(UserError, match="contains no sentence-transformers model"):
         embedder(str(tmp_path))
 
 

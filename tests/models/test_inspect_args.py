@@ -103,7 +103,7 @@ def test_what_is_secret_in_an_address_of_the_environment_is_left_out(monkeypatch
     assert addresses("grok/m", {}) == ["here:8000"]
     assert host_of("grok/m", ["here:8000"]) == "here:8000"
     monkeypatch.setenv("OLLAMA_BASE_URL", "http://[here/v1")
-    with pytest.raises(UserError, match="OLLAMA_BASE_URL is not an address"):
+    with pytest.raises(UserError, match="OLLAMA_BASE_URL is not a valid URL"):
         addresses("ollama/m", {})
 
 
@@ -128,7 +128,7 @@ def test_of_several_addresses_all_are_in_the_identity_and_none_is_the_host() -> 
     ],
 )
 def test_a_secret_is_known_by_its_name_at_any_depth(passed: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="holds a secret, which would end up in results"):
+    with pytest.raises(UserError, match="contains a secret, which would be written to the results"):
         refuse_secrets(passed)
 
 

@@ -74,9 +74,9 @@ def test_a_named_model_brings_its_arguments_and_the_callers_go_before_them() -> 
     [
         ("opnai/gpt-4o", {}, r"'opnai/gpt-4o'.*did you mean 'openai/"),
         ("http://host/v1", {}, "does not say which model.*#MODEL"),
-        ("http://#m", {}, "not an address"),
-        ("http://host:99999/v1#m", {}, "not an address.*Port out of range"),
-        ("http://a/v1,b/v1#m", {}, "'b/v1' is not an address"),
+        ("http://#m", {}, "not a valid URL"),
+        ("http://host:99999/v1#m", {}, "not a valid URL.*Port out of range"),
+        ("http://a/v1,b/v1#m", {}, "'b/v1' is not a valid URL"),
         ("openai/", {}, "no model after 'openai/'"),
         ("http://h/v1#m", {"timout": 3}, "'timout'.*did you mean 'timeout'"),
         (

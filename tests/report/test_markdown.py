@@ -34,12 +34,12 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(codis: Make) -> None
 def test_the_report_holds_all_tables_and_all_effective_options(codis: Make) -> None:
     options = {"limit": None, "cot": True, "max_tokens": 1024, "stop": "a|b"}
     report = report_markdown(add_published(codis(options=options), "GPT-4V"))
-    assert report.startswith("# codis:default, openai/gpt-4o\n\n## Over all\n\n| metric |")
+    assert report.startswith("# codis:default, openai/gpt-4o\n\n## Overall\n\n| metric |")
     assert report.endswith("|\n")
     for line in (
         "## By category",
         "## By words",
-        "## What was run",
+        "## Run",
         "| model identity | api.openai.com gpt-4o |",
         "| judge | rules |",
         "| data digest | d1 |",

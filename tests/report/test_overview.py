@@ -43,7 +43,7 @@ def test_a_note_stands_once_with_whom_it_is_about(codis: Make, iibench: Make) ->
         "codis:default, baseline/chance: many are undecided",
         "codis: a model that ignores the context gets acc_p 0.0",
         "iibench: chance: accuracy 16.7 (one of six options)",
-        "95 % intervals: bootstrap over clusters (samples that share an image)",
+        "95 % CI: bootstrap over clusters (samples that share an image)",
     )
 
 

@@ -159,9 +159,9 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
             ": 0 errors, 0 misses, 3 undecided, 1 truncated, 1 empty, 2 ref",
         ),
         ({}, "judged by rules"),
-        ({}, "chance on two-way questions: acc_q 50.0, acc_p 25.0"),
+        ({}, "chance on questions with two options: acc_q 50.0, acc_p 25.0"),
         ({}, "a model that ignores the context gets acc_p 0.0"),
-        ({}, "95 % intervals: bootstrap over clusters"),
+        ({}, "95 % CI: bootstrap over clusters"),
         ({}, "output_variability: no value, no answers of setting no-context"),
         (
             {"mixed_versions": True},
@@ -187,7 +187,7 @@ def test_what_the_undecided_leave_open_is_told(codis: Make) -> None:
     plain = codis()
     acc_p = replace(plain.metrics[0], value_if_right=33.3, value_decided=32.84)
     (whole, *_) = summary([replace(plain, metrics=[acc_p, *plain.metrics[1:]])])
-    assert "acc_p: 33.3 if every undecided were right, 32.8 without the undecided" in whole.notes
+    assert "acc_p: 33.3 if all undecided verdicts were right, 32.8 without undecided verdicts" in whole.notes
 
 
 def test_chance_on_six_options_is_told(iibench: Make) -> None:

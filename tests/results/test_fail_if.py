@@ -50,7 +50,8 @@ def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> No
         ("leakage>1", "there is no number to compare (needs the answers of setting 'no-image')"),
         (
             "acc_p[category=Location and Orientation].low<3",
-            "there is no number to compare (no interval: fewer than two clusters, or all agree)",
+            "there is no number to compare (no confidence interval: fewer than two clusters, or all clusters "
+            "have the same value)",
         ),
         (
             "acc_p[category=Nowhere]<1",

@@ -11,7 +11,9 @@ from sightline.results.fail_if_comparison import parse_difference_conditions
 
 
 def _row(metric: str, subset: str, value: float | None) -> MetricValue:
-    return MetricValue(metric, subset, value, 40, 30, unit="points", reason="no group counts in both runs")
+    return MetricValue(
+        metric, subset, value, 40, 30, unit="points", reason="no group has a value in both runs"
+    )
 
 
 ROWS = [
@@ -68,7 +70,7 @@ def test_worse_covers_every_metric_of_the_table() -> None:
 def test_a_condition_holds_for_a_row_without_a_difference() -> None:
     rows = [_row("acc_p", "all", None)]
     (condition,) = parse_difference_conditions(["worse"], rows, DEFINITIONS)
-    assert condition.met(rows, {}) == ["worse: acc_p has no difference (no group counts in both runs)"]
+    assert condition.met(rows, {}) == ["worse: acc_p has no difference (no group has a value in both runs)"]
 
 
 @pytest.mark.parametrize(

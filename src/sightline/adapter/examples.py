@@ -113,7 +113,7 @@ def refuse_overlap(training: Mapping[str, str], test: Sequence[Path]) -> None:
         for digest, record in image_digests([file]).items():
             if digest in training:
                 raise UserError(
-                    f"has an image of the training data, there record {training[digest]}",
+                    f"has an image of the training data (record {training[digest]} there)",
                     file=file,
                     record=record,
                     expected="images that are not in the training data (`sightline build ... --apart-from`)",

@@ -46,7 +46,7 @@ def adapter_size(folder: Path, adapter: AdapterConfig) -> AdapterSize:
     # A configuration from elsewhere can fail with any exception of several libraries.
     except Exception as error:
         raise UserError(
-            "holds no configuration of an image-text-to-text model",
+            "contains no configuration of an image-text-to-text model",
             file=folder,
             found=f"{type(error).__name__}: {first_line(error)}",
         ) from None

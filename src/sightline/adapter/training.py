@@ -76,7 +76,7 @@ def train_adapter(
     folder = Path(training.out)
     refuse_unwritable(folder)
     if (folder / METADATA).exists():
-        raise UserError("holds an adapter already", file=folder, expected="another --out")
+        raise UserError("already contains an adapter", file=folder, expected="another --out")
     data = _read_data(training)
     model = _local_model(training)
     checkpoint = TrainingCheckpoint(folder, _recorded_settings(training, model.identity, data.images))

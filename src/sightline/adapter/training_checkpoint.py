@@ -68,7 +68,7 @@ class TrainingCheckpoint:
         for name in sorted({*training, *self.training}):
             if training.get(name) != self.training.get(name):
                 raise UserError(
-                    "holds the checkpoint of another training",
+                    "contains the checkpoint of another training",
                     file=self._folder,
                     field=name,
                     found=training.get(name),

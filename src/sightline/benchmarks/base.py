@@ -229,7 +229,7 @@ class Benchmark(ABC):
         )
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
-        """List the images of a folder in the released layout by the ids that the records give them.
+        """List the images of a folder in the released format by the ids that the records give them.
 
         Args:
             folder: Any folder.

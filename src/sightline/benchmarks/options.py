@@ -66,7 +66,7 @@ def _as_typed(choice: Any) -> str:
 
 
 ANSWER_BY = BenchmarkOption(
-    "text", "answer in words, or take the option that the model finds likeliest", ("text", "likelihood")
+    "text", "read the response (text), or choose the most likely option (likelihood)", ("text", "likelihood")
 )
 """The option `answer_by` of benchmarks whose questions offer options."""
 

@@ -30,7 +30,7 @@ class ReleasedRecords(Struct, frozen=True):
 
 
 class UserRecords(Struct, frozen=True):
-    """A file of records in the released layout that is not part of the release: a split of the user's own."""
+    """A file of records in the released format that is not part of the release: a split of the user's own."""
 
     split: str
     name: str

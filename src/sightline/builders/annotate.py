@@ -283,13 +283,13 @@ def write_annotations(
         split: 'test' or 'dev'.
         out: The output folder.
         seed: Seed of the confidence intervals.
-        force: Replace a folder that was built from something else.
+        force: Replace a folder that was built from other input.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: No image is left, or the folder holds something else; nothing is written.
+        UserError: No image is left, or the folder contains something else; nothing is written.
     """
     settled = [one for one in images if not one.open]
     dropped = {

@@ -167,7 +167,7 @@ def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[User
     for first, *others in by_annotator.values():
         faults += [fault for other in others for fault in _differences(first, other)]
         faults += [
-            _fault(line, "question", "is one too many about this image", expected="1 to 3 per annotator")
+            _fault(line, "question", "is one line too many for this image", expected="1 to 3 per annotator")
             for line in others[MOST_QUESTIONS - 1 :]
         ]
     return faults
@@ -212,7 +212,7 @@ def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
     for letter, option in zip(LETTERS, line.options, strict=True):
         same = letter_of.setdefault(" ".join(option.split()).casefold(), letter)
         if same != letter and option.strip():
-            yield _fault(line, letter, f"is the same as {same}", option, "six options that differ")
+            yield _fault(line, letter, f"is the same as {same}", option, "six different options")
     if line.answer not in tuple(LETTERS):
         found = line.cells["answer"]
         yield _fault(
@@ -231,7 +231,7 @@ def _label_faults(line: FormLine, label: str) -> Iterator[UserError]:
         yield _fault(line, label, "is empty", expected=expected)
     for value in values:
         if value not in allowed:
-            yield _fault(line, label, f"is no {label}{did_you_mean(value, allowed)}", value, expected)
+            yield _fault(line, label, f"is not a {label}{did_you_mean(value, allowed)}", value, expected)
     if len(values) > 1 and not several:
         yield _fault(line, label, "has more than one value", line.cells[label], expected)
 

@@ -261,7 +261,7 @@ def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
                 expected=f"an --out outside {one}",
             )
         if source.is_relative_to(target):
-            raise UserError(f"holds the input {one}", file=out, expected="another --out")
+            raise UserError(f"contains the input {one}", file=out, expected="another --out")
 
 
 def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) -> None:
@@ -322,7 +322,7 @@ def everything_dropped(dropped: Mapping[str, str], what: str) -> UserError:
         The error, with the first reasons.
     """
     if not dropped:
-        return UserError(f"there are no {what} to work on", expected="at least one")
+        return UserError(f"there are no {what}", expected="at least one")
     reasons = some_of([f"{name}: {reason}" for name, reason in dropped.items()], REASONS, separator="; ")
     return UserError(
         f"all {len(dropped):,} {what} are dropped ({reasons})", expected=f"at least one usable {what}"
@@ -347,7 +347,7 @@ def _difference(out: Path, identity: BuildIdentity) -> str:
     # A kill during Journal.begin can cut off the journal's first line.
     if (out / JOURNAL).exists():
         return "its journal is incomplete"
-    raise UserError("holds something else", file=out, expected="an empty or a new folder for --out")
+    raise UserError("contains something else", file=out, expected="an empty or a new folder for --out")
 
 
 def _unwritable(folder: Path, error: OSError) -> EnvironmentFailedError:

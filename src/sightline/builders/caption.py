@@ -31,10 +31,10 @@ def refuse_other_captions(out: Path, captions: Mapping[str, Caption], *, force: 
     try:
         existing = read_captions(str(out), needed=True)
     except UserError:
-        raise UserError("holds something else", file=out, expected=remedy) from None
+        raise UserError("contains something else", file=out, expected=remedy) from None
     for name, text in existing.items():
         if name not in captions or captions[name].text != text:
-            problem = "holds a caption that this command and its store do not give"
+            problem = "contains a caption that this command did not write"
             raise UserError(problem, file=out, record=name, found=text, expected=remedy)
 
 

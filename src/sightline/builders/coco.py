@@ -67,7 +67,7 @@ class CocoAnnotation(Struct, frozen=True):
         try:
             return msgspec.json.decode(self.segmentation)
         except ValueError as error:
-            raise BadObject(f"its segmentation is no JSON: {error}") from None
+            raise BadObject(f"its segmentation is not JSON: {error}") from None
 
 
 class CocoCategory(Struct, frozen=True):
@@ -128,7 +128,7 @@ def read_instances(path: Path) -> CocoInstances:
         raise _invalid(error, content, path) from None
     except ValueError:
         rows = json_records(content, path)
-        fault = "holds NaN or Infinity, which are no JSON" if len(rows) == 1 else "is JSON Lines"
+        fault = "holds NaN or Infinity, which JSON does not allow" if len(rows) == 1 else "is JSON Lines"
         raise UserError(fault, file=path, expected=EXPECTED) from None
     photos = {one.id: one for one in whole.images}
     names = {one.id: one.name for one in whole.categories}

@@ -188,13 +188,13 @@ def write_curated(funnel: Funnel, out: Path, *, force: bool = False) -> BuildMan
     Args:
         funnel: The funnel.
         out: The folder.
-        force: Replace a folder that was built from something else.
+        force: Replace a folder that was built from other input.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: No image is left, or the folder holds something else; nothing is written.
+        UserError: No image is left, or the folder contains something else; nothing is written.
     """
     if not funnel.kept:
         raise everything_dropped(funnel.dropped, "images")
@@ -279,7 +279,12 @@ def _rejected(funnel: Funnel, marks: Mapping[str, Sequence[Mark]]) -> Dropped:
         own = marks.get(file.digest, ())
         keep = AcceptanceRule().decide(own)
         if keep is None:
-            yield name, ImageStatus(why="as many keep it as drop it" if own else "nobody has marked it")
+            yield (
+                name,
+                ImageStatus(
+                    why="equally many annotators keep it and drop it" if own else "no annotator has marked it"
+                ),
+            )
         elif not keep:
             remarks = "; ".join(mark.remark for mark in own if mark.remark and not mark.yes)
             yield name, ImageStatus(why=f"humans drop it{': ' * bool(remarks)}{remarks}")

@@ -17,10 +17,10 @@ from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.text import words
 
 NO_PAIR = "no instruction with a response"
-CUT = "the response is cut off"
+CUT = "the response is truncated"
 CONDITION = "the instruction has a condition"
 COPIED = "the instruction is one of the examples"
-GIVEN_AWAY = "the instruction gives the response away"
+GIVEN_AWAY = "the instruction contains the response"
 DECLINED = "the response declines to answer"
 """Reasons for which a reply is unusable, as they are counted."""
 

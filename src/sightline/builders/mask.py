@@ -180,7 +180,7 @@ def count_passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -
         for photo in instances.photos.values()
         for one in instances.objects.get(photo.id, ())
     )
-    return {"images without an object that fits": len(instances.photos) - len(sources), "crowds": crowds}
+    return {"images without a suitable object": len(instances.photos) - len(sources), "crowds": crowds}
 
 
 def share_label(share: float) -> str:
@@ -206,7 +206,7 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
     width, height = task.size
     box = whole_pixels(task.box, width, height)
     if box is None:
-        raise BadObject(f"object {task.annotation}: its box holds no pixel of the image")
+        raise BadObject(f"object {task.annotation}: its box contains no pixel of the image")
     bands, rows = max(masking.lines for masking in task.maskings), box.bottom - box.top
     if rows < 2 * bands - 1:
         raise BadObject(f"object {task.annotation}: its box is {rows} pixels high, too few for {bands} bands")
@@ -215,7 +215,9 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
         found = f"{image.width} x {image.height}"
         raise BadObject(f"the image is {found} pixels, the instances file has {width} x {height}")
     if rotates_in_place(source.image):
-        raise BadObject("its EXIF data rotate or mirror it, and whether its boxes are rotated too is unknown")
+        raise BadObject(
+            "its EXIF data rotate or mirror it, and it is unknown whether its boxes are rotated too"
+        )
     if task.outline is None:
         return image, box, None
     try:
@@ -223,7 +225,7 @@ def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray
     except BadObject as error:
         raise BadObject(f"object {task.annotation}: {error}") from None
     if not object_.any():
-        raise BadObject(f"object {task.annotation}: its segmentation holds no pixel")
+        raise BadObject(f"object {task.annotation}: its segmentation contains no pixel")
     return image, box, object_
 
 

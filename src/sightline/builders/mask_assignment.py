@@ -132,7 +132,7 @@ def _entries(path: Path, kind: type[T]) -> dict[str, T]:
     objects = [one for _, one in json_records(read_bytes(path), path)]
     if len(objects) != 1 or not objects[0]:
         expected = "one with keys such as 000000111548_0: a COCO id and 0, 1 or 2"
-        raise UserError("is no JSON object of maskings", file=path, expected=expected)
+        raise UserError("is not a JSON object of maskings", file=path, expected=expected)
     entries: dict[str, T] = {}
     for key, value in objects[0].items():
         try:

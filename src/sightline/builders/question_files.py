@@ -189,7 +189,9 @@ def _annotations(path: Path, questions: Path) -> dict[str, Any]:
         )
     whole = json_records(read_bytes(path), path)[0][1]
     if not isinstance(whole.get("annotations"), list):
-        raise UserError("holds no annotations", file=path, field="annotations", expected="a list of records")
+        raise UserError(
+            "contains no annotations", file=path, field="annotations", expected="a list of records"
+        )
     return whole
 
 

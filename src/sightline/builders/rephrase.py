@@ -183,13 +183,13 @@ def write_rephrasings(
         job: The questions.
         results: The result of each, by source id; the manifest lists those without an answer.
         out: The folder.
-        force: Replace a folder that was built from something else.
+        force: Replace a folder that was built from other input.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: No question was rephrased, or the folder holds something else; nothing is written.
+        UserError: No question was rephrased, or the folder contains something else; nothing is written.
     """
     done = [source for source in job.sources if results[source.id].value]
     dropped = {**job.dropped, **dropped_reasons(results)}

@@ -18,7 +18,7 @@ REQUIRED = 3
 
 TOO_FEW = "fewer than three distinct rephrasings"
 EQUAL = "a rephrasing equals the question"
-GIVEN_AWAY = "a rephrasing gives the answer away"
+GIVEN_AWAY = "a rephrasing contains the answer"
 """Reasons for which a reply is unusable, as they are counted; details follow in brackets."""
 
 

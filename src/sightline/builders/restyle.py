@@ -198,7 +198,7 @@ def refuse_equal_names(sources: Iterable[SourceItem], sizes: Sequence[int], styl
     )
     for name, count in names.items():
         if count > 1:
-            raise UserError(f"{count} images would be called '{name}'", expected="distinct ids")
+            raise UserError(f"{count} images would have the name '{name}'", expected="distinct ids")
 
 
 def device_versions(styles: Iterable[Style], device: str | None) -> dict[str, str]:

@@ -144,7 +144,7 @@ def read_marks(
             mark = Mark(word == words.yes, by, row.get("remark", "").strip(), named)
             if marks[row["key"]].setdefault(by, mark).yes != mark.yes:
                 raise UserError(
-                    f"'{by}' has marked one item with both words",
+                    f"'{by}' has marked one item with both marks",
                     file=path,
                     record=where,
                     field="mark",

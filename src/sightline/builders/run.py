@@ -210,7 +210,7 @@ def _check_finished(folder: BuiltFolder) -> BuildManifest:
     others = changed_files(folder.path, manifest.made)
     if others:
         raise UserError(
-            f"{len(others):,} of the files built there are gone or changed, first {others[0]}",
+            f"{len(others):,} of the files built there are missing or changed, first {others[0]}",
             file=folder.path,
             expected="the folder as it was built, or --force to rebuild it",
         )

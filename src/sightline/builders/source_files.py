@@ -97,7 +97,7 @@ def landmark_sources(path: Path, images: Path | None = None, labels: Path | None
     missing: list[tuple[str, str, str]] = []
     for number, cells in table.lines:
         if len(cells) != len(table.header):
-            expected = f"{len(table.header)} cells; is the file cut off?"
+            expected = f"{len(table.header)} cells; is the file truncated?"
             raise UserError(
                 "has a wrong number of cells", file=path, record=f"line {number}", expected=expected
             )
@@ -109,7 +109,7 @@ def landmark_sources(path: Path, images: Path | None = None, labels: Path | None
             name = cells[of] if names is None else names.get(cells[of], "")
             missing.append((cells[at], str(root / _absent(cells[at], f"line {number}", path)), name))
     if not found:
-        raise UserError("no image of it is there", file=path, expected=f"files named ID.jpg below {root}")
+        raise UserError("its image is missing", file=path, expected=f"files named ID.jpg below {root}")
     listed = found + missing if len(missing) <= len(found) else found
     ids = ids_of([name for name, _, _ in listed])
     return [
@@ -138,7 +138,7 @@ def place_sources(named: Mapping[str, str], path: Path, images: Path | None = No
     root = images or path.parent
     files = _by_stem(root)
     if not any(stem in files for stem in named):
-        raise UserError("no image of it is there", file=path, expected=f"files named so below {root}")
+        raise UserError("its image is missing", file=path, expected=f"files named so below {root}")
     sources = []
     for name, (stem, place) in zip(ids_of(list(named)), named.items(), strict=True):
         there = _only(stem, files[stem], place, path) if stem in files else _absent(stem, stem, path)

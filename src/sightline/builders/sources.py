@@ -68,7 +68,7 @@ def folder_sources(folder: Path) -> list[SourceItem]:
     """
     paths = images_below(folder)
     if not paths:
-        raise UserError("holds no image", file=folder, expected=f"files that end in {', '.join(SUFFIXES)}")
+        raise UserError("contains no image", file=folder, expected=f"files that end in {', '.join(SUFFIXES)}")
     inside = [os.path.dirname(path) for path in paths]
     classes = set(inside) - {""}
     sources = []
@@ -153,12 +153,12 @@ def confined(name: str, path: Path, record: object, field: str, root: Path | Non
         The normalised path.
 
     Raises:
-        UserError: The path leads out of the folder.
+        UserError: The path is outside the folder.
     """
     plain = os.path.normpath(name)
     if os.path.isabs(plain) or plain.split(os.sep)[0] == ".." or "\0" in name:
         raise UserError(
-            f"leads out of {root or 'the folder of images'}",
+            f"is outside {root or 'the folder of images'}",
             file=path,
             record=record,
             field=field,

@@ -70,7 +70,8 @@ def split_table(path: Path, count: int, seed: int) -> ValidationSplit:
                 raise UserError("is blank", file=path, record=where, field=column)
     if not 1 <= count < len(rows):
         raise UserError(
-            f"--count {count} cannot be drawn of {len(rows)} rows", expected=f"1 to {max(1, len(rows) - 1)}"
+            f"--count {count} cannot be sampled from {len(rows)} rows",
+            expected=f"1 to {max(1, len(rows) - 1)}",
         )
     names = [row[CATEGORY].strip() for _, row in rows]
     categories = [MISCELLANEOUS if name in SOURCES else name for name in names]

@@ -183,7 +183,7 @@ def _from_state_dict(path: Path) -> Weights:
             raise UserError("has another shape", file=path, field=key, found=what, expected=str(shape))
         if not value.is_floating_point() or value.layout != torch.strided:
             kind = f"{value.dtype}, {value.layout}"
-            raise UserError("holds no plain numbers", file=path, field=key, found=kind, expected=_EXPECTED)
+            raise UserError("contains no plain numbers", file=path, field=key, found=kind, expected=_EXPECTED)
     return {key: loaded[key].float() for key in expected_shapes}
 
 

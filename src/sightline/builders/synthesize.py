@@ -126,7 +126,9 @@ def prepare_synthesis(
     if not category.strip():
         raise UserError("--category is empty", expected="a category for every image")
     if not (client.capabilities.images and client.capabilities.several_images):
-        raise UserError("this model cannot take three images", expected="a --model that can")
+        raise UserError(
+            "this model does not accept three images", expected="a --model that accepts three images"
+        )
     names = [*gallery.files, *gallery.broken]
     ids = dict(zip(names, ids_of(names), strict=True))
     duplicate_of = {file.digest: "it is an example of the prompt" for file in examples}
@@ -223,13 +225,13 @@ def write_instructions(
         job: The images.
         results: The result of each, by id.
         out: The folder.
-        force: Replace a folder that was built from something else.
+        force: Replace a folder that was built from other input.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: There is no instruction, or the folder holds something else; nothing is written.
+        UserError: There is no instruction, or the folder contains something else; nothing is written.
     """
     pairs = {name: one.value for name, one in results.items() if one.value is not None}
     dropped = {**job.dropped, **dropped_reasons(results)}

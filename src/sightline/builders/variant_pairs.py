@@ -52,7 +52,7 @@ def read_pairs(folder: Path) -> list[VariantPair]:
     """
     path = folder / "groups.jsonl"
     if not path.is_file():
-        raise UserError("holds no groups.jsonl", file=folder, expected="a folder of `sightline build`")
+        raise UserError("contains no groups.jsonl", file=folder, expected="a folder of `sightline build`")
     pairs: list[VariantPair] = []
     digests: dict[str, str] = {}
     for name, lines in by_group(read_groups(path)).items():
@@ -62,7 +62,7 @@ def read_pairs(folder: Path) -> list[VariantPair]:
             raise UserError("has no original to compare with", file=path, record=name, expected=expected)
         pairs += [_pair(original, line, folder, digests) for line in lines if line is not original]
     if not pairs:
-        raise UserError("holds originals alone", file=path, expected="a variant at least")
+        raise UserError("holds originals alone", file=path, expected="at least one variant")
     return pairs
 
 

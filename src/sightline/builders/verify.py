@@ -114,7 +114,7 @@ def read_table_lines(paths: Sequence[Path]) -> list[TableLine]:
             folders = [path.parent, *(other.parent for other in paths)]
             lines.setdefault(key, TableLine(key, cells, number, _image(cells, folders)))
     if not lines:
-        raise UserError("holds no line", file=paths[0], expected="at least one line below the header")
+        raise UserError("contains no line", file=paths[0], expected="at least one line below the header")
     _refuse_other_images(lines.values())
     return list(lines.values())
 
@@ -260,7 +260,7 @@ def write_accepted(
         table: File name of the table of accepted lines.
         out: The folder.
         seed: Seed of the confidence interval.
-        force: Replace a folder that was built from something else.
+        force: Replace a folder that was built from other input.
 
     Returns:
         The manifest.
@@ -321,11 +321,11 @@ def _refuse_other_images(lines: Iterable[TableLine]) -> None:
         other = path_of.setdefault(target, path)
         if other != path and file_digest_or_error(other) != file_digest_or_error(path):
             raise UserError(
-                f"is another image than {other}",
+                f"differs from the image {other}",
                 file=Path(path),
                 record=line.cells[IMAGE],
                 field=IMAGE,
-                expected="one image of that name, or each table verified by itself",
+                expected="one image of that name, or verify each table separately",
             )
 
 

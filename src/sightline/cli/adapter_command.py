@@ -8,7 +8,7 @@ from sightline.cli.subcommands import add_subcommands
 
 SUBCOMMANDS = {
     "train": "train an adapter on groups of perturbed images or questions",
-    "report": "compare runs with and without an adapter, as Table 6 of MM-R3",
+    "report": "compare runs with and without an adapter, as in Table 6 of MM-R3",
     "show": "describe an adapter, or the size of one for a model",
 }
 

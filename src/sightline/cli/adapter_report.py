@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.report.adapter_tables import Cost
 
-SUMMARY = "compare runs with and without an adapter, as Table 6 of MM-R3, and show its cost"
+SUMMARY = "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost"
 
 EXAMPLE = """examples:
   sightline run mmr3:restyling --model mini --data test/mmr3

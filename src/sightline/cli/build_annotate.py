@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sightline.builders.checked_images import CheckedImages
     from sightline.report.report_table import ReportTable
 
-SUMMARY = "write an annotation form, check filled-in forms, make a data folder of them (II-Bench)"
+SUMMARY = "write an annotation form, check filled-in forms, create a data folder from them (II-Bench)"
 
 EXAMPLE = """examples:
   sightline build annotate candidates --write form.csv
@@ -61,7 +61,12 @@ def register(parser: argparse.ArgumentParser) -> None:
         file="FORM.csv",
     )
     add("--out", metavar="DIR", help="folder for SPLIT.json, questions.csv, images/ and annotation.json")
-    add("--split", choices=("test", "dev"), default="test", help="name of the JSON file (default: test)")
+    add(
+        "--split",
+        choices=("test", "dev"),
+        default="test",
+        help="name of the split and its JSON file (default: test)",
+    )
     add("--seed", type=int, default=0, metavar="N", help="seed of the confidence intervals (default: 0)")
     add("--json", action="store_true", help="print annotation.json instead of the table")
     add("--force", action="store_true", help="replace FORM.csv, or a folder with other images")
@@ -167,4 +172,4 @@ def _table(images: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) 
         (Column("count", "pairs", "pairs"), lambda row: n_cell(row[0])),
         (Column("count", "images", "images"), lambda row: clusters_cell(row[0])),
     )
-    return build_table("How far annotators agree", fields, rows, notes)
+    return build_table("Agreement of the annotators", fields, rows, notes)

@@ -11,16 +11,16 @@ SUBCOMMANDS = {
     "restyle": "restyle images: candy, mosaic, udnie and grayscale, or your own styles",
     "mask": "mask one object per image in three ways, from COCO's instances",
     "perturb": "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
-    "scenes": "make synthetic scenes in the layouts of the benchmarks, for the embedded model `mini`",
+    "scenes": "generate synthetic scenes in the formats of the benchmarks, for the embedded model `mini`",
     "caption": "caption images with a model (CODIS)",
     "read": "read the text in images by OCR (ConTextual)",
-    "equivalence": "measure how far variants mean the same as their originals",
-    "curate": "select raw images: no near-duplicates, by amount of text (II-Bench, ConTextual)",
-    "annotate": "write an annotation form, check it, make a data folder of it (II-Bench)",
+    "equivalence": "measure whether variants have the same meaning as their originals",
+    "curate": "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)",
+    "annotate": "write an annotation form, check it, create a data folder from it (II-Bench)",
     "synthesize": "write instructions with responses for images, with a model (ConTextual)",
     "verify": "drop lines of a table that human reviewers mark wrong (ConTextual, II-Bench)",
     "rate": "let humans rate answers of several runs blind (ConTextual, II-Bench)",
-    "split": "draw a validation split in proportion to the categories (ConTextual)",
+    "split": "sample a validation split in proportion to the categories (ConTextual)",
 }
 
 EXAMPLE = """example:

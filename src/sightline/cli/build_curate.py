@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sightline.models.ocr import Reader
     from sightline.report.report_table import ReportTable
 
-SUMMARY = "select raw images: no near-duplicates, by amount of text (II-Bench, ConTextual)"
+SUMMARY = "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)"
 
 EXAMPLE = """examples:
   sightline build curate raw --out candidates --preview near-duplicates.png
@@ -33,11 +33,11 @@ and --preview only the counts are printed. Hashes and OCR text are cached in the
 """
 REASONS = {
     "broken": "is broken",
-    "copy": "is the same file as another",
+    "copy": "is a copy of another file",
     "undecoded": "cannot be decoded",
     "near_duplicate": "is a near-duplicate",
     "unreadable": "OCR fails on it",
-    "text": "text covers too much of it",
+    "text": "text covers too much of the area",
     "words": "is not among the --top N by number of words",
     "human": "humans drop it, or have not decided",
 }
@@ -144,7 +144,7 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
 
     lines = near_duplicate_lines(funnel, PREVIEW_GROUPS)
     if not lines:
-        print("there are no near-duplicates: no sheet is drawn", file=sys.stderr)
+        print("there are no near-duplicates, so no preview is written", file=sys.stderr)
         return
     draw_lines(lines, Path(), sheet, rows=PREVIEW_GROUPS)
     print(f"preview: {sheet}", file=sys.stderr)

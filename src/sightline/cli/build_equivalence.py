@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from sightline.models.embedder import Embedder
     from sightline.report.report_table import ReportTable
 
-SUMMARY = "measure how far variants mean the same as originals: humans, a judge, sentence similarity"
+SUMMARY = (
+    "measure whether variants have the same meaning as originals: by humans, a judge, sentence similarity"
+)
 
 EXAMPLE = """examples:
   sightline build equivalence rephrased --write pairs.jsonl --pairs 100 --seed 1
@@ -27,9 +29,9 @@ EXAMPLE = """examples:
   sightline build equivalence rephrased --judge openai/gpt-4o --similarity --json
 
 The three measures are reported separately (MM-R3, section 3.2: humans found 92 % of 100 rephrasings and 86 %
-of 100 restyled images equivalent). --write draws pairs for humans, one per group. They replace 'unscored' by
-'right' (the same) or 'wrong' (different), and write their name into 'judge'. A judge model and sentence
-similarity compare questions only; humans compare images too.
+of 100 restyled images equivalent). --write samples pairs, one per group, for humans. The humans replace
+'unscored' by 'right' (the same) or 'wrong' (different), and write their name into 'judge'. A judge model and
+sentence similarity compare questions only; humans compare images too.
 """
 FOR_HUMANS = 100
 """Number of pairs that --write draws by default, as in the paper."""
@@ -41,15 +43,21 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("folder", metavar="DIR", help="built folder")
     add = parser.add_argument_group("measures").add_argument
-    add("--write", metavar="FILE.jsonl", help="draw pairs and write them for humans to fill in")
+    add("--write", metavar="FILE.jsonl", help="sample pairs and write them for humans to fill in")
     add("--human", metavar="FILE.jsonl", help="filled-in pairs, or any verdicts.jsonl")
     add("--judge", metavar="SPEC", help="chat model that decides whether two questions mean the same")
     add("--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option for the judge")
     add("--similarity", action="store_true", help="compute sentence similarity of questions")
     add("--embedder", metavar="NAME", help="embedder for --similarity (default: all-MiniLM-L6-v2)")
-    some = "draw N pairs, one per group (default: 100 for --write, all for the measures)"
+    some = "sample N pairs, one per group (default: 100 for --write, all for the measures)"
     add("--pairs", type=int, metavar="N", help=some)
-    add("--seed", type=int, default=0, metavar="N", help="seed of draw and intervals (default: 0)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of the sample and the confidence intervals (default: 0)",
+    )
     add("--force", action="store_true", help="replace the file of --write")
     add("--json", action="store_true", help="print the measures as JSON")
     add_quiet(parser)
@@ -184,8 +192,8 @@ def _table(report: EquivalenceReport) -> ReportTable:
     from sightline.report.report_table import ReportTable as Table
 
     labels = {
-        "human": "human: judged the same",
-        "judge": "judge: called the same",
+        "human": "human: same meaning",
+        "judge": "judge: same meaning",
         "similarity": "sentence similarity, mean",
         "similar": "sentence similarity above 0.7",
     }

@@ -23,7 +23,7 @@ EXAMPLE = """examples:
   sightline build mask --spec types.json --labels labels.json --count
 
 An object can be masked if it is not a crowd and covers 10 to 25 % of the image. --seed draws
-one per image. A masking is 1, 3, 5 or 7 horizontal bands of one colour with gaps of equal height, clipped to
+one per image. A mask has 1, 3, 5 or 7 horizontal bands of one colour with gaps of equal height, clipped to
 the object's box or to the ellipse inscribed in it. Pixels outside the box do not change (in PNG; JPEG is
 lossy).
 """

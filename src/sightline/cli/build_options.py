@@ -119,7 +119,7 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
     add_model(group)
     add_asking(group)
     if fresh:
-        tag = "ask again under this tag; cached replies are kept"
+        tag = "ignore cached replies and store new ones under this tag"
         group.add_argument("--fresh", default="", metavar="TAG", help=tag)
     add_store(group)
     add_dry_run(group)

@@ -26,11 +26,12 @@ EXAMPLE = """examples:
   sightline judge-report results/gpt-4v results/llava results/humans --human human.jsonl
   sightline build rate results/gpt-4v --wrong --by domain --count 100 --data data/iibench --write errors.csv
 
---write draws instances that all RUNs have answered and that have a reference (ConTextual: 280 at random). It
-lists the answers of all RUNs in random order, without the model's name. Give a copy to each rater, who writes
-'right' (acceptable) or 'wrong' into mark and a name into by, and may name errors, separated by commas. With
-the same RUNs, --human reads the copies and writes lines of verdicts.jsonl with the rater as judge. Names that
-differ only by case or blanks are equal. Repeated equal marks count once; contradictory marks are an error.
+--write samples instances that all RUNs have answered and that have a reference (ConTextual: 280 at random).
+It lists the answers of all RUNs in random order, without the model's name. Give a copy to each rater, who
+writes 'right' (acceptable) or 'wrong' into mark and a name into by, and may name errors, separated by commas.
+With the same RUNs, --human reads the copies and writes lines of verdicts.jsonl with the rater as judge. Names
+that differ only by case or blanks are equal. Repeated equal marks count once; contradictory marks are an
+error.
 """
 
 SHARED = 280
@@ -49,17 +50,21 @@ def register(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("runs", metavar="RUN", nargs="+", help="results folders, or answers.jsonl files, one a responder")
     add_review_lists(
-        parser, write="draw answers and write a list of them for raters", human="list of --write with marks"
+        parser, write="sample answers and write a list of them for raters", human="list of --write with marks"
     )
-    drawn = f"largest number to draw (default: {SHARED} instances, or {WRONG} wrong answers)"
+    drawn = f"maximum number to sample (default: {SHARED} instances, or {WRONG} wrong answers)"
     add("--count", type=int, metavar="N", help=drawn)
-    add("--seed", type=int, default=0, metavar="N", help="seed of the draw and of the order (default: 0)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the sample and of the order (default: 0)")
     add(
         "--by",
         metavar="LABEL",
-        help="draw in proportion to this label, such as category (default: at random)",
+        help="sample in proportion to this label, such as category (default: at random)",
     )
-    add("--wrong", action="store_true", help="draw N wrong answers of each RUN, to name their errors")
+    add(
+        "--wrong",
+        action="store_true",
+        help="sample N wrong answers of each RUN, so that raters can name the errors",
+    )
     add("--data", metavar="DIR", help="data folder, for the paths of images (default: SIGHTLINE_DATA)")
     add("--out", metavar="FILE", help="file for the verdicts, for --judge human:FILE and judge-report")
     add("--force", action="store_true", help="replace LIST.csv or FILE")

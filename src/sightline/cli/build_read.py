@@ -30,7 +30,7 @@ EXAMPLE = """examples:
   sightline build read sign.jpg menu.png --text layout
   sightline build read data/iibench --out read.jsonl --processes 2 --store iibench.db
 
-OCR text is cached in the store: a second call reads nothing, nor does `sightline run --augment` with that
+OCR text is cached in the store: a second call uses the cache, and so does `sightline run --augment` with that
 store. Copies of an image are read once.
 """
 
@@ -51,7 +51,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--text",
         choices=("ocr", "layout"),
-        help="print the text of each image: in reading order, or laid out",
+        help="print the text of each image: in reading order (ocr), or with layout",
     )
     add_limit(group, "images")
     add_output(group, force="replace FILE")

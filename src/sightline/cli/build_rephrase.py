@@ -36,8 +36,8 @@ EXAMPLE = """examples:
   sightline build rephrase questions.jsonl --model http://localhost:8000/v1#llama --out mine --dry-run
 
 A table (JSON Lines or CSV) has the columns image, question, and answer or answers. The model receives the
-question and its first answer, never the image. An unusable reply is asked for again, at most twice. Replies
-are cached in the store: the same command builds the same folder.
+question and its first answer, never the image. After an unusable reply, the request is sent again, at most
+twice. Replies are cached in the store: the same command builds the same folder.
 """
 
 
@@ -47,7 +47,11 @@ def register(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("questions").add_argument
     add("sources", nargs="+", metavar="SOURCE", help="questions: OKVQA's, InfographicVQA's, JSONL or CSV")
     add("--images", action="append", default=[], metavar="DIR", help="folder of their images; may repeat")
-    add("--annotations", metavar="FILE", help="OKVQA's answers (default: mscoco_..._annotations.json beside)")
+    add(
+        "--annotations",
+        metavar="FILE",
+        help="OKVQA's answers (default: mscoco_..._annotations.json in the same folder)",
+    )
     add("--min-words", type=int, default=11, metavar="N", help="leave out shorter questions (default: 11)")
     add_building(parser, images=False)
     add_requests(parser, fresh=False)

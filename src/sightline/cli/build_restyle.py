@@ -38,8 +38,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--size",
         metavar="N[,...]",
-        help="first resize to squares of N pixels a side; 'original' keeps the size; each size makes a group "
-        "of its own, ID@N, and a label",
+        help="resize to squares of N pixels per side first; 'original' keeps the size; each size has its own "
+        "group, ID@N, and a label",
     )
     add(
         "--weights",
@@ -100,7 +100,9 @@ def _sizes(words: str | None, most: int) -> tuple[int, ...]:
     for word in words.split(","):
         size = 0 if word == "original" else int(word) if word.isascii() and word.isdecimal() else -1
         if size < 1 and word != "original":
-            raise UserError("--size is wrong", found=word, expected="original, or pixels a side such as 224")
+            raise UserError(
+                "--size is wrong", found=word, expected="original, or pixels per side such as 224"
+            )
         if size * size > most:
             raise UserError(f"--size {size} is more than {most:,} pixels", expected="a larger --max-pixels")
         if size in sizes:

@@ -1,4 +1,4 @@
-"""`sightline build scenes`: synthetic scenes in the released layouts, for the embedded model `mini`."""
+"""`sightline build scenes`: synthetic scenes in the released formats, for the embedded model `mini`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from sightline.errors import UserError
 
-SUMMARY = "make synthetic scenes in the layouts of the four benchmarks, for the embedded model `mini`"
+SUMMARY = "generate synthetic scenes in the formats of the four benchmarks, for the embedded model `mini`"
 
 EXAMPLE = """examples:
   sightline build scenes --out scenes
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline run mmr3:restyling --model mini --data scenes/mmr3
 
-The same seed makes the same scenes. Every scene holds a combination that is not in the training set of
-`mini`. Scenes for training an adapter hold none of these combinations, so that it does not learn the test
+The same seed makes the same scenes. Every scene contains a combination that is not in the training set of
+`mini`. Scenes for training an adapter contain none of these combinations, so that it does not learn the test
 answers.
 """
 
@@ -32,7 +32,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--benchmark",
         action="append",
         choices=BENCHMARKS,
-        help="make scenes for this benchmark only; may repeat (default: all four)",
+        help="generate scenes for this benchmark only; may repeat (default: all four)",
     )
     add(
         "--count",
@@ -42,7 +42,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help=f"pairs of CODIS, questions per split, groups per task (default: {COUNT})",
     )
     add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
-    training = "with --benchmark mmr3: make scenes to train an adapter, which are never in a test"
+    training = "with --benchmark mmr3: generate scenes for training an adapter; they are never used in a test"
     add("--for-training", action="store_true", help=training)
     parser.set_defaults(execute=execute)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sightline.cli.build_options import print_by_reason
 
-SUMMARY = "draw a validation split in proportion to the categories (ConTextual, Appendix C)"
+SUMMARY = "sample a validation split in proportion to the categories (ConTextual, Appendix C)"
 
 EXAMPLE = """examples:
   sightline build split all.csv --out data/mine
@@ -16,8 +16,8 @@ EXAMPLE = """examples:
   sightline run contextual --data data/mine --split val --model openai/gpt-4o
 
 all.csv has the columns image_url, instruction, response and category. As in ConTextual's release, DIR
-receives contextual_val.csv, the drawn rows, and contextual_test.csv, all rows without their responses (the
-rows of val are in test too), and the images that lie beside all.csv. Of ConTextual's 506 instances, 100 are
+receives contextual_val.csv, the sampled rows, and contextual_test.csv, all rows without their responses (the
+rows of val are in test too), and the images that are next to all.csv. Of ConTextual's 506 instances, 100 are
 30 natural scenes and 10 of each other category.
 """
 
@@ -28,8 +28,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("table", metavar="TABLE", help="CSV in ConTextual's layout, with responses")
     add("--out", required=True, metavar="DIR", help="folder for contextual_val.csv and contextual_test.csv")
-    add("--count", type=int, default=100, metavar="N", help="rows to draw (default: 100, as the paper)")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
+    add(
+        "--count",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of rows to sample (default: 100, as in the paper)",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="seed of the sample (default: 0)")
     add("--force", action="store_true", help="replace the files of an earlier split")
     parser.set_defaults(execute=execute)
 

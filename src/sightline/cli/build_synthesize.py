@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from sightline.builders.synthesize import SynthesisJob
     from sightline.engine.client import ModelClient
 
-SUMMARY = "write instructions with responses for images, with a model that takes images (ConTextual, App. H)"
+SUMMARY = (
+    "write instructions with responses for images, with a model that accepts images (ConTextual, Appendix H)"
+)
 
 EXAMPLE = """examples:
   sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
@@ -34,8 +36,8 @@ EXAMPLE = """examples:
   sightline run contextual --split synthetic --data data/synthetic --model http://localhost:8000/v1#llava
 
 The prompt shows the two examples of Figure 22, good and bad instructions with the reasons, and then the
-image. The examples' images are ConTextual's own. An unusable reply is asked for again, at most twice. Replies
-are cached in the store: the same command builds the same folder. DIR receives images/ and
+image. The examples' images are ConTextual's own. After an unusable reply, the request is sent again, at
+most twice. Replies are cached in the store: the same command builds the same folder. DIR receives images/ and
 contextual_synthetic.csv. Let humans accept the instructions with `sightline build verify`.
 """
 
@@ -51,7 +53,11 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="ConTextual's data folder with the two images of the prompt (default: SIGHTLINE_DATA)",
     )
-    add("--category", metavar="NAME", help="category of all (default: Miscellaneous Natural Scenes)")
+    add(
+        "--category",
+        metavar="NAME",
+        help="category of all instructions (default: Miscellaneous Natural Scenes)",
+    )
     add_limit(group, "images")
     building = parser.add_argument_group("building")
     building.add_argument(

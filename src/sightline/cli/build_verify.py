@@ -43,7 +43,13 @@ def register(parser: argparse.ArgumentParser) -> None:
         parser, write="write a list of the lines for reviewers", human="list of --write with marks"
     )
     add("--accept", metavar="K/N", help="accept lines that K of N reviewers mark right (default: majority)")
-    add("--not-by", action="append", default=[], metavar="NAME", help="human who may not mark; may repeat")
+    add(
+        "--not-by",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="refuse the marks of this annotator; may repeat",
+    )
     add("--out", metavar="DIR", help="folder for the accepted lines and rejected.csv")
     add("--seed", type=int, default=0, metavar="N", help="seed of the confidence interval (default: 0)")
     add("--json", action="store_true", help="print verification.json instead of the table")

@@ -70,7 +70,7 @@ def _labels(found: DataDescription) -> ReportTable:
             else []
         ),
         *(
-            f"not shown here: {label} with {len(values):,} values"
+            f"not shown: {label} with {len(values):,} values"
             for label, values in found.labels.items()
             if label not in listed
         ),

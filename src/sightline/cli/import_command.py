@@ -12,7 +12,7 @@ EXAMPLE = """examples:
   sightline import master.json --task contextual --judgements gpt4_judgments.json --allow-missing \\
       --data data/contextual --out answers.jsonl --verdicts verdicts.jsonl
 
-FILE is a file in the released layout of CODIS, ConTextual or II-Bench, sample logs of lmms-eval, a table of
+FILE is a file in the released format of CODIS, ConTextual or II-Bench, sample logs of lmms-eval, a table of
 VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped. `import` does not judge;
 `sightline score` does. --verdicts receives the verdicts that FILE contains, for `--judge human:FILE`.
 If FILE has answers of several models, the field `version` names the model: `score --model NAME` reads those
@@ -31,7 +31,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="data folder in the released layout (default: SIGHTLINE_DATA), to check ids and to add "
+        help="data folder in the released format (default: SIGHTLINE_DATA), to check ids and to add "
         "questions, labels and references; without it, only the content of FILE is used",
     )
     parser.add_argument("--split", metavar="S", help="split of the data")

@@ -46,7 +46,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="with --task: data folder (default: SIGHTLINE_DATA), for references and labels",
     )
     add("--split", metavar="S", help="with --task: split of the data")
-    partly = "answers that humans call partly right count as wrong (default) or are left out"
+    partly = "answers that humans mark partly right count as wrong (default) or are left out"
     add("--partly", choices=("wrong", "left-out"), default="wrong", help=partly)
     measure = (
         "compute text metrics of answers with references: text_metrics, bertscore_model, ...; may repeat"

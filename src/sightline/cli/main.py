@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
     except KeyboardInterrupt as interruption:
-        message = str(interruption) or "everything answered so far is kept, run the same command to continue"
+        message = str(interruption) or "all answers so far are kept; run the same command to continue"
         print(f"interrupted; {message}", file=sys.stderr)
         return INTERRUPTED
 

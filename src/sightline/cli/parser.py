@@ -12,7 +12,7 @@ from sightline.cli.subcommands import sentence
 from sightline.errors import UserError
 
 COMMANDS = {
-    "quickstart": "evaluate on small synthetic data sets in the layouts of CODIS, II-Bench, ConTextual and "
+    "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual and "
     "MM-R3, without a download",
     "list": "list benchmarks, their settings, options and published rows",
     "build": "build your own data: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
@@ -21,7 +21,7 @@ COMMANDS = {
     "data": "download public data sets; check or describe a data folder",
     "run": "send a benchmark to a model, judge its answers, compute the metrics",
     "sweep": "run every combination of models and values of options",
-    "score": "judge answers that were collected before, compute the metrics",
+    "score": "judge answers that were collected earlier, compute the metrics",
     "compare": "compare runs group by group, with significance tests",
     "report": "print tables of runs or results folders",
     "judge-report": "measure how well judges and metrics agree with humans",

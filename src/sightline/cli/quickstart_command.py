@@ -22,7 +22,7 @@ _NEEDED = ("torch", "transformers", "sentence_transformers")
 EXAMPLE = """example:
   sightline quickstart --out quickstart
 
-Generates synthetic scenes in the released layouts of CODIS, II-Bench, ConTextual and MM-R3, then runs the
+Generates synthetic scenes in the released formats of CODIS, II-Bench, ConTextual and MM-R3, then runs the
 four benchmarks with the embedded model `mini` and with baseline/chance, which guesses. It prints the commands
 that it runs; use them with your model. `mini` and MM-R3 need the extra `local`; without it, only
 baseline/chance runs the others.
@@ -79,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
     _check(folder, models, options.seed)
     layouts = "CODIS, II-Bench" + (", ConTextual and MM-R3" if complete else " and ConTextual")
     _report(
-        f"generating synthetic scenes in the layouts of {layouts} (not their images) in {folder / 'data'}"
+        f"generating synthetic scenes in the formats of {layouts}, not their images, in {folder / 'data'}"
     )
     results: list[Result] = []
     status = 0

@@ -15,7 +15,7 @@ EXAMPLE = """examples:
   sightline score contextual master.json --data data/contextual --model gemini-pro-vision --allow-missing
   sightline score mmr3:restyling answers.jsonl
 
-FILE is an answers.jsonl, a file in the released layout of CODIS, II-Bench or ConTextual, sample logs of
+FILE is an answers.jsonl, a file in the released format of CODIS, II-Bench or ConTextual, sample logs of
 lmms-eval, a table of VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped. For
 mmr3 and groups, lines of {"group", "variant", "response", "references": [...], "labels": {...}} need no data
 folder.

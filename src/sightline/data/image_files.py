@@ -32,7 +32,7 @@ def refused_paths(requested: Mapping[str, str]) -> Iterator[tuple[str, MissingIm
     for url, path in requested.items():
         parts = PurePosixPath(path).parts
         if len(parts) < 2 or parts[0] == "/" or ".." in parts or "\0" in path:
-            yield url, MissingImage(path, "name refused", "leads out of the folder of images")
+            yield url, MissingImage(path, "name refused", "is outside the folder of images")
         elif path.casefold() in used:
             yield url, MissingImage(path, "name refused", f"is used by {used[path.casefold()]} already")
         else:
@@ -74,12 +74,12 @@ def create_parent(final: Path, folder: Path) -> None:
         folder: The data folder.
 
     Raises:
-        DownloadError: A symbolic link leads out of the data folder, or the name is invalid on this disk.
+        DownloadError: A symbolic link is outside the data folder, or the name is invalid on this disk.
         EnvironmentFailedError: The disk fails.
     """
     parent = os.path.realpath(final.parent)
     if not parent.startswith(os.path.join(os.path.realpath(folder), "")):
-        raise DownloadError("name refused", f"leads out of {folder}: {final.parent}")
+        raise DownloadError("name refused", f"is outside {folder}: {final.parent}")
     with _name_errors(final):
         final.parent.mkdir(parents=True, exist_ok=True)
 

@@ -214,7 +214,7 @@ def _is_pulled(target: Path, release: Release) -> bool:
         verify_release(release, target)
     except InvalidReleaseError as error:
         raise UserError(
-            f"exists already and is not the release: {error}",
+            f"already exists and differs from the release: {error}",
             file=target,
             expected="a new folder: move this one away, or use another --to",
         ) from None

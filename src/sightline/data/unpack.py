@@ -27,7 +27,7 @@ def unpack(archive: Path, release: Release, folder: Path) -> None:
 
     Raises:
         InvalidReleaseError: The archive is broken, incomplete or too large, or a member is not a regular
-            file or leads out of the folder.
+            file or is outside the folder.
         EnvironmentFailedError: The disk fails.
     """
     try:
@@ -72,5 +72,5 @@ def _path_in_folder(name: str, release: Release) -> str | None:
     if not release.images or not path.startswith(f"{release.images}/"):
         return None
     if ".." in parts or parts[0] == "/":
-        raise InvalidReleaseError(f"{name} leads out of the data folder")
+        raise InvalidReleaseError(f"{name} is outside the data folder")
     return IMAGES + path.removeprefix(release.images)

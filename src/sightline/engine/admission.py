@@ -33,7 +33,7 @@ class Admission:
         """Wait until one more request may be outstanding.
 
         Returns:
-            False where the budget is spent, which `counts.stopped` then says.
+            False where the budget is reached, which `counts.stopped` then says.
         """
         if self._room.locked():
             self._queue.pause()

@@ -55,7 +55,7 @@ class Captioner:
         if not self.prompt.strip():
             raise UserError("--prompt is empty", expected="a question about each image")
         if not client.capabilities.images:
-            raise UserError("this model does not accept images", expected="a --model that does")
+            raise UserError("this model does not accept images", expected="a --model that accepts images")
         self._client = client
         self._again = again
 
@@ -163,4 +163,4 @@ def _read(current: _Current, stopped: str) -> Caption:
         return Caption(key=key, missing=current.result.message)
     if current.keyed.request.draw:
         return Caption(key=key, missing=EMPTY)
-    return Caption(key=key, missing="the budget is spent" if stopped == "budget" else "not asked")
+    return Caption(key=key, missing="the budget is reached" if stopped == "budget" else "not asked")

@@ -55,7 +55,7 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
             pairs.setdefault(task, []).append((_without_adapter(runs, run, task, store.name), run.number))
     if not pairs:
         raise UserError(
-            "this store holds no run with this adapter",
+            "this store contains no run with this adapter",
             file=store.name,
             expected="`sightline run TASK --model MODEL --adapter DIR` first",
         )

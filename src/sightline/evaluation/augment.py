@@ -159,12 +159,12 @@ def check_augmentation(replacement: ImageReplacement, model: Model, images: Mapp
     if model.capabilities.replays:
         raise UserError(
             f"--augment has no effect with {model.name}: it replays answers that exist already",
-            expected="a model that is called, or no --augment",
+            expected="a model that receives requests, or no --augment",
         )
     if not images:
         raise UserError(
-            "--augment replaces images by text, and this setting shows none",
-            expected="a setting that shows images",
+            "--augment replaces images by text, and this setting has none",
+            expected="a setting with images",
         )
     if isinstance(replacement.captions, CaptionFile):
         _check_captions(replacement.captions, images)
@@ -184,7 +184,7 @@ def _check_captions(file: CaptionFile, images: Mapping[str, ImageRef]) -> None:
             )
     if not paths:
         raise UserError(
-            "the file holds no caption of any image of these probes",
+            "the file contains no caption of any image of these probes",
             file=file.path,
             found=next(iter(file.captions), None),
             expected=f"a name such as {next(iter(images.values())).path}",
@@ -210,7 +210,7 @@ def _caption_model(spec: Spec, keyless: bool) -> CaptionModel:
     )
     client = ModelClient(options, SAMPLING)
     if not client.capabilities.images:
-        raise UserError(f"--captioner {spec.captioner} takes no images", expected="a model that does")
+        raise UserError(f"--captioner {spec.captioner} does not accept images", expected="a model that does")
     return CaptionModel(client, Captioner(client, again=spec.retry_errors))
 
 

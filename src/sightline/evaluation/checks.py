@@ -38,15 +38,15 @@ def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
         judges: The judges.
 
     Raises:
-        UserError: A judge takes no images.
+        UserError: A judge does not accept images.
     """
     scorers = by_question(task.benchmark.scorers(task.options.benchmark), ModelScorer)
     needs_images = any(scorer.needs_images for scorer in scorers.values())
     for name, models in judges.models.items():
         if needs_images and not models[0].capabilities.images:
             raise UserError(
-                f"the judge {name} takes no images",
-                expected="a judge that does, or a judge prompt without images",
+                f"the judge {name} does not accept images",
+                expected="a judge that accepts images, or a judge prompt without images",
             )
 
 
@@ -78,9 +78,11 @@ def _check_capabilities(task: PreparedTask, model: Model, *, sees_images: bool) 
     parts = [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
     images = len(parts) if sees_images else 0
     if images and not model.capabilities.images:
-        raise UserError(f"{model.name} takes no images", expected="a setting without images, or --augment")
+        raise UserError(
+            f"{model.name} does not accept images", expected="a setting without images, or --augment"
+        )
     if images > 1 and not model.capabilities.several_images:
-        raise UserError(f"{model.name} takes one image per request", expected="a setting with one image")
+        raise UserError(f"{model.name} accepts one image per request", expected="a setting with one image")
     if task.options.benchmark.get("answer_by") == "likelihood" and not model.capabilities.likelihood:
         raise UserError(
             f"{model.name} does not report how likely an answer is",

@@ -113,7 +113,7 @@ def _samples(spec: Spec, benchmark: Benchmark, split: str, options: EffectiveOpt
     samples = list(benchmark.samples(folder, split, options.benchmark))
     selected = select_samples(samples, spec.limit, spec.shuffle, spec.seed)
     if not selected:
-        raise UserError(f"the {split} split of {benchmark.name} holds no samples", file=folder)
+        raise UserError(f"the {split} split of {benchmark.name} contains no samples", file=folder)
     return selected
 
 

@@ -144,9 +144,9 @@ def _predictions(
     ]
     if not expected:
         raise UserError(
-            f"the probes of setting '{setting}' do not follow from the answers to score",
+            f"the probes of setting '{setting}' cannot be derived from the answers",
             file=file,
-            expected="--data DIR, which holds them",
+            expected="--data DIR, which contains them",
         )
     selected = [prediction for prediction in predictions if prediction.sample not in left_out]
     matched, _ = match(selected, expected, file=Path(file), allow_missing=spec.allow_missing)
@@ -189,7 +189,7 @@ def _stored_sample(
         prediction = settings[setting].predictions.get((probe.sample, probe.variant, draw))
         if prediction is None:
             key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
-            error = "the file holds no answer to this probe"
+            error = "the file contains no answer to this probe"
             return stored_probe(probe, draw, key, cluster, error=error)
         key = answers.add(task.benchmark.name, setting, prediction)
         return stored_probe(probe, draw, key, cluster, evidence=judge_images(probe, files))

@@ -136,7 +136,7 @@ def _outcomes(file: Path) -> list[Outcome]:
     try:
         return read_outcomes(file)
     except UserError as error:
-        expected = f"{error.expected or 'an answers.jsonl'}; `sightline import` makes one of other layouts"
+        expected = f"{error.expected or 'an answers.jsonl'}; `sightline import` converts other formats"
         raise UserError(
             error.message, file=error.file, record=error.record, field=error.field, expected=expected
         ) from None

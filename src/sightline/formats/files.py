@@ -134,7 +134,9 @@ def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: 
     if path.is_dir():
         raise UserError("is a folder", file=path, expected=f"a file for {option}")
     if path.exists() and any(one.exists() and path.samefile(one) for one in read):
-        raise UserError("is read, and would be replaced", file=path, expected=f"another {option}")
+        raise UserError(
+            "is an input of this command and would be replaced", file=path, expected=f"another {option}"
+        )
     if path.exists() and not force:
         raise UserError("exists already", file=path, expected=f"another {option}, or --force")
     if not path.parent.is_dir():

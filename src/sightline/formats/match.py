@@ -75,7 +75,7 @@ def _refuse_unknown_variants(
         return
     variants = sorted(variant for sample, variant in probes if sample == unknown.sample)
     raise UserError(
-        "answers a variant that this setting does not ask",
+        "answers a variant that this setting does not have",
         file=file,
         record=unknown.sample,
         field="variant",

@@ -91,7 +91,9 @@ def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> 
         raise UserError(
             f"holds the answers of {len(models)} model{'s' * (len(models) > 1)}{none}",
             file=path,
-            expected=f"--model with one of {', '.join(named)}" if named else "no --model: it names none",
+            expected=f"--model with one of {', '.join(named)}"
+            if named
+            else "no --model, because the file names no model",
         )
     return [prediction for prediction in predictions if prediction.model == model]
 
@@ -104,7 +106,7 @@ def _layout(records: Sequence[dict[str, Any]], source: PredictionFile) -> Layout
                 return layout
     fields = ", ".join(records[0]) if records else ""
     raise UserError(
-        "the layout is unknown",
+        "the format is unknown",
         file=source.path,
         found=f"the fields {fields}" if fields else "no record",
         expected="one of: " + "; ".join(layout.fields for layout in layouts),

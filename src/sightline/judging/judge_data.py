@@ -206,7 +206,7 @@ def _on_answers(
     fitting = [verdict for verdict in verdicts if (verdict.targets[0], verdict.variant) in names]
     total, matched = (Counter(verdict.judge for verdict in some) for some in (verdicts, fitting))
     return fitting, [
-        f"{count - matched[judge]:,} of {count:,} verdicts by {judge} are on none of these answers"
+        f"{count - matched[judge]:,} of {count:,} verdicts by {judge} belong to none of these answers"
         for judge, count in total.items()
         if matched[judge] < count
     ]

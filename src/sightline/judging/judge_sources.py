@@ -85,7 +85,7 @@ def _read_folder(source: Path, read: JudgeSources) -> None:
     """Read a results folder, or a verdicts file and its folder."""
     folder, file = (source, source / VERDICTS) if source.is_dir() else (source.parent, source)
     if not file.is_file():
-        raise UserError(f"holds no {VERDICTS}", file=source, expected="a results folder (--out)")
+        raise UserError(f"contains no {VERDICTS}", file=source, expected="a results folder (--out)")
     run = read_run_metadata(folder)
     # A run without judged answers has an empty file.
     for verdict in read_verdicts(file) if file.stat().st_size else ():
@@ -110,7 +110,7 @@ def _read_answers(file: Path, spec: Spec, read: JudgeSources) -> None:
     """Read answers that carry verdicts, in any layout; the rules of their benchmark judge them too."""
     if not spec.task:
         raise UserError(
-            "holds no verdicts in the format of verdicts.jsonl",
+            "contains no verdicts in the format of verdicts.jsonl",
             file=file,
             expected="a results folder, a verdicts.jsonl, or --task for answers that carry verdicts",
         )

@@ -167,8 +167,8 @@ def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
     return krippendorff_alpha(ones, 2 - ones, weights)
 
 
-ROC_AUC = Statistic("roc_auc", roc_auc, "humans call all of these answers right, or none", "percent")
-SPEARMAN = Statistic("spearman", spearman, "one side does not vary")
+ROC_AUC = Statistic("roc_auc", roc_auc, "humans mark all of these answers right, or none", "percent")
+SPEARMAN = Statistic("spearman", spearman, "one of the two has the same value for all answers")
 AGREEMENT = Statistic("agreement", agreement, "no answer was decided by both", "percent", share=True)
 KAPPA = Statistic("kappa", cohen_kappa, "both judges give every answer the same verdict")
 ALPHA_OF_TWO = Statistic("alpha", alpha_of_two, "both judges give every answer the same verdict")

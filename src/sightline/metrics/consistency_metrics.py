@@ -32,7 +32,7 @@ from sightline.metrics.consistency import (
 from sightline.metrics.difference import difference_range
 from sightline.scoring.similarity import SIMILAR
 
-NO_REFERENCE = "no answers with references to score them against"
+NO_REFERENCE = "no answers with references to compare them with"
 NO_EMBEDDER = "no similarities: embedder=none"
 NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
 NO_SCORED_PAIR = "no two answers of a group to compare that both have references"

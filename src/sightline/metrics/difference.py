@@ -48,7 +48,7 @@ def difference(metric: Metric, base: Metric, before: Before) -> Metric:
         terms=terms,
         range=difference_range(metric.range),
         unit=unit,
-        absent="no group counts in both runs",
+        absent="no group has a value in both runs",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sightline.metric_types import PERCENT, Metric, Term
 from sightline.types import Group, Outcome
 
-NO_REFERENCE = "no answers with references to score them against"
+NO_REFERENCE = "no answers with references to compare them with"
 
 
 def acc_p(pair: Group) -> Iterator[Term]:

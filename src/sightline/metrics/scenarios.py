@@ -59,7 +59,7 @@ def _decided(group: Group, needs: str | None) -> Group:
     """The group without its undecided outcomes and without those whose counterpart in a partner is undecided.
 
     Counterparts have the same position and the same variant (CODIS: the pair without its context). A
-    partner that holds something else, such as the draws of one image, leaves out its own undecided outcomes.
+    partner that contains something else, such as the draws of one image, excludes its own undecided outcomes.
     """
     partner = group.partners.get(needs, ()) if needs else ()
     paired = [outcome.variant for outcome in group] == [outcome.variant for outcome in partner]

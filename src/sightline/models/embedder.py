@@ -150,7 +150,9 @@ def _folder_of(name: str) -> Path:
     if name.strip() and folder.is_dir():
         if not any((folder / mark).is_file() for mark in _MARKS):
             raise UserError(
-                "holds no sentence-transformers model", file=folder, expected=f"{_MARKS[0]} and its weights"
+                "contains no sentence-transformers model",
+                file=folder,
+                expected=f"{_MARKS[0]} and its weights",
             )
         return folder
     repository = name if "/" in name else f"{_HUB}/{name}"
@@ -159,7 +161,7 @@ def _folder_of(name: str) -> Path:
         raise UserError(
             f"the embedder '{name}' is neither a folder nor in the Hugging Face cache of this machine",
             expected=f"{DEFAULT}, the path of a sentence-transformers model, or"
-            f" `hf download {repository}` first; nothing is fetched from here",
+            f" `hf download {repository}` first; Sightline does not download it",
         )
     return cached
 

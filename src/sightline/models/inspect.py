@@ -219,7 +219,7 @@ class InspectModel(Model):
         message = self._redact(f"{self.host}: {_words(error)}")
         unknown = status in (401, 403) or provider.api.is_auth_failure(error)
         if unknown or _UNUSABLE.search(type(error).__name__):
-            raise UserError(message, expected="the key, or the region, that this provider wants")
+            raise UserError(message, expected="the key, or the region, that this provider requires")
         if status == 404:
             raise UserError(message, expected="a model that the provider has")
 

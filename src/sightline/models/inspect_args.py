@@ -79,13 +79,13 @@ def refuse_secrets(passed: Mapping[str, Any]) -> None:
     for name in _names(passed):
         if _SECRET.search(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())):
             raise UserError(
-                f"--model-arg {name} holds a secret, which would end up in results",
+                f"--model-arg {name} contains a secret, which would be written to the results",
                 expected=_FROM_ENVIRONMENT,
             )
     address = _split(str(passed.get("base_url", "")), "--model-arg base_url")
     if address.username or address.password or address.query:
         raise UserError(
-            "--model-arg base_url holds a password or a query, which would end up in results",
+            "--model-arg base_url contains a password or a query, which would be written to the results",
             expected=_FROM_ENVIRONMENT,
         )
 
@@ -182,7 +182,7 @@ def _split(address: str, source: str) -> SplitResult:
         return urlsplit(address if "://" in address or not address else f"//{address}")
     except ValueError as error:
         raise UserError(
-            f"{source} is not an address ({error})", expected="such as http://host:8000/v1"
+            f"{source} is not a valid URL ({error})", expected="such as http://host:8000/v1"
         ) from None
 
 

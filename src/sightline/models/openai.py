@@ -180,7 +180,7 @@ class OpenAICompatible(Model):
         if not self._has_answered and (status == 404 or 300 <= status < 400):
             raise UserError(
                 f"{self._url} does not exist or has no model '{self.model}' (HTTP {status})",
-                expected="an address that ends in the API's root, such as http://host:8000/v1#model",
+                expected="a URL that ends in the API's root, such as http://host:8000/v1#model",
             )
         return failure_of_status(self.host, status, raw, retry_after)
 
@@ -201,8 +201,8 @@ class OpenAICompatible(Model):
                 return
             reason = error or f"no connection within {REACHABLE_SECONDS} s"
             raise UserError(
-                f"nothing answers at {self.host} ({reason})",
-                expected="a running server: start it, or correct the address",
+                f"no server answers at {self.host} ({reason})",
+                expected="a running server: start it, or correct the URL",
             ) from None
         writer.close()
 

@@ -128,7 +128,7 @@ def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     addresses, _, model = spec.partition("#")
     if not model:
         raise UserError(
-            f"the address {spec} does not say which model", expected=f"{spec}#MODEL, as the server names it"
+            f"the URL {spec} does not say which model", expected=f"{spec}#MODEL, as the server names it"
         )
     parts = [address.strip().rstrip("/") for address in addresses.split(",")]
     return [_at_address(address, model, f"{','.join(parts)}#{model}", options) for address in parts]
@@ -316,16 +316,16 @@ def _host_and_port(address: str) -> tuple[str, int]:
     """Split an address. Raises UserError where it is invalid, or may hold a secret."""
     if "@" in address or "?" in address:
         raise UserError(
-            "the model's address holds a password or a query, which would end up in results",
+            "the model's URL contains a password or a query, which would be written to the results",
             expected="a key variable for this host in sightline.toml",
         )
     try:
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise UserError(f"'{address}' is not an address ({error})", expected=_ADDRESS) from None
+        raise UserError(f"'{address}' is not a valid URL ({error})", expected=_ADDRESS) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"'{address}' is not an address", expected=_ADDRESS)
+        raise UserError(f"'{address}' is not a valid URL", expected=_ADDRESS)
     return parts.hostname, port
 
 

@@ -263,7 +263,7 @@ def _new_log(command: ServerCommand) -> Path:
         raise UserError(
             f"the server's log cannot be written ({error.strerror})",
             file=folder,
-            expected="a writable folder, XDG_CACHE_HOME where it is set, else ~/.cache",
+            expected="a writable folder, XDG_CACHE_HOME if it is set, otherwise ~/.cache",
         ) from None
     os.close(handle)
     _remove_old_logs(folder)

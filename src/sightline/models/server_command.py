@@ -76,7 +76,11 @@ def _sglang() -> str | None:
 
 VLLM = ServerKind("vllm", "vLLM", ("serve",), "the program vllm", _vllm)
 SGLANG = ServerKind(
-    "sglang", "SGLang", ("-m", "sglang.launch_server", "--model-path"), "the Python that has sglang", _sglang
+    "sglang",
+    "SGLang",
+    ("-m", "sglang.launch_server", "--model-path"),
+    "a Python with sglang installed",
+    _sglang,
 )
 
 
@@ -137,7 +141,9 @@ def _units(words: Sequence[str]) -> list[list[str]]:
         elif units:
             units[-1].append(word)
         else:
-            raise UserError("--model-arg flags begins with no flag", found=word, expected="--NAME VALUE ...")
+            raise UserError(
+                "--model-arg flags does not begin with a flag", found=word, expected="--NAME VALUE ..."
+            )
     return units
 
 
@@ -159,7 +165,7 @@ def _refuse(kind: ServerKind, flag: str) -> None:
         )
     if full in SECRET:
         raise UserError(
-            f"--model-arg flags: {label} would end up in results",
+            f"--model-arg flags: {label} would be written to the results",
             expected="HF_TOKEN in the environment to fetch weights; the server itself needs no key",
         )
     if full == FILE_OF_FLAGS:

@@ -272,7 +272,7 @@ def _folder_of(model: str, metric: str) -> Path:
     if folder is None:
         raise UserError(
             f"the model '{model}' of '{metric}' is neither a folder nor in this machine's Hugging Face cache",
-            expected=f"a folder, or `hf download {model}` first; nothing is fetched from here",
+            expected=f"a folder, or `hf download {model}` first; Sightline does not download it",
         )
     return folder
 
@@ -281,7 +281,7 @@ def _config_of(folder: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError) as error:
-        raise UserError("holds no model", file=folder, found=str(error), expected="config.json") from None
+        raise UserError("contains no model", file=folder, found=str(error), expected="config.json") from None
     return config
 
 

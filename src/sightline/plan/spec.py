@@ -55,7 +55,7 @@ class TaskOptions(TypedDict, total=False):
 
     data: Annotated[
         StrPath | None,
-        Argument("data folder in the released layout (default: SIGHTLINE_DATA)", "data", "DIR"),
+        Argument("data folder in the released format (default: SIGHTLINE_DATA)", "data", "DIR"),
     ]
     split: Annotated[str | None, Argument("split of the data (default: the benchmark's first)", "data", "S")]
     set: Annotated[
@@ -122,7 +122,7 @@ class RequestOptions(EvaluationOptions, total=False):
         Argument("sampling option of the model (null: do not send it); may repeat", "model", "KEY=VALUE"),
     ]
     preset: Annotated[
-        str | None, Argument("sampling options that the benchmark names, as `released`", "model", "NAME")
+        str | None, Argument("named sampling options of the benchmark, as `released`", "model", "NAME")
     ]
     model_arg: Annotated[
         Pairs,
@@ -154,9 +154,7 @@ class RequestOptions(EvaluationOptions, total=False):
     ]
     fresh: Annotated[
         str,
-        Argument(
-            "send all requests again under this tag; nothing is deleted", "requests", "TAG", recorded=True
-        ),
+        Argument("ignore cached answers and store new ones under this tag", "requests", "TAG", recorded=True),
     ]
 
 
@@ -176,7 +174,10 @@ class RunOptions(RequestOptions, total=False):
     ]
     augment: Annotated[
         Augmentation | None,
-        Argument("replace images by their OCR text, its layout, or that and a caption", "images as text"),
+        Argument(
+            "replace images by OCR text: plain (ocr), with layout, or with layout and a caption",
+            "images as text",
+        ),
     ]
 
 

@@ -44,7 +44,10 @@ DETECTABLE = (
     " the spread of the differences between clusters; a smaller difference may be missed"
 )
 
-TOGETHER = "{} together: a group counts once in each; the interval covers the data, not the seeds"
+TOGETHER = (
+    "{} together: a group counts once in each; the confidence interval covers the variation of the data, "
+    "not of the seeds"
+)
 
 
 def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) -> list[MetricValue]:

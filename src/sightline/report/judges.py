@@ -101,7 +101,7 @@ def _whole(report: JudgeReport) -> ReportTable:
         *_counts(),
     ]
     return build_table(
-        "Judges and metrics against the majority of the humans", fields, rows, _notes(report, rows)
+        "Judges and metrics compared with the human majority", fields, rows, _notes(report, rows)
     )
 
 
@@ -144,12 +144,12 @@ def _parts(report: JudgeReport, label: str) -> ReportTable:
         *_counts(),
     ]
     shown = [value for row in rows for value in (row.roc_auc, row.spearman)]
-    return build_table(f"Against the majority of the humans, by {label}", fields, rows, value_notes(shown))
+    return build_table(f"Compared with the human majority, by {label}", fields, rows, value_notes(shown))
 
 
 def _errors(errors: Sequence[MetricValue]) -> ReportTable:
     error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
-    return _ratings("Errors that humans see, by responder", "has it", errors, error, notes=[SEEN])
+    return _ratings("Errors that humans name, by responder", "has it", errors, error, notes=[SEEN])
 
 
 def _ratings(
@@ -179,7 +179,7 @@ def _humans(humans: AnnotatorAgreement) -> ReportTable:
         (Column("count", "answers", "n"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
-    return build_table("Agreement of the humans", fields, rows, value_notes(rows))
+    return build_table("Agreement among the humans", fields, rows, value_notes(rows))
 
 
 def _measures() -> list[Field[JudgeResult]]:

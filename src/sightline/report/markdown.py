@@ -25,8 +25,8 @@ def report_markdown(result: Result) -> str:
     whole, *by_label = summary([result])
     sections = [
         f"# {whole.title}",
-        markdown([replace(whole, title="Over all"), *by_label]),
-        f"## What was run\n\n{_run(result)}",
+        markdown([replace(whole, title="Overall"), *by_label]),
+        f"## Run\n\n{_run(result)}",
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -67,7 +67,7 @@ def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
         One note per reason.
     """
     missing = _gathered(
-        (m.reason or "no probe counts towards it", place(m)) for m in metrics if m.value is None
+        (m.reason or "no probe has a value for it", place(m)) for m in metrics if m.value is None
     )
     return [f"{some_of(places, 4)}: no value, {reason}" for reason, places in missing.items()]
 
@@ -177,7 +177,7 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
         One line per method.
     """
     words = {
-        "bootstrap": "95 % intervals: bootstrap over clusters (samples that share an image)",
+        "bootstrap": "95 % CI: bootstrap over clusters (samples that share an image)",
         "wilson": "95 % intervals: Wilson where each cluster has one unit, or all clusters have the"
         " same value",
     }
@@ -244,8 +244,8 @@ def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
     lines = []
     for m in metrics:
         if m.value_if_right is not None and m.value_if_right != m.value:
-            decided = "" if m.value_decided is None else f", {m.value_decided:.1f} without the undecided"
-            lines.append(f"{place(m)}: {m.value_if_right:.1f} if every undecided were right{decided}")
+            decided = "" if m.value_decided is None else f", {m.value_decided:.1f} without undecided verdicts"
+            lines.append(f"{place(m)}: {m.value_if_right:.1f} if all undecided verdicts were right{decided}")
     return lines
 
 

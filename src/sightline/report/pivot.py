@@ -293,7 +293,7 @@ def _notes(
         *_model_notes(points),
         *definition_notes(layout.metrics, definitions),
         *(["±: the distance to the farther bound of the 95 % CI"] if has_bounds else []),
-        *([f"in brackets: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
+        *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
         _count_note(results),
         *_size_notes(metrics),
         *_undecided_notes(results),
@@ -328,7 +328,7 @@ def _count_note(results: Sequence[Result]) -> str:
         f"{_range([getattr(result, name) for result in results])} {name}"
         for name in ("samples", "probes", *COUNTS)
     ]
-    return f"each run: {', '.join(counts[:2])}: {', '.join(counts[2:])}"
+    return f"each run: {',  '.join(counts[:2])}: {', '.join(counts[2:])}"
 
 
 def _size_notes(metrics: Sequence[MetricValue]) -> list[str]:

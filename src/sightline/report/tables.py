@@ -192,7 +192,7 @@ def _tables(names: Iterable[str]) -> str:
 
 def _notes(metrics: Sequence[MetricValue]) -> list[str]:
     values = [(place(metric), value) for metric in metrics for value in metric.published or ()]
-    brackets = ["in brackets: this run minus the published figure"] if values else []
+    brackets = ["in parentheses: this run minus the published figure"] if values else []
     return [*published_notes(values), *brackets, *value_notes(metrics)]
 
 

@@ -210,7 +210,7 @@ def _judge_names(description: EvaluationDescription) -> str:
 def _unmatched_notes(judges: Sequence[Judge]) -> list[str]:
     """The human judges none of whose verdicts fit an answer of this evaluation."""
     return [
-        f"{judge.name}: none of its {len(judge.verdicts)} verdicts is on these answers (targets and question)"
+        f"{judge.name}: none of its {len(judge.verdicts)} verdicts fits these answers (targets, question)"
         for judge in judges
         if isinstance(judge, HumanJudge) and not judge.matched
     ]

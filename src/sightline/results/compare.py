@@ -173,4 +173,4 @@ def _check_comparable(base: Result, other: Result) -> None:
     if tasks[0] != tasks[1]:
         raise UserError("the two runs are of different settings", found=tasks[1], expected=tasks[0])
     if base.data_digest != other.data_digest:
-        raise UserError("the two runs asked about different data", expected="the same --data and --split")
+        raise UserError("the two runs use different data", expected="the same --data and --split")

@@ -64,7 +64,10 @@ class Condition(Struct, frozen=True):
             return f"{self.text}: there is no such number{_other_subsets(values)}"
         number = getattr(metric, self.bound)
         if number is None:
-            reason = metric.reason or "no interval: fewer than two clusters, or all agree"
+            reason = (
+                metric.reason
+                or "no confidence interval: fewer than two clusters, or all clusters have the same value"
+            )
             return f"{self.text}: there is no number to compare ({reason})"
         if not _SIGNS[self.sign](number, self.number):
             return None

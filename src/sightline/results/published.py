@@ -27,7 +27,7 @@ def add_published(result: Result, against: str | None = None) -> Result:
     If the paper prints a figure both for exactly what was run (at this size, this temperature) and for its
     own default, the first counts. A figure is not comparable, and its note says why, if the paper took it
     under other conditions, if this run used other samples or options than the paper, or if too many answers
-    are missing. The notes of the result name a row that has no figures for what was run. Data that are not
+    are missing. The notes of the result name a row that has no figures for this setting. Data that are not
     the paper's get no figures.
 
     Args:
@@ -56,7 +56,7 @@ def add_published(result: Result, against: str | None = None) -> Result:
         row: {key: figures for name in settings for key, figures in paper.figures(name, row).items()}
         for row in dict.fromkeys([*named, *humans])
     }
-    silent = [f"{paper.paper}: no figure of {row} for what was run" for row in named if not by_row[row]]
+    silent = [f"{paper.paper}: no figure of {row} for this setting" for row in named if not by_row[row]]
     return replace(
         result,
         metrics=[_beside(metric, list(by_row.values()), paper, result) for metric in result.metrics],
@@ -65,7 +65,7 @@ def add_published(result: Result, against: str | None = None) -> Result:
 
 
 def _settings_of(paper: Paper, result: Result) -> list[str]:
-    """The paper's names for what was run, which options may have made another setting, the most specific
+    """The paper's names for this setting, which options may have made another setting, the most specific
     last. Empty for what it did not run."""
     ours = _flat(result.options)
     found = [

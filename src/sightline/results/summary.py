@@ -125,7 +125,7 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         notes.append(f"incomplete: {counts.samples} of {planned_samples} samples")
     if counts.not_asked:
         notes.append(
-            f"incomplete: {counts.not_asked:,} of {counts.probes:,} probes were not asked; they count as "
+            f"incomplete: {counts.not_asked:,} of {counts.probes:,} probes were not sent; they count as "
             "not right. Run the same command again to ask them"
         )
     if counts.verdicts["undecided"] > MANY_UNDECIDED * counts.probes:
@@ -135,7 +135,7 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         )
     if counts.judge_errors:
         notes.append(
-            f"{counts.judge_errors:,} judgements are missing: the judge failed, or the budget was spent"
+            f"{counts.judge_errors:,} judgements are missing: the judge failed, or the budget was reached"
         )
     unscored = counts.verdicts["unscored"]
     if 0 < unscored < counts.probes:
@@ -144,7 +144,7 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
     if examples.undecided_replies:
         replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
         listed = some_of(replies, len(replies), total=counts.undecided_replies)
-        notes.append(f"judge replies that hold no verdict: {listed}")
+        notes.append(f"judge replies without a verdict: {listed}")
     if counts.by_file_name:
         notes.append(
             f"the images of {counts.by_file_name} samples cannot be read: their clusters are named after "

@@ -145,7 +145,7 @@ def test_an_unknown_architecture_is_named_with_the_nearest(copy: Callable[[str],
     folder = copy("llava")
     _change(folder / "config.json", model_type="lavva")
     with pytest.raises(
-        UserError, match=r"knows no model_type 'lavva', did you mean 'llava.*trust_remote_code"
+        UserError, match=r"does not support the model_type 'lavva', did you mean 'llava.*trust_remote_code"
     ):
         _enter(_hf(folder))
 
@@ -209,7 +209,7 @@ def test_an_attention_that_is_not_installed_is_told_with_what_installs_it(folder
     if find_spec("flash_attn") is not None:
         pytest.skip("flash-attn is installed here")
     with pytest.raises(
-        UserError, match=r"attention=flash_attention_2 cannot be had here .*pip install flash"
+        UserError, match=r"attention=flash_attention_2 is not available here .*pip install flash"
     ) as e:
         _enter(_hf(folder("llava"), attention="flash_attention_2"))
     assert "doesn't seem to be installed" in str(e.value)
@@ -217,7 +217,7 @@ def test_an_attention_that_is_not_installed_is_told_with_what_installs_it(folder
 
 def test_cuda_without_cuda_is_one_message(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("torch").cuda, "is_available", lambda: False)
-    with pytest.raises(UserError, match=r"device=cuda:1: torch sees no CUDA device.*device=cpu"):
+    with pytest.raises(UserError, match=r"device=cuda:1: torch finds no CUDA device.*device=cpu"):
         _enter(_hf(folder("llava"), device="cuda:1"))
 
 
@@ -228,7 +228,7 @@ def test_a_number_type_that_the_device_lacks_is_one_message(monkeypatch: pytest.
         raise TypeError("Trying to convert BFloat16 to the MPS backend")
 
     monkeypatch.setattr(torch, "ones", refuse)
-    with pytest.raises(UserError, match="cpu does not calculate in bfloat16"):
+    with pytest.raises(UserError, match="cpu does not support bfloat16"):
         load._check_dtype("bfloat16", torch.device("cpu"), torch)
 
 

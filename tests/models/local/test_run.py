@@ -72,7 +72,7 @@ def test_a_device_that_is_not_there_is_exit_status_2(
     words = ["run", f"groups:{file}", "--model", f"hf/{folder('llava')}", "--set", "embedder=none", "--quiet"]
     words += ["--model-arg", "device=cuda", "--store", str(tmp_path / "s.db")]
     assert main(words) == 2
-    assert "torch sees no CUDA device" in capsys.readouterr().err
+    assert "torch finds no CUDA device" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["--gen", "--repeats"])

@@ -62,8 +62,8 @@ class Codis(Benchmark):
     export_formats = EXPORT_FORMATS
     leading_metrics = ("acc_p", "acc_q")
     chance_notes: Mapping[str, str] = {
-        "acc_q": "chance on two-way questions: acc_q 50.0, acc_p 25.0; "
-        "baseline/chance answers open ones with yes or no, which is wrong",
+        "acc_q": "chance on questions with two options: acc_q 50.0, acc_p 25.0; "
+        "baseline/chance answers open questions with yes or no, which is wrong",
         "acc_p": "a model that ignores the context gets acc_p 0.0",
     }
     correlated_metrics = (("context_awareness", "acc_p"), ("context_awareness", "acc_q"))  # section 4.2
@@ -73,20 +73,20 @@ class Codis(Benchmark):
         _setting("no-instructions", "chain of thought only", "Table 13", instructions=False),
         _setting("plain", "neither", "Table 13", instructions=False, cot=False),
         _setting("no-context", "image and question only", "Table 4", context=False, instructions=False),
-        _setting("captions", "a caption in the image's place", "Table 5", image="caption"),
-        _setting("text-only", "no image at all", "nothing: beyond the paper", image="none"),
+        _setting("captions", "a caption instead of the image", "Table 5", image="caption"),
+        _setting("text-only", "no image at all", "beyond the paper", image="none"),
     )
     options: Mapping[str, BenchmarkOption] = {
         "instructions": BenchmarkOption(True, "detailed instructions (Table 11: DI)", (True, False)),
         "cot": BenchmarkOption(True, "chain of thought (Table 11: CoT)", (True, False)),
         "context": BenchmarkOption(True, "give the context", (True, False)),
         "image": BenchmarkOption(
-            "shown", "show the image, its caption, or nothing", ("shown", "caption", "none")
+            "shown", "send the image, its caption, or nothing", ("shown", "caption", "none")
         ),
         "captions": BenchmarkOption(
             None, "file of captions (`build caption`): JSON or JSONL, image_id -> caption"
         ),
-        "bias": BenchmarkOption(bias.DEFAULT_SETS, "pairs of words to count outputs by (Table 6)"),
+        "bias": BenchmarkOption(bias.DEFAULT_SETS, "pairs of words for the bias metrics (Table 6)"),
         "judge_prompt": BenchmarkOption(
             "paper", "the judge's prompt: Table 12 or eval.py", tuple(JUDGE_PROMPTS)
         ),

@@ -104,7 +104,7 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
             range=PERCENT,
             source="CODIS 5.2, Table 6",
             judged=None,
-            absent="no question offers the words of a set",
+            absent="no question offers both words of a pair",
         )
         for side, meaning in _SIDES.items()
     )

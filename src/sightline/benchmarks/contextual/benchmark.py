@@ -83,13 +83,15 @@ class Contextual(Benchmark):
     error_types = ERRORS
     has_commands = True
     settings = by_name(
-        _setting("default", "image and instruction alone", "Tables 3 and 5, Figure 21"),
+        _setting("default", "image and instruction only", "Tables 3 and 5, Figure 21"),
         _few_shot(0, "the same, without the eight instances that few-shot settings use"),
-        *(_few_shot(shots, f"{shots} solved instances of val first") for shots in (2, 4, 8)),
+        *(_few_shot(shots, f"{shots} solved instances of val before the instruction") for shots in (2, 4, 8)),
     )
     options: Mapping[str, BenchmarkOption] = {
-        "shots": BenchmarkOption(0, "solved instances in front of the question (Appendix D)", (0, 2, 4, 8)),
-        "first": BenchmarkOption("image", "what a turn begins with", ("image", "instruction")),
+        "shots": BenchmarkOption(
+            0, "number of solved instances before the instruction (Appendix D)", (0, 2, 4, 8)
+        ),
+        "first": BenchmarkOption("image", "first part of a turn", ("image", "instruction")),
         "held_out": BenchmarkOption(
             False, "leave out the eight instances that few-shot settings use", (True, False)
         ),
@@ -98,7 +100,9 @@ class Contextual(Benchmark):
         "labels": BenchmarkOption(
             None, "file of tasks: image_url and task, extractive or math (csv, JSON, JSONL)"
         ),
-        "judge_image": BenchmarkOption(False, "show the judge the image too (3.2.2: GPT-4V)", (True, False)),
+        "judge_image": BenchmarkOption(
+            False, "send the image to the judge too (3.2.2: GPT-4V)", (True, False)
+        ),
         "judge_parse": BenchmarkOption(
             "last", "which 'Judgement:' of a reply counts: the last, or as released", ("last", "released")
         ),

@@ -63,7 +63,7 @@ OPTIONS: Mapping[str, BenchmarkOption] = {
     "answer_by": ANSWER_BY,
     "embedder": BenchmarkOption("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
     "file": BenchmarkOption(None, "the groups file"),
-    "answers": BenchmarkOption(None, "file of answers that holds the questions"),
+    "answers": BenchmarkOption(None, "file of answers that contains the questions"),
 }
 
 
@@ -84,7 +84,7 @@ class Groups(Benchmark):
     correlation = "spearman"
     spread_metrics = ("acc", "s_gt", "con", "s_c")
     settings = by_name(
-        Setting(FILE, "any groups file by its path", "nothing: your own data", {}, SAMPLING, SAMPLING_SOURCE)
+        Setting(FILE, "any groups file by its path", "your own data", {}, SAMPLING, SAMPLING_SOURCE)
     )
     options = OPTIONS
 

@@ -1,4 +1,4 @@
-"""Makes samples and probes of a groups file, or of a file of answers that holds the questions."""
+"""Makes samples and probes of a groups file, or of a file of answers that contains the questions."""
 
 from __future__ import annotations
 

@@ -67,14 +67,17 @@ class IIBench(Benchmark):
     chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
     error_types = ERRORS
     settings = by_name(
-        _setting("none", "the question alone", "Tables 3, 4, 7 and 8"),
+        _setting("none", "the question only", "Tables 3, 4, 7 and 8"),
         _setting("cot", "chain of thought", "Table 4"),
-        _setting("domain", "with the image's domain as key word", "Table 4"),
-        _setting("emotion", "with the image's emotion as key word", "Table 4"),
-        _setting("rhetoric", "with the image's rhetoric as key words", "Table 4"),
-        *(_setting(name, f"{n} solved example(s) first", "Table 5") for name, n in SHOTS.items()),
+        _setting("domain", "with the image's domain as keyword", "Table 4"),
+        _setting("emotion", "with the image's emotion as keyword", "Table 4"),
+        _setting("rhetoric", "with the image's rhetoric as keywords", "Table 4"),
+        *(
+            _setting(name, f"{n} solved example(s) before the question", "Table 5")
+            for name, n in SHOTS.items()
+        ),
         _setting("no-image", "without the image: leakage", "Table 6", prompt="none", image=False),
-        _setting("shuffled", "several option orders", "nothing: beyond the paper", prompt="none", orders=3),
+        _setting("shuffled", "several option orders", "beyond the paper", prompt="none", orders=3),
     )
     options: Mapping[str, BenchmarkOption] = {
         "prompt": BenchmarkOption(
@@ -92,7 +95,9 @@ class IIBench(Benchmark):
             None, "answers file: {id: letter or option text}, letters in test.json's order"
         ),
         "answer_by": ANSWER_BY,
-        "extraction": BenchmarkOption("released", "how the letter is read", ("released", "strict")),
+        "extraction": BenchmarkOption(
+            "released", "how the option letter is extracted", ("released", "strict")
+        ),
     }
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:

@@ -1,4 +1,4 @@
-"""Small synthetic data sets in the released layouts of four benchmarks: the data of the quickstart.
+"""Small synthetic data sets in the released formats of four benchmarks: the data of the quickstart.
 
 Everything that they ask about is held out from the training of the embedded model: combinations of
 attributes, layouts, and a part of the phrasings (`scenes.phrasings`).

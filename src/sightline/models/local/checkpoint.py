@@ -92,7 +92,7 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
     if folder is None:
         return _snapshot(_hub_name(name), args.revision, fetch)
     if args.revision is not None:
-        raise UserError("--model-arg revision: a folder holds one revision alone", file=folder)
+        raise UserError("--model-arg revision: a folder contains only one revision", file=folder)
     return folder
 
 
@@ -228,7 +228,7 @@ def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read ({error})", file=folder / name, expected=what) from None
     if not isinstance(content, dict):
-        raise UserError("holds no JSON object", file=folder / name, expected=what)
+        raise UserError("contains no JSON object", file=folder / name, expected=what)
     return content
 
 

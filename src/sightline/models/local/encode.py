@@ -79,7 +79,7 @@ class Encoder:
             if not is_out_of_memory(error):
                 raise
             self._opened.clear()
-            return Failure("transient", "memory does not suffice to prepare its images")
+            return Failure("transient", "not enough memory to prepare its images")
         if self._loaded.prefix_vectors is not None:
             inputs = with_placeholders(inputs, self._loaded.prefix_vectors.length, self._loaded.pad)
         tokens = int(inputs["input_ids"].shape[1])

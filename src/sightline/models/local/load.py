@@ -102,7 +102,7 @@ def _check_kind(checkpoint: Checkpoint, args: LocalArgs, library: Any) -> None:
     if checkpoint.kind not in library.CONFIG_MAPPING and not args.trust_remote_code:
         near = did_you_mean(checkpoint.kind, library.CONFIG_MAPPING)
         raise UserError(
-            f"transformers {library.__version__} knows no model_type '{checkpoint.kind}'{near}",
+            f"transformers {library.__version__} does not support the model_type '{checkpoint.kind}'{near}",
             file=checkpoint.folder / "config.json",
             expected="a newer transformers, or --model-arg trust_remote_code=true where the folder brings"
             " code of its own",
@@ -116,7 +116,7 @@ def _device(requested: str, torch: Any) -> Any:
     device = torch.device(requested)
     if device.type == "cuda" and not has_cuda:
         raise UserError(
-            f"--model-arg device={requested}: torch sees no CUDA device on this machine",
+            f"--model-arg device={requested}: torch finds no CUDA device on this machine",
             expected="device=cpu, or a torch with CUDA and a driver that fits it",
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
@@ -126,7 +126,7 @@ def _device(requested: str, torch: Any) -> Any:
         )
     if device.type == "mps" and not has_mps:
         raise UserError(
-            "--model-arg device=mps: torch sees no Apple GPU on this machine", expected="device=cpu"
+            "--model-arg device=mps: torch finds no Apple GPU on this machine", expected="device=cpu"
         )
     return device
 
@@ -140,7 +140,7 @@ def _check_dtype(dtype: str, device: Any, torch: Any) -> None:
         unusable = True
     if unusable or (dtype == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported()):
         raise UserError(
-            f"--model-arg dtype: {device} does not calculate in {dtype}",
+            f"--model-arg dtype: {device} does not support {dtype}",
             expected="dtype=float32, or another device",
         )
 
@@ -173,7 +173,7 @@ def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Ex
     why = first_line(error)
     if isinstance(error, ImportError) and args.attention == "flash_attention_2":
         return UserError(
-            "--model-arg attention=flash_attention_2 cannot be had here",
+            "--model-arg attention=flash_attention_2 is not available here",
             found=why.rpartition("following error: ")[2],
             expected="`pip install flash-attn` on a machine with CUDA, or attention=sdpa",
         )

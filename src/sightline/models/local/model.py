@@ -211,7 +211,7 @@ class LocalModel(Model):
         except Exception as error:
             if is_out_of_memory(error):
                 self._max_batch = min(self._max_batch, max(1, len(batch) // 2))
-                failure = Failure("permanent", f"{self.name}: memory does not suffice for this request")
+                failure = Failure("permanent", f"{self.name}: not enough memory for this request")
             elif "CUDA error" in str(error):
                 raise EnvironmentFailedError(
                     f"{self.name}: the device is lost: {first_line(error)}"

@@ -53,10 +53,10 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
         ) from error
     if checkpoint.takes_images and not hasattr(processor, "image_processor"):
         raise UserError(
-            "its processor takes no images",
+            "its processor does not accept images",
             file=folder,
             found=type(processor).__name__,
-            expected="the files of the processor beside those of the tokenizer",
+            expected="the files of the processor next to those of the tokenizer",
         )
     if checkpoint.chat_template is not None and args.template != "plain":
         _check_template(folder, processor)

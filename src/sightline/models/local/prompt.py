@@ -129,7 +129,7 @@ def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) 
     *before, last = messages
     if last.role != "user" or any(message.role != "system" for message in before):
         raise UnsupportedRequestError(
-            "its processor has no chat template, so it takes one turn and no conversation of several"
+            "its processor has no chat template, so it accepts one turn, not a conversation"
         )
     mark = str(getattr(processor, "image_token", "")) if plain.marked else ""
     if mark and kind in _NEW_LINE_BEFORE_TEXT:
