@@ -138,7 +138,7 @@ def test_sampling_stands_first_and_all_says_how_far_it_is() -> None:
     assert table.columns[1].head.startswith("Sampling\n")
     assert table.columns[5].head.startswith("All\n")
     assert "(-51.9)" in printed([table], 100)
-    assert "in brackets: All (unchanged=off) minus Sampling (unchanged=on)" in table.notes
+    assert "in parentheses: All (unchanged=off) minus Sampling (unchanged=on)" in table.notes
     assert any("repeats=4" in note and "unchanged=on" in note for note in table.notes)
     assert "unchanged=off acc difference" in csv_text(table)
 
