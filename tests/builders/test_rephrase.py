@@ -238,7 +238,7 @@ def test_a_folder_with_anything_else_is_refused_unless_forced(
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").touch()
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="contains something else"):
         refuse_other_contents(foreign, job.identity, force=True)
 
 
@@ -248,7 +248,7 @@ def test_a_build_that_was_killed_during_writing_continues(
     out = tmp_path / "out"
     job = prepare_rephrasing(sources, client)
     Path(sources[2].image).write_bytes(b"changed")
-    with pytest.raises(EnvironmentFailedError, match="changed on disk"):
+    with pytest.raises(EnvironmentFailedError, match="changed during"):
         write_rephrasings(job, all_rephrased(job), out)
     assert not (out / "manifest.json").exists()
     Image.new("RGB", (9, 7), "green").save(sources[2].image)
@@ -327,4 +327,4 @@ def test_an_image_that_a_link_leads_outside_is_dropped(
     (tmp_path / "in" / "link.png").symlink_to(sources[0].image)
     linked = SourceItem("q", str(tmp_path / "in/link.png"), ("copper",), "What?", root=str(tmp_path / "in"))
     job = prepare_rephrasing([*sources, linked], client)
-    assert job.dropped == {"q": "leads out of the data folder"}
+    assert job.dropped == {"q": "is outside the data folder"}

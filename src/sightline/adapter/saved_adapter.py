@@ -198,7 +198,7 @@ def read_metadata(folder: Path) -> AdapterMetadata:
     except FileNotFoundError:
         if (folder / STATE).exists():
             raise UserError(
-                "holds an unfinished training",
+                "contains an unfinished training",
                 file=folder,
                 expected="the same `sightline adapter train` command again, which continues it",
             ) from None

@@ -37,7 +37,7 @@ TEXT_METRICS: Mapping[str, BenchmarkOption] = {
         "all-MiniLM-L6-v2", "encoder of bertscore: a folder, or a name of the Hub"
     ),
     "bertscore_layer": BenchmarkOption(
-        None, "layer of that encoder; null: bert-score's own, else the last", least=1
+        None, "layer of that encoder; null: bert-score's own layer for this model, or the last", least=1
     ),
     "bleurt_model": BenchmarkOption(
         None, "checkpoint of bleurt (one regression output): a folder, or a name of the Hub"

@@ -33,9 +33,9 @@ EXAMPLE = """examples:
 
 The model is frozen; only the adapter learns, by cross-entropy on the tokens of each group's first reference.
 bilstm is the adapter of the paper: a Bi-LSTM reads the prompt and makes three vectors that precede it. prefix
-learns three free vectors there. lora changes the linear layers of the language model. The default rate of
-bilstm is the paper's, for 30,000 examples and models of 7 billion parameters. After an interruption, run the
-same command to continue; the weights will be the same.
+learns three free vectors in this position. lora changes the linear layers of the language model. The default
+rate of bilstm is the paper's, for 30,000 examples and models of 7 billion parameters. After an interruption,
+run the same command to continue; the weights will be the same.
 """
 
 RATES = {"bilstm": 1e-5, "prefix": 1e-3, "lora": 1e-4}
@@ -180,7 +180,7 @@ def _state_of(folder: Path) -> str:
 
     if (folder / STATE).exists():
         return f"the last checkpoint is in {folder}, run the same command to continue from there"
-    return "no checkpoint was written yet, the same command starts again"
+    return "no checkpoint was written yet; run the same command to start again"
 
 
 def _groups(word: str) -> str:

@@ -77,7 +77,7 @@ class RequestSelector:
         return taken
 
     async def _queue_chunk(self, requests: ByKey) -> bool:
-        """Queue requests without an answer that no other process sends; False: the budget is spent."""
+        """Queue requests without an answer that no other process sends; False: the budget is reached."""
         unanswered = self._without_cached(requests, await run_in_thread(self._settled, requests))
         if not unanswered:
             return True

@@ -96,7 +96,7 @@ class Runner:
     async def run(self, requests: Iterable[KeyedRequest], opened: OpenModels | None = None) -> None:
         """Send every request that the store cannot answer.
 
-        Ends early, with `counts.stopped` set, if the budget is spent or every host is unavailable. After a
+        Ends early, with `counts.stopped` set, if the budget is reached or every host is unavailable. After a
         cancellation, all answers so far are in the store.
 
         Args:

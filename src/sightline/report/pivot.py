@@ -328,7 +328,7 @@ def _count_note(results: Sequence[Result]) -> str:
         f"{_range([getattr(result, name) for result in results])} {name}"
         for name in ("samples", "probes", *COUNTS)
     ]
-    return f"each run: {',  '.join(counts[:2])}: {', '.join(counts[2:])}"
+    return f"each run: {', '.join(counts[:2])}: {', '.join(counts[2:])}"
 
 
 def _size_notes(metrics: Sequence[MetricValue]) -> list[str]:
