@@ -242,7 +242,7 @@ def test_a_measure_that_was_not_requested_is_null_and_names_its_option() -> None
     ],
 )
 def test_a_folder_without_pairs_is_a_user_error(tmp_path: Path, lines: list[GroupLine], message: str) -> None:
-    with pytest.raises(UserError, match="holds no groups"):
+    with pytest.raises(UserError, match="contains no groups"):
         read_pairs(tmp_path)
     write_groups(lines, tmp_path / "groups.jsonl")
     with pytest.raises(UserError, match=message):
