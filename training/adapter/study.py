@@ -29,12 +29,12 @@ from sightline.builders.synthetic import generate_mmr3
 from sightline.engine.store import Store
 from sightline.evaluation.adapter_report import find_adapter_runs
 from sightline.evaluation.compare_runs import compare_runs
-from sightline.metrics.comparison import Comparison
 from sightline.report.adapter_tables import SHOWN, adapted_table
 from sightline.report.comparison import comparison_table, rows_of
 from sightline.report.markdown import markdown
 from sightline.report.report_table import ReportTable
 from sightline.results.compare import significance_of
+from sightline.results.comparison import Comparison
 
 TASKS = ("rephrasing", "restyling", "context")
 WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
