@@ -22,7 +22,7 @@ from sightline.builders.rephrase import (
     rephrasing_request,
     write_rephrasings,
 )
-from sightline.builders.reply_retries import ASKS, ReplyResult
+from sightline.builders.reply_retries import MAX_ATTEMPTS, ReplyResult
 from sightline.builders.sources import SourceItem
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import EnvironmentFailedError, UserError
@@ -152,9 +152,9 @@ def test_an_unusable_reply_is_requested_again_twice_and_then_dropped(
     job = prepare_rephrasing(sources, client)
     with client.store() as store:
         found = asyncio.run(rephrase(job, client, store))  # Chance says yes or no
-    assert client.counts.sent == 3 * ASKS
+    assert client.counts.sent == 3 * MAX_ATTEMPTS
     assert {one.dropped for one in found.values()} == {"fewer than three distinct rephrasings (0)"}
-    assert {one.draw for one in found.values()} == {ASKS - 1}
+    assert {one.draw for one in found.values()} == {MAX_ATTEMPTS - 1}
 
 
 class Opened(ChanceBaseline):
@@ -185,14 +185,14 @@ def test_a_model_is_loaded_once_for_all_attempts_and_only_if_a_request_is_sent(
     job = prepare_rephrasing(sources, client)
     with client.store() as store:
         asyncio.run(rephrase(job, client, store))
-        assert Opened.told == ["opened", *ASKS * ["asked"], "closed"]
+        assert Opened.told == ["opened", *MAX_ATTEMPTS * ["asked"], "closed"]
         asyncio.run(rephrase(job, client, store))
         assert Opened.told[-1] == "closed"
-        assert len(Opened.told) == ASKS + 2
+        assert len(Opened.told) == MAX_ATTEMPTS + 2
         # Of what is kept open nothing is left: an ask of its own opens and closes.
-        more = [client.keyed(rephrasing_request(sources[0]), ASKS)]
+        more = [client.keyed(rephrasing_request(sources[0]), MAX_ATTEMPTS)]
         asyncio.run(client.ask(store, more, "", show_progress=False))
-    assert Opened.told[ASKS + 2 :] == ["opened", "asked", "closed"]
+    assert Opened.told[MAX_ATTEMPTS + 2 :] == ["opened", "asked", "closed"]
 
 
 def test_an_open_model_is_closed_if_the_store_fails(

@@ -12,7 +12,7 @@ from PIL import Image
 
 from sightline.benchmarks.contextual.folder import COLUMNS
 from sightline.builders.manifest import read_manifest
-from sightline.builders.reply_retries import ASKS
+from sightline.builders.reply_retries import MAX_ATTEMPTS
 from sightline.builders.synthesize import CATEGORY
 from sightline.cli.main import main
 from sightline.models.base import Capabilities
@@ -154,7 +154,7 @@ def test_copies_and_the_examples_are_not_sent(photos: Path, writer: Writer) -> N
 
 def test_images_dropped_before_and_after_the_request_have_the_same_ids(photos: Path, writer: Writer) -> None:
     (photos / "broken.png").write_text("no image")
-    writer.replies = {"blue": ASKS * ["nothing"]}
+    writer.replies = {"blue": MAX_ATTEMPTS * ["nothing"]}
     assert build() == 0
     manifest = read_manifest(Path("out"))
     assert manifest.dropped.keys() == {"broken", "twin", "blue"}
@@ -166,7 +166,7 @@ def test_a_reply_that_breaks_a_rule_is_requested_again_twice_and_then_dropped(
 ) -> None:
     writer.replies = {
         "red": ["nothing", said("Say it if you can."), said("Name the bold word.", "SALE")],
-        "blue": ASKS * [said("Count them if it rains.")],
+        "blue": MAX_ATTEMPTS * [said("Count them if it rains.")],
     }
     assert build() == 0
     draws = [request.draw for request in writer.asked if "red" in shown(request)[-1]]

@@ -270,7 +270,7 @@ def test_tables_with_other_columns_and_duplicate_lines_are_refused(table: Path, 
         read_table_lines([table, other])
     assert [line.cells for line in read_table_lines([other])] == [{"id": "1", "question": "What?"}]
     twice = put(tmp_path / "twice.csv", [*rows(table), rows(table)[0]])
-    with pytest.raises(UserError, match="record line 7: is there twice"):
+    with pytest.raises(UserError, match="record line 7: occurs twice"):
         read_table_lines([twice])
 
 

@@ -36,7 +36,7 @@ ManifestT = TypeVar("ManifestT", bound=BuildManifest)
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """What a builder writes beside the images, and what its manifest records.
+    """What a builder writes in addition to the images, and what its manifest records.
 
     Attributes:
         groups, probes: Counts for the manifest.
@@ -250,7 +250,7 @@ def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
         inputs: Files and folders that the command reads.
 
     Raises:
-        UserError: `out` lies in an input folder, or holds an input.
+        UserError: `out` is inside an input folder, or contains an input.
     """
     for one in inputs:
         target, source = out.resolve(), one.resolve()

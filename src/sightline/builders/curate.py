@@ -279,12 +279,8 @@ def _rejected(funnel: Funnel, marks: Mapping[str, Sequence[Mark]]) -> Dropped:
         own = marks.get(file.digest, ())
         keep = AcceptanceRule().decide(own)
         if keep is None:
-            yield (
-                name,
-                ImageStatus(
-                    why="equally many annotators keep it and drop it" if own else "no annotator has marked it"
-                ),
-            )
+            why = "equally many annotators keep it and drop it" if own else "no annotator has marked it"
+            yield name, ImageStatus(why=why)
         elif not keep:
             remarks = "; ".join(mark.remark for mark in own if mark.remark and not mark.yes)
             yield name, ImageStatus(why=f"humans drop it{': ' * bool(remarks)}{remarks}")

@@ -22,7 +22,7 @@ def images_in(data: Path) -> dict[str, ImageRef]:
 
     Returns:
         Name -> image, in the order of the data. The name is the benchmark's id of the image where the
-        folder has its released layout, the path in a groups file, else the path in the folder.
+        folder has its released layout, the path in a groups file, otherwise the path in the folder.
 
     Raises:
         UserError: There are no images, or the data are wrong.

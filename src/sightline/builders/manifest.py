@@ -81,7 +81,7 @@ def build_identity(
     Args:
         kind: The builder.
         settings: All settings that decide the content.
-        *content: Whatever else decides it, as plain data: digests of images, drops.
+        *content: Everything else that decides it, as plain data: digests of images, drops.
         versions: Versions of other software that may change bytes; Sightline's own is always included.
 
     Returns:

@@ -44,14 +44,14 @@ def read_questions(
 ) -> QuestionSet:
     """Read questions, in order of the files.
 
-    The content decides the format: VQA (OKVQA: `questions`), InfographicVQA (`data`), or else a table (JSON
-    Lines, JSON list or CSV) with the columns image, question and answer or answers.
+    The content decides the format: VQA (OKVQA: `questions`), InfographicVQA (`data`), or otherwise a table
+    (JSON Lines, JSON list or CSV) with the columns image, question and answer or answers.
 
     Args:
         files: The files.
         images: Folders in which images are searched, and which their paths may not leave (default: the
             file's). A missing image gets its path in the first folder.
-        annotations: The answers to VQA questions (default: the release's file beside the questions).
+        annotations: The answers to VQA questions (default: the release's file next to the questions).
         min_words: Smallest number of words of a question.
 
     Returns:

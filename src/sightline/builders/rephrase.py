@@ -22,7 +22,7 @@ from sightline.builders.manifest import (
 )
 from sightline.builders.rephrasing_replies import read_rephrasings
 from sightline.builders.reply_retries import (
-    ASKS,
+    MAX_ATTEMPTS,
     ReplyRequests,
     ReplyResult,
     collect_replies,
@@ -110,7 +110,7 @@ def prepare_rephrasing(
         **client.description,
         "request": _prompts()["request"],
         "prompt": _prompts()["prompt"],
-        "asks": ASKS,
+        "asks": MAX_ATTEMPTS,
         "min_words": min_words,
         "seed": seed,
         "questions": fingerprint([[source.id, source.question, source.references] for source in sources]),

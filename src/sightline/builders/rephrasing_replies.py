@@ -243,7 +243,7 @@ def _continues(line: str) -> bool:
 
 
 def _quoted(text: str) -> list[str]:
-    """Lines that are quotations, or else three or more quotations within prose."""
+    """Lines that are quotations, or otherwise three or more quotations within prose."""
     lines = [found[1] for line in text.split("\n") if (found := _QUOTED_LINE.fullmatch(line))]
     if len(lines) > 1:
         return lines

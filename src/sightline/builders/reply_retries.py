@@ -1,4 +1,4 @@
-"""Asks a model for something, and asks again if a reply is unusable, up to ASKS times."""
+"""Sends requests, and sends one again if its reply is unusable, up to MAX_ATTEMPTS times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.types import Answer, Failure
 
-ASKS = 3
+MAX_ATTEMPTS = 3
 """Number of attempts before something is dropped."""
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class ReplyRequests(Struct, Generic[T], frozen=True):
 async def collect_replies(
     wanted: ReplyRequests[T], client: ModelClient, store: Store, title: str, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[T]]:
-    """Ask for everything that the store does not hold, up to ASKS times each.
+    """Ask for everything that the store does not hold, up to MAX_ATTEMPTS times each.
 
     If this is cancelled, the store keeps all replies so far.
 
@@ -75,7 +75,7 @@ async def collect_replies(
     results: dict[str, ReplyResult[T]] = {}
     pending = wanted.names
     async with client.keep_open():
-        for draw in range(ASKS):
+        for draw in range(MAX_ATTEMPTS):
             requests = await run_in_thread(_requests, wanted, pending, draw)
             again = f" again ({draw})" if draw else ""
             await client.ask(store, list(requests.values()), f"{title}{again}", show_progress=show_progress)
@@ -100,13 +100,13 @@ def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) 
     """
     pending = wanted.names
     cached = least = most = 0
-    for draw in range(ASKS):
+    for draw in range(MAX_ATTEMPTS):
         requests = _requests(wanted, pending, draw)
         settled = client.settled(store, list(requests.values()))
         missing = {keyed.request.key for keyed in requests.values()} - settled
         cached += len(settled)
         least += len(missing)
-        most += len(missing) * (ASKS - draw)
+        most += len(missing) * (MAX_ATTEMPTS - draw)
         answered = {name: keyed for name, keyed in requests.items() if keyed.request.key in settled}
         results = _results(wanted, answered, store, draw, "")
         pending = [name for name in answered if _needs_another(results[name], draw)]
@@ -162,4 +162,4 @@ def _result(
 
 
 def _needs_another(result: ReplyResult[T], draw: int) -> bool:
-    return bool(result.dropped) and draw + 1 < ASKS
+    return bool(result.dropped) and draw + 1 < MAX_ATTEMPTS

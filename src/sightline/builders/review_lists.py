@@ -121,7 +121,7 @@ def read_marks(
         Key of an item -> its marks; items without a mark are absent.
 
     Raises:
-        UserError: A mark or an error is unknown, an error stands on a line without a mark, a reviewer marked
+        UserError: A mark or an error is unknown, a line names an error but has no mark, a reviewer marked
             an item with both words, or two lists without names have the same file name.
     """
     marks: dict[str, dict[str, Mark]] = defaultdict(dict)

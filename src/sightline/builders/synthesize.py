@@ -21,7 +21,7 @@ from sightline.builders.checked_images import CheckedImages
 from sightline.builders.instruction_replies import InstructionPair, read_instruction
 from sightline.builders.manifest import BuildIdentity, BuildManifest, build_identity
 from sightline.builders.reply_retries import (
-    ASKS,
+    MAX_ATTEMPTS,
     ReplyRequests,
     ReplyResult,
     collect_replies,
@@ -145,7 +145,7 @@ def prepare_synthesis(
         **client.description,
         "prompt": _prompt()["text"],
         "examples": [file.digest for file in examples],
-        "asks": ASKS,
+        "asks": MAX_ATTEMPTS,
         "category": category,
     }
     plain = msgspec.json.decode(msgspec.json.encode(settings))

@@ -78,7 +78,7 @@ def read_table_lines(paths: Sequence[Path]) -> list[TableLine]:
     """Read the lines of tables with the same columns.
 
     A line of a revised rejected.csv is in the next round; an unchanged line is the line that it was. Images
-    lie beside any of the tables.
+    are next to any of the tables.
 
     Args:
         paths: The tables.
@@ -108,7 +108,7 @@ def read_table_lines(paths: Sequence[Path]) -> list[TableLine]:
             cells = {name: row[name] for name in columns}
             key = fingerprint(cells)[:16]
             if key in keys:
-                raise UserError("is there twice", file=path, record=where, expected="each line once")
+                raise UserError("occurs twice", file=path, record=where, expected="each line once")
             keys.add(key)
             number = _round(row, where, path) if reviewed else 1
             folders = [path.parent, *(other.parent for other in paths)]

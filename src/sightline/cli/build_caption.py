@@ -12,12 +12,12 @@ from sightline.cli.build_options import (
     add_limit,
     add_output,
     add_requests,
-    asking_status,
     limited,
     print_request_estimate,
     print_requests,
+    request_exit_status,
 )
-from sightline.cli.options import asking_of_model
+from sightline.cli.options import model_client_options
 
 if TYPE_CHECKING:
     from sightline.builders.checked_images import CheckedImages
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.captioning import SAMPLING, Captioner
     from sightline.engine.client import ModelClient
 
-    client = ModelClient(asking_of_model(options, options.fresh), SAMPLING)
+    client = ModelClient(model_client_options(options, options.fresh), SAMPLING)
     captioner = Captioner(client, options.prompt, again=options.retry_errors)
     images = limited(list(images_in(Path(options.data)).items()), options)
     gallery = check_images(dict(images), show_progress=not options.quiet)
@@ -108,4 +108,4 @@ def _ask(
         print(f"{truncated:,} captions are truncated; raise --gen max_tokens=N", file=sys.stderr)
     missing = {**gallery.broken, **{name: one.missing for name, one in captions.items() if one.missing}}
     total = len(captions) + len(gallery.broken)
-    return asking_status(client, missing, f"{total:,} images", "caption")
+    return request_exit_status(client, missing, f"{total:,} images", "caption")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_asking, add_quiet, add_store, asking_of, pairs
+from sightline.cli.options import add_quiet, add_request_limits, add_store, client_options, pairs
 from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError, some_of
 
@@ -62,7 +62,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the measures as JSON")
     add_quiet(parser)
     asking = parser.add_argument_group("requests to the judge")
-    add_asking(asking)
+    add_request_limits(asking)
     add_store(asking)
     parser.set_defaults(execute=execute)
 
@@ -79,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
     client = None
     if options.judge is not None:
         gen = pairs(options.judge_gen, "--judge-gen")
-        client = ModelClient(asking_of(options, options.judge, gen=gen), JUDGE_SAMPLING)
+        client = ModelClient(client_options(options, options.judge, gen=gen), JUDGE_SAMPLING)
     embedder = _embedder(options)
     humans = _humans(options, every)
     if options.write is not None:

@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sightline.cli.options import ArgumentGroup, add_asking, add_dry_run, add_model, add_quiet, add_store
+from sightline.cli.options import (
+    ArgumentGroup,
+    add_dry_run,
+    add_model,
+    add_quiet,
+    add_request_limits,
+    add_store,
+)
 from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
 from sightline.errors import UserError, some_of
 
@@ -117,7 +124,7 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
     """
     group = parser.add_argument_group("requests")
     add_model(group)
-    add_asking(group)
+    add_request_limits(group)
     if fresh:
         tag = "ignore cached replies and store new ones under this tag"
         group.add_argument("--fresh", default="", metavar="TAG", help=tag)
@@ -326,7 +333,7 @@ def print_requests(client: ModelClient) -> None:
     print(requests_summary(client.counts), file=sys.stderr)
 
 
-def asking_status(client: ModelClient, unanswered: Mapping[str, str], total: str, what: str) -> int:
+def request_exit_status(client: ModelClient, unanswered: Mapping[str, str], total: str, what: str) -> int:
     """Print on standard error what has no answer, and whether the budget stopped the requests.
 
     Args:
@@ -336,7 +343,7 @@ def asking_status(client: ModelClient, unanswered: Mapping[str, str], total: str
         what: What is missing, such as 'caption'.
 
     Returns:
-        The exit status: 4 at the end of the budget, 1 if something has no answer, else 0.
+        The exit status: 4 at the end of the budget, 1 if something has no answer, otherwise 0.
     """
     if client.counts.stopped == "budget":
         print_budget_stop("requests to the model")

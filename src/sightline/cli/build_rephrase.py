@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from sightline.cli.build_options import (
     add_building,
     add_requests,
-    asking_status,
     draw_sheet,
     estimate_requests,
     limited,
     preview_path,
     print_built,
     print_requests,
+    request_exit_status,
 )
-from sightline.cli.options import asking_of_model
+from sightline.cli.options import model_client_options
 
 if TYPE_CHECKING:
     from sightline.builders.rephrase import RephraseJob
@@ -73,7 +73,7 @@ def execute(options: argparse.Namespace) -> int:
         min_words=options.min_words,
     )
     # Another seed asks for other rephrasings; with the same seed the store has the replies.
-    asking = asking_of_model(options, fresh=f"seed {options.seed}" if options.seed else "")
+    asking = model_client_options(options, fresh=f"seed {options.seed}" if options.seed else "")
     client = ModelClient(asking, SAMPLING)
     job = prepare_rephrasing(
         limited(questions.sources, options),
@@ -113,4 +113,4 @@ def _build(job: RephraseJob, client: ModelClient, options: argparse.Namespace, s
     if any(one.value for one in results.values()) or not unanswered:
         print_built(write_rephrasings(job, results, out, force=options.force), out)
         draw_sheet(out, sheet, options.seed)
-    return asking_status(client, unanswered, f"{len(job.sources):,} questions", "answer")
+    return request_exit_status(client, unanswered, f"{len(job.sources):,} questions", "answer")

@@ -12,14 +12,14 @@ from sightline.cli.build_options import (
     add_limit,
     add_output,
     add_requests,
-    asking_status,
     estimate_requests,
     limited,
     preview_path,
     print_by_reason,
     print_requests,
+    request_exit_status,
 )
-from sightline.cli.options import asking_of_model
+from sightline.cli.options import model_client_options
 
 if TYPE_CHECKING:
     from sightline.builders.synthesize import SynthesisJob
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.client import ModelClient
 
     sheet = preview_path(options)
-    client = ModelClient(asking_of_model(options, options.fresh), SAMPLING)
+    client = ModelClient(model_client_options(options, options.fresh), SAMPLING)
     data = options.examples or os.environ.get("SIGHTLINE_DATA")
     examples = example_images(Path(data) if data else None)
     folder, out = Path(options.images), Path(options.out)
@@ -121,4 +121,4 @@ def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, 
         if sheet is not None:
             draw_lines(lines, out, sheet, seed=0)
             print(f"  preview: {sheet}")
-    return asking_status(client, unanswered, f"{len(job.images):,} images", "instruction")
+    return request_exit_status(client, unanswered, f"{len(job.images):,} images", "instruction")

@@ -87,7 +87,7 @@ def execute(options: argparse.Namespace) -> int:
         refuse_other_contents(out, identify_build(lines, rule), force=options.force)
         manifest = write_accepted(reviewed, rule, table, out, seed=options.seed, force=options.force)
         print(
-            f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images beside it",
+            f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images next to it",
             file=sys.stderr,
         )
         if manifest.missing:

@@ -171,7 +171,7 @@ def add_model(group: ArgumentGroup, *, required: bool = True) -> None:
     add_options(group, ["gen", "model_arg", "model_id"])
 
 
-def add_asking(group: ArgumentGroup) -> None:
+def add_request_limits(group: ArgumentGroup) -> None:
     """Add the options that limit and repeat requests.
 
     Args:
@@ -225,13 +225,13 @@ def preset_apart(namespace: argparse.Namespace) -> tuple[str | None, list[str]]:
     return (named[0] if named else None), [word for word in namespace.gen if "=" in word]
 
 
-def asking_of(options: argparse.Namespace, model: str, **more: Any) -> ClientOptions:
-    """Convert the options of `add_asking` and `add_store` for the client of a builder.
+def client_options(options: argparse.Namespace, model: str, **more: Any) -> ClientOptions:
+    """Convert the options of `add_request_limits` and `add_store` for the client of a builder.
 
     Args:
         options: The parsed command line.
         model: The model to ask.
-        **more: Further fields of `Asking`.
+        **more: Further fields of `ClientOptions`.
 
     Returns:
         The model, its limits and its store.
@@ -250,7 +250,7 @@ def asking_of(options: argparse.Namespace, model: str, **more: Any) -> ClientOpt
     )
 
 
-def asking_of_model(options: argparse.Namespace, fresh: str) -> ClientOptions:
+def model_client_options(options: argparse.Namespace, fresh: str) -> ClientOptions:
     """Convert the options of `add_model` too.
 
     Args:
@@ -260,7 +260,7 @@ def asking_of_model(options: argparse.Namespace, fresh: str) -> ClientOptions:
     Returns:
         The model, its arguments, its limits and its store.
     """
-    return asking_of(
+    return client_options(
         options,
         options.model,
         gen=pairs(options.gen, "--gen"),
