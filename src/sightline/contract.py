@@ -35,7 +35,7 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
 
 @cache
 def _check_members(whose: str, name: str, entry: type, base: type) -> None:
-    """Raise UserError for a member that does not fit. Looking up a benchmark again does not check it again."""
+    """Raise UserError for a member that does not fit. Each class is checked once."""
     for member, hint in get_type_hints(base).items():
         if not hasattr(entry, member):
             raise UserError(f"{whose} lacks an attribute", field=member, expected=_spelled(hint))
