@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import sightline
 from sightline.benchmarks.codis.benchmark import Codis
@@ -17,7 +18,7 @@ from sightline.formats.synthetic_marker import MARKER
 from sightline.models.base import Capabilities
 from sightline.models.baseline import ChanceBaseline
 from sightline.scoring.scorer import ModelScorer, Reading, Scorer
-from sightline.types import Case, user
+from sightline.types import Case, Probe, Sample, user
 
 
 def test_a_run_on_synthetic_scenes_says_so_and_shows_no_published_figures(tmp_path: Path) -> None:
@@ -117,3 +118,28 @@ def test_a_judge_of_any_question_that_needs_images_must_take_them(
     monkeypatch.setattr(ChanceBaseline, "capabilities", Capabilities(images=False))
     with pytest.raises(UserError, match="the judge baseline/chance does not accept images"):
         sightline.score("codis", tmp_path / "a.jsonl", **options)
+
+
+class _Repeats(Codis):
+    """CODIS with the same id, or the same variant, twice."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+        samples = super().samples(folder, split, options)
+        return [*samples, samples[0]] if self._what == "id" else samples
+
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        for probe in super().probes(sample, options):
+            yield replace(probe, variant="context_1") if self._what == "variant" else probe
+
+
+@pytest.mark.parametrize("what", ["id", "variant"])
+def test_samples_and_probes_with_equal_names_are_refused(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = generate_codis(tmp_path / "codis", pairs=2)
+    monkeypatch.setattr("sightline.evaluation.prepare.find_benchmark", lambda name: _Repeats(what))
+    with pytest.raises(UserError, match=f"the same {what}"):
+        sightline.run("codis", model="baseline/chance", data=data, store=str(tmp_path / "s.db"))

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sightline.errors import UserError
 from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
 from sightline.models.base import Model
 from sightline.plan.spec import Spec
 from sightline.scoring.scorer import ModelScorer, by_question
-from sightline.types import ImageRef
+from sightline.types import ImageRef, Sample
+
+
+def check_sample_ids(samples: Iterable[Sample], benchmark: str) -> None:
+    """Check that every sample has its own id: samples with one id would merge into one group.
+
+    Args:
+        samples: The samples of a benchmark.
+        benchmark: The name of the benchmark, for the error.
+
+    Raises:
+        UserError: Two samples have the same id.
+    """
+    ids: set[str] = set()
+    for sample in samples:
+        if sample.id in ids:
+            raise UserError(f"two samples of {benchmark} have the same id", record=sample.id, field="id")
+        ids.add(sample.id)
 
 
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:

@@ -17,6 +17,7 @@ from sightline.clusters import cluster_images, cluster_of
 from sightline.engine.image_cache import inspect_images
 from sightline.engine.keys import KeyedRequest, key_of, with_key
 from sightline.engine.store import Store
+from sightline.errors import UserError
 from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
@@ -99,10 +100,19 @@ class Plan:
     def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
         """The probes of a sample by setting, the evaluated one first."""
         benchmark = self._inputs.benchmark
-        return {
+        probes = {
             setting: list(benchmark.probes(sample, options.benchmark))
             for setting, options in self._settings.items()
         }
+        for setting, members in probes.items():
+            if len({probe.variant for probe in members}) < len(members):
+                raise UserError(
+                    f"two probes of a sample have the same variant in {benchmark.name}:{setting}",
+                    record=sample.id,
+                    field="variant",
+                    expected="one name for each probe of a sample",
+                )
+        return probes
 
     def _sample(self, index: int, probes: Mapping[str, list[Probe]]) -> Iterator[PlannedProbe]:
         cluster = cluster_of(self._inputs.samples[index], self._files)
