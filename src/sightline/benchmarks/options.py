@@ -16,7 +16,7 @@ class BenchmarkOption(Struct, frozen=True):
 
     A value is one of `choices`; without choices, a whole number from `least`; without both, a text. The
     default is always allowed. `labels` are heads for values in tables of several runs (value -> head), in the
-    order of the columns.
+    order of the columns. An `internal` option is set by settings or by code: `sightline list` leaves it out.
     """
 
     default: Any
@@ -24,6 +24,7 @@ class BenchmarkOption(Struct, frozen=True):
     choices: tuple[Any, ...] | None = None
     least: int | None = None
     labels: Mapping[Any, str] = field(default_factory=dict)
+    internal: bool = False
 
     def allows(self, value: Any) -> bool:
         """Check a value.

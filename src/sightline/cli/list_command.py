@@ -70,6 +70,7 @@ def _describe(name: str) -> dict[str, Any]:
         "options": {
             key: {"default": option.default, "summary": option.summary, "allowed": option.allowed}
             for key, option in benchmark.options.items()
+            if not option.internal
         },
         "presets": {key: dict(value) for key, value in benchmark.presets.items()},
         "published_rows": rows(name),

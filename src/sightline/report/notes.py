@@ -13,7 +13,7 @@ from sightline.metric_types import (
     PublishedValue,
     Result,
 )
-from sightline.registry import benchmark_class
+from sightline.registry import benchmark_class, benchmark_names
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are printed even if they are 0."""
@@ -37,12 +37,20 @@ def run_notes(result: Result) -> list[str]:
     return [
         _counts(result),
         *_judges(result),
+        *_missing_benchmark(result),
         *chance_notes(result),
         *interval_notes(result.metrics),
         *([f"mixed versions: {compact(result.versions)}"] if result.mixed_versions else []),
         f"options: {options_line(result.options)}",
         *result.notes,
     ]
+
+
+def _missing_benchmark(result: Result) -> list[str]:
+    """A note if nothing can be looked up about the benchmark of a result."""
+    if result.benchmark in benchmark_names():
+        return []
+    return [f"the benchmark {result.benchmark} is not installed: the defaults of any benchmark are used"]
 
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:

@@ -47,8 +47,8 @@ TASKS = ("extractive", "math")
 """The kinds of tasks (Appendix G.1), which were not released."""
 
 NOTHING = (
-    "nothing to count: not released are the references of test (--split val, or --answers FILE) "
-    "and the kinds of tasks (--set labels=FILE)"
+    "no value: the references of test (--split val, or --answers FILE) and the task types "
+    "(--set labels=FILE) are not released"
 )
 
 
@@ -95,7 +95,7 @@ class Contextual(Benchmark):
         "held_out": BenchmarkOption(
             False, "leave out the eight instances that few-shot settings use", (True, False)
         ),
-        "variant": BenchmarkOption("0-shot", "the variant's name"),
+        "variant": BenchmarkOption("0-shot", "the variant's name", internal=True),
         "answers": BenchmarkOption(None, "file of references: image_url and response (csv, JSON, JSONL)"),
         "labels": BenchmarkOption(
             None, "file of tasks: image_url and task, extractive or math (csv, JSON, JSONL)"

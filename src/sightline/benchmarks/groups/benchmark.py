@@ -63,7 +63,7 @@ OPTIONS: Mapping[str, BenchmarkOption] = {
     "answer_by": ANSWER_BY,
     "embedder": BenchmarkOption("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
     "file": BenchmarkOption(None, "the groups file"),
-    "answers": BenchmarkOption(None, "file of answers that contains the questions"),
+    "answers": BenchmarkOption(None, "file of answers that contains the questions", internal=True),
 }
 
 

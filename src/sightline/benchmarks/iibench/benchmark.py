@@ -87,7 +87,7 @@ class IIBench(Benchmark):
         "orders": BenchmarkOption(
             1, "number of option orders: the order of the file, then shuffled ones", least=1
         ),
-        "variant": BenchmarkOption("none", "the variant's name"),
+        "variant": BenchmarkOption("none", "the variant's name", internal=True),
         "options": BenchmarkOption(
             None, "released predictions file with the question texts and option orders to use"
         ),
