@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
-from sightline.metrics.comparison import Comparison
 
 import sightline
 from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
