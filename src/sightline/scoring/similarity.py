@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sightline.scoring.contradiction import contradiction
 from sightline.scoring.scorer import VectorScorer
 from sightline.types import Group, Outcome, Verdict
 
@@ -106,7 +105,7 @@ def pair_verdict(first: Outcome, second: Outcome, value: float, embedder: str) -
         `right` for a consistent pair; its score CONTRADICTION is 1 if the answers contradict each other.
     """
     consistent, differ = value > THRESHOLD, first.response != second.response
-    contradictory = consistent and differ and contradiction(first.response, second.response) is not None
+    contradictory = consistent and differ and _contradict(first.response, second.response)
     return Verdict(
         targets=(first.key, second.key),
         question=SIMILAR,
@@ -117,3 +116,10 @@ def pair_verdict(first: Outcome, second: Outcome, value: float, embedder: str) -
         value=value,
         scores={CONTRADICTION: 1.0} if contradictory else {},
     )
+
+
+def _contradict(first: str, second: str) -> bool:
+    # Most evaluations need only the names in this module, and start 5 % slower with the rules imported.
+    from sightline.scoring.contradiction import contradiction
+
+    return contradiction(first, second) is not None
