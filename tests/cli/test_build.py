@@ -176,7 +176,7 @@ def test_a_folder_of_classes_becomes_groups_with_the_papers_question(
     assert (settings["perturbation"], settings["seed"], settings["format"]) == ("jpeg", 0, "jpeg")
 
 
-def test_a_second_run_finds_all_done_and_other_words_are_refused(
+def test_a_second_run_finds_all_done_and_other_options_are_refused(
     tmp_path: Path, photos: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out"
@@ -200,7 +200,9 @@ def test_a_second_run_finds_all_done_and_other_words_are_refused(
     assert read_manifest(out).settings["seed"] == 1
 
 
-def test_drops_are_told_with_their_reasons(tmp_path: Path, photos: Path, capsys: Capture) -> None:
+def test_dropped_images_are_reported_with_their_reasons(
+    tmp_path: Path, photos: Path, capsys: Capture
+) -> None:
     (photos / "bar" / "text.jpg").write_text("404: not found")
     (photos / "bar" / "empty.jpg").write_bytes(b"")
     assert perturb(photos, tmp_path / "out") == 0
@@ -251,7 +253,7 @@ def test_a_plugin_that_changed_is_another_setting(tmp_path: Path, photos: Path, 
     assert "holds another build: plugins" in capsys.readouterr().err
 
 
-def test_the_questions_of_a_table_are_asked(tmp_path: Path, photos: Path) -> None:
+def test_the_questions_of_a_table_become_prompts(tmp_path: Path, photos: Path) -> None:
     rows = [{"image": "bar/0.png", "question": "How many?", "answers": ["two", "2"]}, {"image": "bar/2.png"}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert perturb(tmp_path / "t.jsonl", tmp_path / "out", "--images", str(photos), "--prompt", "Where?") == 0
@@ -262,7 +264,7 @@ def test_the_questions_of_a_table_are_asked(tmp_path: Path, photos: Path) -> Non
     ]
 
 
-def test_a_sheet_is_drawn_where_it_is_asked_for(tmp_path: Path, photos: Path) -> None:
+def test_a_preview_is_written_if_requested(tmp_path: Path, photos: Path) -> None:
     for place in (tmp_path / "sheet.png", tmp_path / "out" / "sheet.png"):
         assert perturb(photos, tmp_path / "out", "--preview", str(place)) == 0
         with Image.open(place) as image:

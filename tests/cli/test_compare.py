@@ -93,7 +93,7 @@ def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
     assert len(full["rows"]) > 3
 
 
-def test_runs_that_were_judged_or_asked_differently_say_so(runs: Runs, capsys: Capture) -> None:
+def test_differences_in_judges_and_options_are_reported(runs: Runs, capsys: Capture) -> None:
     verdicts = (runs.folder / "wrong-1/verdicts.jsonl").read_text()
     humans = runs.folder / "human.jsonl"
     humans.write_text(verdicts.replace('"judge":"rules"', '"judge":"ann"'))
@@ -111,7 +111,7 @@ def test_runs_that_were_judged_or_asked_differently_say_so(runs: Runs, capsys: C
     )
 
 
-def test_a_run_that_is_refused_is_none(runs: Runs, capsys: Capture) -> None:
+def test_a_refused_run_is_not_stored(runs: Runs, capsys: Capture) -> None:
     """A replayed file is read when the first answer is wanted, and a server is looked for no earlier."""
     bad = runs.folder / "bad.jsonl"
     bad.write_text('{"foo": 1}\n')
@@ -150,9 +150,7 @@ def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path,
         assert set(chosen.split()) <= set(told)
 
 
-def test_a_run_that_did_not_finish_is_held_against_none_and_reported_as_such(
-    runs: Runs, capsys: Capture
-) -> None:
+def test_an_unfinished_run_is_not_compared_and_is_reported_as_such(runs: Runs, capsys: Capture) -> None:
     store = Store.open(runs.store[1], create=False)
     _, body, _ = store.run(1)
     begun = str(store.start_run(body))
@@ -167,7 +165,7 @@ def test_a_run_that_did_not_finish_is_held_against_none_and_reported_as_such(
     store.close()
 
 
-def test_probes_without_an_answer_are_told_under_the_table(runs: Runs, capsys: Capture) -> None:
+def test_probes_without_an_answer_are_reported_under_the_table(runs: Runs, capsys: Capture) -> None:
     few = runs.folder / "few.jsonl"
     few.write_text("\n".join(Path(runs.answers(0)).read_text().splitlines()[:-3]))
     assert runs.run(str(few)) == 1

@@ -134,7 +134,7 @@ def test_a_right_letter_follows_its_option_to_the_order_shown(data: Path, tmp_pa
     assert shown["ABCDEF".index(outcome.references[0])] == question["correct_option"]
 
 
-def test_an_import_with_data_knows_labels_references_and_clusters(data: Path, tmp_path: Path) -> None:
+def test_an_import_with_data_has_labels_references_and_clusters(data: Path, tmp_path: Path) -> None:
     lines: Lines = [
         {"id": f"{n:03}", "variant": f"context_{half}", "response": "Yes.", "draw": draw}
         for n in range(24)
@@ -206,7 +206,7 @@ def test_a_submission_gives_a_letter_to_every_answer_that_has_one(
     assert letters["dev-35"] == ""
 
 
-def test_what_a_layout_cannot_hold_is_said(data: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_what_a_layout_cannot_hold_is_reported(data: Path, tmp_path: Path, capsys: Capture) -> None:
     lines: Lines = [
         {"id": f"{n:03}", "variant": f"context_{half}", "draw": draw, "response": "Yes."}
         for n in range(24)
@@ -226,7 +226,7 @@ def test_what_a_layout_cannot_hold_is_said(data: Path, tmp_path: Path, capsys: C
     ]
 
 
-def test_questions_without_an_answer_are_said(data: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_questions_without_an_answer_are_reported(data: Path, tmp_path: Path, capsys: Capture) -> None:
     back, out = tmp_path / "back.jsonl", tmp_path / "out.jsonl"
     file = write(tmp_path / "lines", [{"id": "dev-1", "response": "(A)"}])
     named = ["--task", "iibench", "--data", str(data), "--split", "dev", "--allow-missing"]
@@ -262,7 +262,7 @@ def test_questions_without_an_answer_are_said(data: Path, tmp_path: Path, capsys
         ("import {shared}/data/README.md --task codis --out {out}", "the format is unknown"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line_and_writes_nothing(
+def test_an_impossible_export_or_import_fails_with_one_line_and_writes_nothing(
     shared: Path, data: Path, tmp_path: Path, dev: object, capsys: Capture, command: str, message: str
 ) -> None:
     released = shared / "data/codis/output_example.json"
@@ -280,9 +280,7 @@ def test_what_cannot_be_done_is_told_in_one_line_and_writes_nothing(
 
 
 @pytest.mark.parametrize("command", ["export {file} --as jsonl", "import {file} --task iibench"])
-def test_a_file_that_exists_is_written_over_only_when_told_to(
-    tmp_path: Path, capsys: Capture, command: str
-) -> None:
+def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path, capsys: Capture, command: str) -> None:
     made = tmp_path / "answers.jsonl"
     file = write(tmp_path / "lines", [{"id": "dev-1", "response": "(A)"}])
     assert main(["import", file, "--task", "iibench", "--out", str(made)]) == 0
@@ -296,7 +294,7 @@ def test_a_file_that_exists_is_written_over_only_when_told_to(
     assert json.loads(out.read_text())["response"] == "(A)"
 
 
-def test_references_taken_for_answers_are_told(tmp_path: Path, capsys: Capture) -> None:
+def test_references_used_as_answers_are_reported(tmp_path: Path, capsys: Capture) -> None:
     drawn = generate_contextual(tmp_path / "drawn", questions=1, val=4)
     words = ["--task", "contextual", "--data", str(drawn), "--split", "val", "--out"]
     assert main(["import", str(drawn / "contextual_val.csv"), *words, str(tmp_path / "a.jsonl")]) == 0

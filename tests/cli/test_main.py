@@ -60,7 +60,7 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         (["report", "--store", "no-such.db"], "no store here"),
     ],
 )
-def test_a_wrong_call_is_refused_with_what_would_be_right(
+def test_a_wrong_call_is_refused_with_a_hint(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 2
@@ -114,3 +114,8 @@ def test_option_names_are_those_of_the_parser_and_not_those_in_a_metavar() -> No
     parser.add_argument("source")
     parser.add_argument_group("more").add_argument("--out", metavar="--NOT-AN-OPTION")
     assert option_names(parser) == ["-h", "--help", "--out"]
+
+
+def test_an_unknown_option_points_to_the_help_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--xyz"]) == 2
+    assert capsys.readouterr().err == "sightline: unknown option --xyz; see `sightline report --help`\n"

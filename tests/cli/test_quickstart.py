@@ -13,7 +13,7 @@ from sightline.cli.quickstart_command import _check, _program
 from sightline.errors import UserError
 
 
-def test_a_model_that_there_is_none_of_is_refused_before_anything_is_drawn(
+def test_an_unknown_model_is_refused_before_data_are_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["quickstart", "--model", "nonsense", "--out", str(tmp_path / "q")]) == 2
@@ -21,7 +21,7 @@ def test_a_model_that_there_is_none_of_is_refused_before_anything_is_drawn(
     assert not (tmp_path / "q").exists()
 
 
-def test_a_folder_that_holds_other_things_is_refused_and_that_of_a_quickstart_is_not(tmp_path: Path) -> None:
+def test_only_an_empty_folder_or_that_of_a_quickstart_is_accepted(tmp_path: Path) -> None:
     _check(tmp_path / "new", [], 0)
     _check(tmp_path, [], 0)
     (tmp_path / "thesis.tex").touch()

@@ -48,7 +48,7 @@ def test_agreement_is_the_share_of_common_answers_read_alike() -> None:
 
 
 @pytest.mark.parametrize("name", ["undecided", "error", "unscored"])
-def test_what_one_of_them_left_open_does_not_count(name: VerdictName) -> None:
+def test_an_answer_that_one_judge_leaves_undecided_does_not_count(name: VerdictName) -> None:
     assert agreement([verdict(1, "right")], [verdict(1, name, "gpt-4")]).n == 0
 
 
@@ -130,7 +130,7 @@ def test_two_possible_fifths_have_to_be_told_apart() -> None:
     assert human_consistency(verdicts, fifth="cem").value.value == 50
 
 
-def test_no_verdicts_are_no_consistency() -> None:
+def test_consistency_without_verdicts_has_no_value() -> None:
     found = human_consistency([])
     assert (found.value.value, found.value.n, found.value.reason) == (
         None,

@@ -209,7 +209,7 @@ def test_a_group_that_lacks_a_value_of_its_unchanged_inputs_has_no_difference() 
     assert found["acc_minus_sampling", "all"].value == 0
 
 
-def test_an_undecided_draw_takes_nothing_else_with_it() -> None:
+def test_an_undecided_draw_leaves_the_other_draws_in() -> None:
     own = [outcome("a", 0), outcome("a", 1), outcome("a", 2, right=False)]
     draws = [outcome("a", 9, draw=number) for number in range(4)]
     draws[2] = replace(draws[2], verdict="undecided")

@@ -38,7 +38,7 @@ def test_an_area_is_in_percent_within_its_interval() -> None:
     assert 50 < found.low < found.value < found.high <= 100
 
 
-def test_one_item_answered_by_six_is_one_witness_and_not_six() -> None:
+def test_answers_of_six_models_to_one_item_are_one_cluster() -> None:
     scores = np.repeat(noisy(0.3, 2)[:10], 6)
     truth = np.repeat(TRUTH[:10], 6)
     apart = statistic_value(SPEARMAN, scores, truth, [str(number) for number in range(60)])
@@ -64,7 +64,7 @@ def test_what_humans_all_call_right_has_no_value_and_a_reason(statistic: Statist
 
 
 @pytest.mark.parametrize("statistic", [ROC_AUC, SPEARMAN, AGREEMENT, KAPPA])
-def test_nothing_judged_is_no_value_and_not_zero(statistic: Statistic) -> None:
+def test_without_verdicts_a_statistic_is_none_and_not_zero(statistic: Statistic) -> None:
     nothing = np.array([])
     found = statistic_value(statistic, nothing, nothing, [])
     reason = statistic.absent if statistic.share else NOTHING_JUDGED
@@ -108,7 +108,7 @@ def test_two_that_differ_too_little_are_not_distinguishable() -> None:
     assert judge_difference(ROC_AUC, (noisy(0.3, 8), noisy(0.25, 9)), TRUTH, ITEMS).distinguishable is False
 
 
-def test_of_a_difference_without_spread_nothing_can_be_said() -> None:
+def test_a_difference_without_spread_has_no_test() -> None:
     """A judge who says yes to everything beside a perfect one: 50 points apart in every resample."""
     found = judge_difference(ROC_AUC, (np.ones(60), TRUTH), TRUTH, ITEMS)
     assert (found.difference.value, found.difference.low) == (-50, None)

@@ -80,7 +80,7 @@ def test_whatever_is_not_right_stays_in_the_count_as_not_right(verdict: VerdictN
     assert terms(paired.ACC_Q, pair("right", verdict)) == [(1, 2)]
 
 
-def test_half_a_pair_is_no_pair_but_a_query() -> None:
+def test_an_incomplete_pair_counts_as_a_query_only() -> None:
     half = Group("000", 0, "p", (outcome("right"),))
     assert terms(paired.ACC_P, half) == []
     assert terms(paired.ACC_Q, half) == [(1, 1)]

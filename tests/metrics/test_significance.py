@@ -164,7 +164,7 @@ def test_the_detectable_difference_has_80_percent_power_by_statsmodels(n: int) -
     assert detectable_difference(differences, np.arange(n)) == pytest.approx(expected, rel=1e-4)
 
 
-def test_shared_images_make_less_detectable() -> None:
+def test_shared_images_raise_the_detectable_difference() -> None:
     each = np.random.default_rng(0).normal(0, 1, 50)
     alone = detectable_difference(each, np.arange(50))
     thrice = detectable_difference(np.repeat(each, 3), np.repeat(np.arange(50), 3))
@@ -178,7 +178,7 @@ def _row(before: list[float], after: list[float], clusters: list[int] | None = N
     )
 
 
-def test_what_says_nothing_is_none_and_never_a_number_of_chance() -> None:
+def test_a_test_without_information_is_none() -> None:
     (alike,) = significance([_row([1, 0, 1, 0], [1, 0, 1, 0])])
     assert (alike.p, alike.t, alike.mcnemar, alike.detectable) == (1, None, 1, None)
     (one,) = significance([_row([0], [1])])

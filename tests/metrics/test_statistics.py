@@ -117,7 +117,7 @@ def test_a_ratio_sees_the_same_resamples_alone_and_among_others() -> None:
     assert (together[3] == alone[0]).all()
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_interval() -> None:
     sums, counts = _clusters(60, 1, seed=4)
     first = resampled_ratios(sums, counts, seed=1)
     assert (first == resampled_ratios(sums, counts, seed=1)).all()
@@ -179,7 +179,9 @@ def test_one_unit_in_every_cluster_gets_wilsons_interval() -> None:
     ],
     ids=["two units in a cluster", "half a unit", "half right", "no share"],
 )
-def test_anything_else_gets_the_bootstraps(sums: list[float], counts: list[float], share: bool) -> None:
+def test_clusters_of_several_units_get_the_bootstraps_interval(
+    sums: list[float], counts: list[float], share: bool
+) -> None:
     [found] = intervals(np.array([sums], float).T, np.array([counts], float).T, np.array([share]))
     assert found is not None
     assert found.kind == "bootstrap"

@@ -136,13 +136,13 @@ def test_a_subset_in_which_nothing_counts_is_null_with_the_reason() -> None:
     assert value.reason == ACCURACY.absent
 
 
-def test_no_groups_at_all_is_a_null_too() -> None:
+def test_a_metric_over_no_groups_is_null() -> None:
     [value] = tally([], [ACCURACY])
     assert (value.subset, value.value, value.n, value.reason) == ("all", None, 0, ACCURACY.absent)
     assert tally([group("right")], []) == []
 
 
-def test_a_partner_that_is_known_but_yields_nothing_is_not_called_missing() -> None:
+def test_a_partner_without_terms_is_not_reported_as_missing() -> None:
     hidden = structs.replace(group("right"), partners={"no-image": (outcome("unscored"),)})
     assert tally([hidden], [LEAKAGE])[0].reason == LEAKAGE.absent
     missing = tally([group("right")], [LEAKAGE])[0].reason
@@ -155,7 +155,7 @@ def test_groups_that_share_a_image_are_one_cluster() -> None:
     assert (value.n, value.clusters, value.interval) == (3, 2, "bootstrap")
 
 
-def test_clusters_that_all_agree_are_not_certainty() -> None:
+def test_clusters_that_all_agree_have_an_interval_with_a_width() -> None:
     groups = [group("wrong", cluster=cluster) for cluster in "aabbcc"]
     [value] = tally(groups, [ACCURACY])
     _, high = binomtest(0, 3).proportion_ci(method="wilson")
@@ -208,7 +208,7 @@ def test_a_subsets_interval_is_the_bootstrap_over_all_clusters() -> None:
         assert value.high == pytest.approx(100 * high[column])
 
 
-def test_undecided_verdicts_are_shown_from_both_sides() -> None:
+def test_undecided_verdicts_add_the_values_without_them_and_if_right() -> None:
     groups = one_each(["right", "wrong", "wrong", "undecided"])
     accuracy, error = tally(groups, [ACCURACY, ERROR])
     assert (accuracy.value, accuracy.n) == (25, 4)
@@ -246,7 +246,7 @@ def test_a_verdict_that_is_undecided_in_the_partner_is_left_out_there() -> None:
     assert (images.value, images.value_decided, images.value_if_right) == (0, None, 100)
 
 
-def test_a_number_names_those_who_judged() -> None:
+def test_a_value_names_its_judges() -> None:
     def same(judge: str) -> Verdict:
         return Verdict(
             targets=("x", "y"),
@@ -308,7 +308,7 @@ def test_the_subsets_of_a_partition_add_up_to_all(groups: list[Group]) -> None:
 
 @given(GROUPS)
 @settings(max_examples=25, deadline=None)
-def test_asking_everything_twice_makes_nothing_more_certain(groups: list[Group]) -> None:
+def test_repeating_every_probe_narrows_no_interval(groups: list[Group]) -> None:
     once = tally(groups, [ACCURACY], resamples=50)
     twice = tally([group for group in groups for _ in range(2)], [ACCURACY], resamples=50)
     for one, two in zip(once, twice, strict=True):

@@ -144,7 +144,7 @@ def test_a_paper_without_humans_sets_only_the_row_asked_for_beside_a_run(mmr3: M
     assert [v.row for v in figures(add_published(mmr3(), "GPT-4o"), "acc")] == ["GPT-4o"]
 
 
-def test_a_row_without_figures_for_what_was_run_is_said(iibench: Make) -> None:
+def test_a_row_without_figures_for_the_setting_gets_a_note(iibench: Make) -> None:
     result = add_published(iibench(setting="2-shot", options={}), "GPT-4o")
     assert result.notes == [
         "Liu et al. 2024, II-Bench, arXiv 2406.05862: no figure of GPT-4o for this setting"

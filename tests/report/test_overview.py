@@ -33,7 +33,7 @@ def test_a_row_is_a_metric_and_a_column_a_model(codis: Make, iibench: Make) -> N
     ]
 
 
-def test_a_note_stands_once_with_whom_it_is_about(codis: Make, iibench: Make) -> None:
+def test_a_note_of_several_models_is_printed_once_with_their_names(codis: Make, iibench: Make) -> None:
     drawn = "drawn scenes"
     first = leading(codis(model="mini", notes=[drawn]), "acc_p")
     second = leading(codis(model="baseline/chance", notes=[drawn, "many are undecided"]), "acc_p")

@@ -122,7 +122,7 @@ def test_the_columns_of_one_value_stay_together(table_8: dict[str, dict[str, lis
     assert all(len(part.columns) == 2 for part in fitted(table, 20))
 
 
-def test_sampling_stands_first_and_all_says_how_far_it_is() -> None:
+def test_the_labelled_values_of_an_option_head_the_columns_and_the_second_half_shows_differences() -> None:
     """Table 2, BLIP-2: 25.13 (-5.16) 52.91 (-3.34) 48.15 (-51.85) 63.90 (-36.10) under All."""
     points = result_points(
         [
@@ -157,13 +157,13 @@ def test_only_what_differs_within_a_model_was_varied() -> None:
     assert [note for note in table.notes if "b, size=224: options" in note and '"temperature": 1' in note]
 
 
-def test_one_and_the_same_place_twice_gives_two_rows() -> None:
+def test_two_results_at_the_same_point_give_two_rows() -> None:
     same = result("a", (1, 2, 3, 4), {})
     (table,) = pivot(result_points([same, same]))
     assert [row[0] for row in table.rows] == ["a", "a (2)"]
 
 
-def test_a_label_stands_across_where_nothing_was_varied_and_else_down() -> None:
+def test_values_of_a_label_are_columns_if_no_option_varies_and_rows_otherwise() -> None:
     """Tables 10-13 print a column a style."""
     two = [result(model, (1, 2, 3, 4), {"size": "224"}) for model in "ab"]
     (table,) = pivot(result_points(two), "style")
@@ -179,7 +179,7 @@ def test_each_setting_has_its_own_table() -> None:
     assert [table.title for table in pivot(result_points(results))] == ["mmr3:restyling", "mmr3:context"]
 
 
-def test_what_has_no_answer_has_no_value_and_some_missing_answers_are_told() -> None:
+def test_a_run_without_answers_has_no_value_and_some_missing_answers_are_reported() -> None:
     (table,) = pivot(
         result_points(
             [
@@ -197,7 +197,7 @@ def test_what_has_no_answer_has_no_value_and_some_missing_answers_are_told() -> 
     assert "0 to 5,328 errors" in notes
 
 
-def test_published_figures_stand_below_with_what_they_are_worth(codis: Callable[..., Result]) -> None:
+def test_published_figures_are_further_rows_with_their_notes(codis: Callable[..., Result]) -> None:
     results = [
         add_published(codis(options={"seed": seed}, samples=samples), "GPT-4V")
         for seed, samples in ((0, 353), (1, 40))
@@ -223,7 +223,7 @@ def test_every_form_holds_the_same_numbers(table_8: dict[str, dict[str, list[flo
             assert f"{value:.1f} ±2.0" in markdown(tables)
 
 
-def test_short_names_are_short_only_where_they_tell_models_apart() -> None:
+def test_names_are_short_only_if_they_stay_distinct() -> None:
     assert short_names(["http://a/v1#m", "http://b/v1#m", "openai/gpt-4o", "/x/last/"]) == {
         "http://a/v1#m": "http://a/v1#m",
         "http://b/v1#m": "http://b/v1#m",

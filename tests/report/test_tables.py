@@ -138,7 +138,7 @@ def test_a_metric_that_only_one_of_several_results_has_keeps_its_row(codis: Make
     ]
 
 
-def test_runs_are_named_by_what_tells_them_apart(codis: Make) -> None:
+def test_runs_are_named_by_what_differs_between_them(codis: Make) -> None:
     assert run_names([codis(), codis(setting="plain")]) == ["codis:default", "codis:plain"]
     assert run_names([codis(), codis(judge="gpt-4")]) == ["judge rules", "judge gpt-4"]
     assert run_names([codis(), codis()]) == ["openai/gpt-4o (1)", "openai/gpt-4o (2)"]
@@ -171,7 +171,7 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
         ({"notes": ["3 answers are missing"]}, "3 answers are missing"),
     ],
 )
-def test_what_must_travel_with_the_numbers_is_told(
+def test_notes_that_qualify_the_numbers_are_printed(
     codis: Make, changes: dict[str, object], note: str
 ) -> None:
     assert any(note in told for told in summary([codis(**changes)])[0].notes)
@@ -183,14 +183,14 @@ def test_a_metric_with_a_judge_of_its_own_says_which(codis: Make) -> None:
     assert "context_awareness judged by human" in summary([replace(plain, metrics=metrics)])[0].notes
 
 
-def test_what_the_undecided_leave_open_is_told(codis: Make) -> None:
+def test_the_effect_of_undecided_verdicts_is_printed(codis: Make) -> None:
     plain = codis()
     acc_p = replace(plain.metrics[0], value_if_right=33.3, value_decided=32.84)
     (whole, *_) = summary([replace(plain, metrics=[acc_p, *plain.metrics[1:]])])
     assert "acc_p: 33.3 if all undecided verdicts were right, 32.8 without undecided verdicts" in whole.notes
 
 
-def test_chance_on_six_options_is_told(iibench: Make) -> None:
+def test_the_chance_value_for_six_options_is_printed(iibench: Make) -> None:
     assert "chance: accuracy 16.7 (one of six options)" in summary([iibench()])[0].notes
 
 
@@ -254,7 +254,7 @@ def test_the_tables_by_label_of_mmr3_show_its_four_metrics_and_the_row_asked_for
     assert all(column.kind != "published" for column in summary([add_published(mmr3("context"))])[0].columns)
 
 
-def test_an_interval_below_zero_is_no_row_of_dashes() -> None:
+def test_an_interval_below_zero_uses_a_word_between_its_bounds() -> None:
     column = Column("value", "value", "")
     assert parts(Value(-6.1, -10.1, -2.1), column) == ("-6.1", "-10.1 to -2.1")
     assert parts(Value(6.1, 2.1, 10.1), column) == ("6.1", "2.1-10.1")

@@ -98,7 +98,7 @@ def _refuse_unknown_options(words: Sequence[str], parser: argparse.ArgumentParse
             return
         if name.startswith("--") and name not in known:
             raise UserError(
-                f"unknown option {name}{did_you_mean(name, known)}", expected=f"see `{parser.prog} --help`"
+                f"unknown option {name}{did_you_mean(name, known)}", hint=f"see `{parser.prog} --help`"
             )
 
 
