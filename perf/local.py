@@ -238,7 +238,7 @@ def loop(model_folder: Path, file: Path, device: str, most: int) -> tuple[Took, 
     model = t.AutoModelForImageTextToText.from_pretrained(model_folder, dtype="auto").to(device).eval()
     lines = [json.loads(line) for line in file.read_bytes().splitlines()]
     template = processor.chat_template is not None
-    said = []
+    responses = []
     began = now()
     for line in lines:
         if template:
@@ -250,10 +250,10 @@ def loop(model_folder: Path, file: Path, device: str, most: int) -> tuple[Took, 
         image = Image.open(file.parent / line["images"][0]).convert("RGB")
         inputs = processor(text=text, images=image, return_tensors="pt").to(device, model.dtype)
         tokens = model.generate(**inputs, max_new_tokens=most, do_sample=False)
-        said.append(
+        responses.append(
             processor.decode(tokens[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True).strip()
         )
-    return Took.since(began), said
+    return Took.since(began), responses
 
 
 def ours(model_folder: Path, file: Path, folder: Path, most: int) -> tuple[Took, list[str]]:
@@ -340,8 +340,8 @@ def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int
     ways = [("sightline", False)] if case.a_image == 1 else [("without sharing", True), ("sightline", False)]
     for name, apart in ways:
         with unshared() if apart else nullcontext():
-            took, said = ours(model_folder, file, folder, case.tokens)
-        same = sum(one == other for one, other in zip(said, expected, strict=True))
+            took, responses = ours(model_folder, file, folder, case.tokens)
+        same = sum(one == other for one, other in zip(responses, expected, strict=True))
         # Half the precision: rounding decides between tokens that are about equally likely.
         assert same == len(expected) or device != "cpu", f"{len(expected) - same} answers differ"
         show(case, name, took, alone)

@@ -49,8 +49,8 @@ def _plain_loop(images: list[Path], out: Path) -> None:
     engine = RapidOCR(params={"Global.log_level": "critical"})
     with out.open("w", encoding="utf-8") as file:
         for path in images:
-            found: Any = engine(path)
-            words = [{"text": text} for text in found.txts or ()]
+            output: Any = engine(path)
+            words = [{"text": text} for text in output.txts or ()]
             print(json.dumps({"image_id": str(path), "words": words}), file=file)
 
 
@@ -66,11 +66,11 @@ def _measure(images: list[Path], rounds: int, size: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         out, store = Path(folder, "read.jsonl"), Path(folder, "store.db")
         for _ in range(rounds):
-            for kind, given in kinds.items():
+            for kind, arguments in kinds.items():
                 store.unlink(missing_ok=True)
                 words = [__file__, "--plain", str(out), *size]
-                if given:
-                    words = _build_read(images, out, store, *given)
+                if arguments:
+                    words = _build_read(images, out, store, *arguments)
                 times[kind].append(run_python(words))
                 texts[kind] = _texts(out)
             times["again, from the store"].append(run_python(_build_read(images, out, store, "1", "1")))

@@ -103,10 +103,12 @@ def _measure(limit: int, rounds: int, processes: int) -> None:
         for _ in range(rounds):
             plain.append(run_python([__file__, "--plain", str(loop), "--limit", str(limit)]))
             ours.append(run_python(["-m", "sightline", *words]))
-        made = len(list(loop.iterdir()))
+        written = len(list(loop.iterdir()))
         for name, ran in (("plain loop", plain), (f"sightline, {processes} processes", ours)):
             wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
-            print(f"{name:<26}{made / wall:>7.2f} images/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB")
+            print(
+                f"{name:<26}{written / wall:>7.2f} images/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB"
+            )
         ratio = statistics.median(mine.wall / other.wall for mine, other in zip(ours, plain, strict=True))
         print(f"ratio of the times {ratio:.2f} (aim: at most 1); {_differences(loop, built / 'images')}")
 

@@ -96,7 +96,7 @@ class Captioner:
             Image digest -> description, or the reason why there is none.
         """
         distinct = {file.digest: file for file in files}
-        return {digest: _read(one, stopped) for digest, one in self._current(distinct, store).items()}
+        return {digest: _read(latest, stopped) for digest, latest in self._current(distinct, store).items()}
 
     def estimate(self, files: Iterable[ImageFile], store: Store) -> RequestEstimate:
         """Estimate what `describe` would send, a request per distinct image; nothing is sent or written.
@@ -120,9 +120,9 @@ class Captioner:
         set.
         """
         return [
-            one.keyed
-            for one in self._current(distinct, store).values()
-            if one.keyed.request.draw == 0 or one.result is not None or self._again
+            latest.keyed
+            for latest in self._current(distinct, store).values()
+            if latest.keyed.request.draw == 0 or latest.result is not None or self._again
         ]
 
     def _current(self, distinct: Mapping[str, ImageFile], store: Store) -> dict[str, _Current]:

@@ -67,8 +67,8 @@ class Augmented(Struct, frozen=True):
         return fill(
             load(__package__)[self.how]["turn"],
             instruction="\n".join(part.text for part in parts if isinstance(part, Text)).strip(),
-            text=_each([one.text for one in texts]),
-            caption=_each([one.caption for one in texts]),
+            text=_each([image_text.text for image_text in texts]),
+            caption=_each([image_text.caption for image_text in texts]),
         )
 
     def _text_of(self, image: ImageRef) -> ImageText:

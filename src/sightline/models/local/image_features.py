@@ -37,14 +37,14 @@ def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, 
         The inputs with encoded images; unchanged if no image is shared, or the architecture does not allow
         it.
     """
-    distinct = {one.image_keys: one for one in batch}
+    distinct = {encoded.image_keys: encoded for encoded in batch}
     if len(distinct) == len(batch) or "pixel_values" not in inputs:
         return dict(inputs)
     features = encoded_images(loaded, list(distinct.values()))
     if features is None:
         return dict(inputs)
     by_images = dict(zip(distinct, features, strict=True))
-    return with_encoded(inputs, [by_images[one.image_keys] for one in batch])
+    return with_encoded(inputs, [by_images[encoded.image_keys] for encoded in batch])
 
 
 def encoded_images(loaded: Loaded, requests: Sequence[Encoded]) -> list[Features] | None:
@@ -87,7 +87,7 @@ def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dic
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-    each: Any = [vectors for one in features for vectors in one.images]
+    each: Any = [vectors for request_features in features for vectors in request_features.images]
     each = torch.stack(each) if features[0].stacked else each
     others = {name: tensor for name, tensor in inputs.items() if not name.startswith("pixel_")}
     return {**others, "mm_encoder_outputs": {"image": BaseModelOutputWithPooling(pooler_output=each)}}
@@ -117,14 +117,18 @@ def _encode(loaded: Loaded, requests: Sequence[Encoded]) -> Any:
 
     encode = loaded.model.base_model.get_image_features
     parameters = inspect.signature(encode).parameters
-    each = [images_of(one.inputs, one.tokens) for one in requests]
-    inputs = {name: torch.cat([one[name] for one in each]) for name in each[0] if name in parameters}
+    image_inputs = [images_of(request.inputs, request.tokens) for request in requests]
+    inputs = {
+        name: torch.cat([tensors[name] for tensors in image_inputs])
+        for name in image_inputs[0]
+        if name in parameters
+    }
     return encode(**to_device(inputs, loaded), return_dict=True)
 
 
 def _parts(features: Any, requests: Sequence[Encoded]) -> list[range] | None:
     """Which features belong to each request: one for an image, or the same number for each request."""
-    images = [len(one.prompt.images) for one in requests]
+    images = [len(request.prompt.images) for request in requests]
     if len(features) != sum(images):
         if len(features) % len(requests):
             return None
