@@ -99,7 +99,7 @@ def check_data(
     splits = find_records(release, folder, split)
     root = data_folder(folder, release.name, splits[0].name)
     samples = {records.split: load_samples(release, root, records.split) for records in splits}
-    images = {image.path: image for group in samples.values() for one in group for image in one.images}
+    images = {image.path: image for part in samples.values() for sample in part for image in sample.images}
     states = _inspect_all(images, show_progress)
     return DataCheck(
         benchmark=release.name,
