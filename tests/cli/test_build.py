@@ -200,9 +200,7 @@ def test_a_second_run_finds_all_done_and_other_options_are_refused(
     assert read_manifest(out).settings["seed"] == 1
 
 
-def test_dropped_images_are_reported_with_their_reasons(
-    tmp_path: Path, photos: Path, capsys: Capture
-) -> None:
+def test_drops_are_reported_with_their_reasons(tmp_path: Path, photos: Path, capsys: Capture) -> None:
     (photos / "bar" / "text.jpg").write_text("404: not found")
     (photos / "bar" / "empty.jpg").write_bytes(b"")
     assert perturb(photos, tmp_path / "out") == 0

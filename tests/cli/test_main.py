@@ -117,5 +117,7 @@ def test_option_names_are_those_of_the_parser_and_not_those_in_a_metavar() -> No
 
 
 def test_an_unknown_option_points_to_the_help_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "--xyz"]) == 2
-    assert capsys.readouterr().err == "sightline: unknown option --xyz; see `sightline report --help`\n"
+    assert main(["report", "--pivt"]) == 2
+    assert capsys.readouterr().err == (
+        "sightline: unknown option --pivt, did you mean '--pivot'?; see `sightline report --help`\n"
+    )

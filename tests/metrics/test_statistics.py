@@ -179,7 +179,7 @@ def test_one_unit_in_every_cluster_gets_wilsons_interval() -> None:
     ],
     ids=["two units in a cluster", "half a unit", "half right", "no share"],
 )
-def test_clusters_of_several_units_get_the_bootstraps_interval(
+def test_all_other_values_get_the_bootstrap_interval(
     sums: list[float], counts: list[float], share: bool
 ) -> None:
     [found] = intervals(np.array([sums], float).T, np.array([counts], float).T, np.array([share]))
