@@ -13,8 +13,8 @@ MAX_FOUND = 300
 class UserError(Exception):
     """The input or the call is wrong, and the user can correct it (exit status 2).
 
-    Its text is the complete message: where (`file`, `record`, `field`), what is wrong, what was `found`,
-    what is `expected`, and a `hint` at what to do.
+    Its text is the complete message: where (`file`, `record`, `field`), what is wrong, what was `found`
+    and what is `expected`.
     """
 
     def __init__(
@@ -26,10 +26,9 @@ class UserError(Exception):
         field: str | None = None,
         found: object = None,
         expected: str | None = None,
-        hint: str | None = None,
     ) -> None:
         self.message, self.file, self.record, self.field = message, file, record, field
-        self.found, self.expected, self.hint = found, expected, hint
+        self.found, self.expected = found, expected
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -44,8 +43,6 @@ class UserError(Exception):
             text += f" (found {_shorten(self.found)})"
         if self.expected is not None:
             text += f"; expected {self.expected}"
-        if self.hint is not None:
-            text += f"; {self.hint}"
         return text
 
 

@@ -110,13 +110,13 @@ def _check_options(options: argparse.Namespace) -> None:
         word = "--count" if options.count else "--leave-out"
         raise UserError(f"{word} needs a spec", expected="--spec types.json --labels labels.json")
     if options.json and not options.count:
-        raise UserError("--json needs --count", hint="see `sightline build mask --help`")
+        raise UserError("--json needs --count; see `sightline build mask --help`")
     if options.count:
         return
     needed = {"INSTANCES.json": options.instances, "--images DIR": options.images, "--out DIR": options.out}
     for word, value in needed.items():
         if value is None:
-            raise UserError(f"{word} is missing", hint="see `sightline build mask --help`")
+            raise UserError(f"{word} is missing; see `sightline build mask --help`")
     if not Path(options.images).is_dir():
         raise UserError(
             "there is no such folder", file=options.images, expected="a folder of images for --images"

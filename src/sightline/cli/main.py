@@ -97,9 +97,7 @@ def _refuse_unknown_options(words: Sequence[str], parser: argparse.ArgumentParse
         if name == "--":
             return
         if name.startswith("--") and name not in known:
-            raise UserError(
-                f"unknown option {name}{did_you_mean(name, known)}", hint=f"see `{parser.prog} --help`"
-            )
+            raise UserError(f"unknown option {name}{did_you_mean(name, known)}; see `{parser.prog} --help`")
 
 
 def _stop(error: BaseException, status: int, debug: bool, message: str = "") -> int:

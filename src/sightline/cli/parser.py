@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UserError for a wrong call (exit status 2)."""
-        raise UserError(message.replace("argument ", ""), hint=f"see `{self.prog} --help`")
+        raise UserError(f"{message.replace('argument ', '')}; see `{self.prog} --help`")
 
 
 def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]:
