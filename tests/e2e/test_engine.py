@@ -77,7 +77,7 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(
     status, _, err = process.end()
     assert status == 130
     assert len(err.strip().splitlines()) == 1
-    assert err.startswith("interrupted; everything answered so far is kept")
+    assert err.startswith("interrupted; all answers so far are kept")
     answered = server.stats()["ok"]
     status, _, err = start(*words).end()
     assert status == 0

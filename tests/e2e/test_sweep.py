@@ -71,7 +71,7 @@ def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
     process.send_signal(signal.SIGINT)
     status, _, err = process.end()
     assert status == 130
-    assert err.strip().splitlines()[-1].startswith("interrupted; everything answered so far is kept")
+    assert err.strip().splitlines()[-1].startswith("interrupted; all answers so far are kept")
     assert [one["state"] for one in _points(tmp_path)] == ["done", "not reached"]
     status, _, err = start(*words).end()
     assert status == 0, err

@@ -384,7 +384,7 @@ def test_interrupted_it_leaves_no_process_behind(
         time.sleep(0.05)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert "interrupted; everything answered so far is kept" in err
+    assert "interrupted; all answers so far are kept" in err
     assert told.none_lives()
 
 
