@@ -15,6 +15,8 @@ import pytest
 from sightline.cli.completion_command import SHELLS
 from sightline.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 BASH = """
 eval "$(sightline completion bash)"
 COMP_LINE="$1"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9

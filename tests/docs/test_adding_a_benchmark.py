@@ -17,6 +17,8 @@ from tests.docs.test_examples import arrow_images
 
 import sightline
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-benchmark.md"
 
 

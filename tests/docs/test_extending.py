@@ -18,6 +18,8 @@ from tests.docs.page_diffs import apply, diffs
 import sightline
 from sightline.builders.synthetic import generate_codis
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 TOUCHED_FILES = {
     "Add a metric": 2,

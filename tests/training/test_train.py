@@ -26,6 +26,8 @@ from training.mini.train import (
     write_state,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def words() -> Any:
