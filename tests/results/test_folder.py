@@ -45,13 +45,17 @@ def test_an_error_leaves_the_earlier_folder_as_it_was(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_without_a_path_nothing_is_written(collect: Collect, make_result: MakeResult) -> None:
+def test_without_a_path_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collect: Collect, make_result: MakeResult
+) -> None:
+    monkeypatch.chdir(tmp_path)
     collected = collect(a="yes")
     panel = JudgePanel(benchmark=OneWord(), judges=[RulesJudge(OneWord(), {})])
     with ResultsFolder(None) as results:
         for judged in panel.judge(collected.groups(), collected.answers):
             results.write(judged)
         results.finish(make_result(), OneWord(), report="", data=None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_without_a_result_is_refused(tmp_path: Path) -> None:

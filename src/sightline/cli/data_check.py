@@ -31,7 +31,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """DataCheck the folder; returns 1 if an image is missing or broken."""
+    """Check the folder; returns 1 if an image is missing or broken."""
     from sightline.cli.printing import print_json, print_tables
     from sightline.data.check import check_data
 

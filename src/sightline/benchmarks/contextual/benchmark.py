@@ -1,4 +1,4 @@
-"""ConTextual: instructions that need the text in an image and its surroundings (Wadhawan et al. 2024)."""
+"""ConTextual: instructions that need the text in an image and what is around it (Wadhawan et al. 2024)."""
 
 from __future__ import annotations
 
