@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sightline.builders.synthetic import generate_codis
 
 
@@ -61,6 +63,7 @@ def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, start: Any, t
     assert (status, server.stats()["ok"]) == (0, 80), err
 
 
+@pytest.mark.slow
 def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
     mock: Any, start: Any, tmp_path: Path
 ) -> None:
@@ -79,6 +82,7 @@ def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
     assert [one["state"] for one in _points(tmp_path)] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_killed_it_loses_only_what_was_in_flight(mock: Any, start: Any, tmp_path: Path) -> None:
     server, data = mock("--latency-ms", 40), generate_codis(tmp_path / "codis", pairs=40)
     words = [*_words(data, server.model), "--concurrency", 4]

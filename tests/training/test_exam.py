@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from training.mini import exam, words
 
 from sightline.registry import plug_in
@@ -19,6 +20,7 @@ def test_a_guess_follows_the_words_or_the_most_frequent_right_option() -> None:
     assert guesser.guess("Now?\n(A) down\n(B) up") == "down"
 
 
+@pytest.mark.slow
 def test_without_images_the_synthetic_questions_stay_near_chance(tmp_path: Path) -> None:
     """As in `exam`: the options of pictograms give no hint, and CODIS pairs need their image."""
     plug_in(words.__file__)
