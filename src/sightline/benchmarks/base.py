@@ -199,7 +199,7 @@ class Benchmark(ABC):
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None
     ) -> dict[str, Any]:
-        """Derive options from a file of answers that holds what the model got.
+        """Derive options from a file of answers that holds what the model got, such as its questions.
 
         Args:
             file: The file of answers.

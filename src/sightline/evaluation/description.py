@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.evaluation.prepared import Prepared, PreparedTask
+from sightline.evaluation.provenance import recorded_notes, replayed
 from sightline.formats.synthetic_marker import is_synthetic
 from sightline.models.base import Model
 from sightline.plan.plan import samples_digest
@@ -38,7 +39,12 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         planned_samples=len(task.samples),
         against=spec.against,
         seed=spec.seed,
-        notes=[*_sampling_notes(prepared), *_training_data_notes(prepared), *(notes or [])],
+        notes=[
+            *_sampling_notes(prepared),
+            *_training_data_notes(prepared),
+            *_replay_notes(prepared),
+            *(notes or []),
+        ],
     )
 
 
@@ -96,6 +102,14 @@ def _training_data_notes(prepared: Prepared) -> list[str]:
     images = [image for sample in prepared.task.samples for image in sample.images]
     folders = sorted({image.root for image in images if image.root})
     return [note for folder in folders if (note := models[0].training_overlap(Path(folder)))]
+
+
+def _replay_notes(prepared: Prepared) -> list[str]:
+    """The notes on the file of a model that replays answers."""
+    task = prepared.task
+    if not any(model.capabilities.replays for model in prepared.models.models):
+        return []
+    return recorded_notes(replayed(prepared.models.models[0], task, prepared.spec.repeats), task.name)
 
 
 def _differs_from_release(task: PreparedTask) -> bool:

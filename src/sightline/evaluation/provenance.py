@@ -1,17 +1,21 @@
-"""Checks that a file of answers belongs to the setting under which it is scored."""
+"""What a file of answers says about its setting, and the setting under which the answers count."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.options import FILE
 from sightline.errors import UserError
+from sightline.evaluation.prepared import PreparedTask
+from sightline.formats.asked import as_asked
+from sightline.formats.export import counted
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import METRICS, read_run_metadata
-from sightline.types import Probe, Text
+from sightline.models.base import Model
+from sightline.types import Origin, Probe, Text
 
 
 def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
@@ -43,25 +47,57 @@ def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mappi
         )
 
 
-def prompts_note(
-    predictions: Mapping[tuple[str, str, int], Prediction], probes: Iterable[Probe], task: str
-) -> str | None:
-    """A note on prompts in a file that differ from those of the setting.
+def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Probe, Prediction]]:
+    """The probes of a task with the answers that a model replays.
 
     Args:
-        predictions: The answers of the file by sample, variant and draw.
-        probes: The probes of the setting.
+        model: The model.
+        task: The task.
+        draws: The number of draws of each probe.
+
+    Yields:
+        Each probe that has a recorded answer, with the answer.
+    """
+    for sample in task.samples:
+        for probe in task.benchmark.probes(sample, task.options.benchmark):
+            for draw in range(draws):
+                origin = Origin(task.benchmark.name, task.setting, probe.sample, probe.variant, draw)
+                if (prediction := model.recorded(origin)) is not None:
+                    yield probe, prediction
+
+
+def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> list[str]:
+    """Notes on what a file of answers says, or does not say, about the probes that it answers.
+
+    Args:
+        recorded: The probes of the setting, each with an answer of the file.
         task: The task, as `codis:plain`.
 
     Returns:
-        The note; None if no prompt differs.
+        Notes on prompts that differ from those of the setting, on options whose order the file does not
+        hold, and on options without the right one.
     """
-    texts = {(probe.sample, probe.variant): _text(probe) for probe in probes}
-    prompts = [(key, prediction.prompt) for key, prediction in predictions.items() if prediction.prompt]
-    different = sum(texts.get((sample, variant)) != prompt for (sample, variant, _), prompt in prompts)
-    if not different:
-        return None
-    return f"{different:,} of {len(prompts):,} prompts in the file are not those of {task}"
+    answers, prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0, 0
+    for probe, prediction in recorded:
+        answers += 1
+        prompts += bool(prediction.prompt)
+        other_prompts += bool(prediction.prompt) and prediction.prompt != _text(probe)
+        with_options += bool(probe.options)
+        without_order += bool(probe.options) and not prediction.options
+        without_right += bool(probe.references) and not as_asked(probe, prediction).references
+    return counted(
+        (other_prompts, f"of {prompts:,} prompts in the file are not those of {task}"),
+        (
+            without_order,
+            f"of {with_options:,} answers come without the options that the model saw: the order of {task} "
+            "is assumed and cannot be verified",
+        ),
+        (
+            without_right,
+            f"of {answers:,} answers have options in the file without the right one of the data: they have "
+            "no reference",
+        ),
+    )
 
 
 def _text(probe: Probe) -> str:

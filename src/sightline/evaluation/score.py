@@ -19,8 +19,9 @@ from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared, PreparedTask
-from sightline.evaluation.provenance import check_setting, prompts_note
+from sightline.evaluation.provenance import check_setting, recorded_notes
 from sightline.evaluation.request_sender import RequestSender
+from sightline.formats.asked import as_asked
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import of_model, read_predictions
@@ -105,13 +106,18 @@ def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
     settings = {task.setting: _SettingAnswers(options, _predictions(prepared, task.setting, file, options))}
     for name, other in partners.items():
         settings[name] = _SettingAnswers(needed[name], _predictions(prepared, name, other, needed[name]))
-    probes = (probe for sample in task.samples for probe in task.benchmark.probes(sample, options))
-    note = prompts_note(settings[task.setting].predictions, probes, task.name)
+    probes = {
+        (probe.sample, probe.variant): probe
+        for sample in task.samples
+        for probe in task.benchmark.probes(sample, options)
+    }
+    predictions = settings[task.setting].predictions
+    recorded = ((probes[sample, variant], one) for (sample, variant, _), one in predictions.items())
     answers = FileAnswers()
     stored = list(_stored_probes(prepared, settings, answers))
     return _Scoring(
         prepared,
-        describe_evaluation(prepared, [note] if note else []),
+        describe_evaluation(prepared, recorded_notes(recorded, task.name)),
         CollectedAnswers(probes=lambda: stored, answers=answers),
     )
 
@@ -192,6 +198,7 @@ def _stored_sample(
             error = "the file contains no answer to this probe"
             return stored_probe(probe, draw, key, cluster, error=error)
         key = answers.add(task.benchmark.name, setting, prediction)
-        return stored_probe(probe, draw, key, cluster, evidence=judge_images(probe, files))
+        asked = as_asked(probe, prediction)
+        return stored_probe(asked, draw, key, cluster, evidence=judge_images(probe, files))
 
     return stored_groups(probes, draws, store)

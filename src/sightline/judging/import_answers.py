@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.options import Setting
 from sightline.clusters import cluster_of, inspect_sample
+from sightline.formats.asked import as_asked
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
 from sightline.judging.file_answers import FileAnswers
@@ -21,7 +22,6 @@ from sightline.plan.effective import effective, setting_of, split_of
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe
 from sightline.registry import benchmark as find_benchmark
-from sightline.scoring.multiple_choice import carry_letter
 from sightline.types import Outcome, Probe, Verdict
 
 
@@ -115,22 +115,15 @@ def _imported(benchmark: str, setting: str, matches: Iterable[_Match]) -> Iterat
 def _stored(match: _Match, key: str) -> StoredProbe:
     """The probe of an answer, with the question and the order of options that the file gives."""
     prediction, probe, cluster = match
+    asked = probe and as_asked(probe, prediction)
     return StoredProbe(
         sample=prediction.sample,
         variant=prediction.variant,
         draw=prediction.draw,
         key=key,
         cluster=cluster,
-        question=prediction.question or (probe.question if probe else ""),
-        labels=probe.labels if probe else prediction.labels,
-        references=_references(prediction, probe) if probe else (),
-        options=prediction.options or (probe.options if probe else ()),
+        question=asked.question if asked else prediction.question,
+        labels=asked.labels if asked else prediction.labels,
+        references=asked.references if asked else (),
+        options=asked.options if asked else prediction.options,
     )
-
-
-def _references(prediction: Prediction, probe: Probe) -> tuple[str, ...]:
-    """The references of the probe; option letters are mapped to the order of the options in the file."""
-    if not prediction.options or not probe.options:
-        return probe.references
-    letters = (carry_letter(letter, probe.options, prediction.options) for letter in probe.references)
-    return tuple(letter for letter in letters if letter is not None)

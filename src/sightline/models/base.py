@@ -9,8 +9,9 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
+from sightline.formats.prediction import Prediction
 from sightline.images import ImageLimits
-from sightline.types import Answer, Failure, Request
+from sightline.types import Answer, Failure, Origin, Request
 
 
 class Capabilities(Struct, frozen=True):
@@ -103,3 +104,14 @@ class Model(Protocol):
             A warning for the user; '' for none, the default.
         """
         return ""
+
+    def recorded(self, origin: Origin) -> Prediction | None:
+        """What a file of answers holds about a probe, for a model that replays one.
+
+        Args:
+            origin: The probe.
+
+        Returns:
+            The recorded answer; None, the default, if there is none.
+        """
+        return None

@@ -49,11 +49,17 @@ class Replay(OfflineModel):
                 continue
             if (origin.benchmark, origin.setting) not in self._predictions:
                 await asyncio.to_thread(self._read, origin)
-            yield index, self._look_up(origin)
+            yield index, self._answer(origin)
 
-    def _look_up(self, origin: Origin) -> Answer | Failure:
+    def recorded(self, origin: Origin) -> Prediction | None:
+        """The answer in the file, with the question and the options that it was given to."""
+        if (origin.benchmark, origin.setting) not in self._predictions:
+            self._read(origin)
         predictions = self._predictions[origin.benchmark, origin.setting]
-        prediction = predictions.get((origin.sample, origin.variant, origin.draw))
+        return predictions.get((origin.sample, origin.variant, origin.draw))
+
+    def _answer(self, origin: Origin) -> Answer | Failure:
+        prediction = self.recorded(origin)
         if prediction is None:
             return Failure("permanent", f"{self._file} has no answer to {origin.sample} {origin.variant}")
         if prediction.error is not None:

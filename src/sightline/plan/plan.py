@@ -18,6 +18,7 @@ from sightline.engine.image_cache import inspect_images
 from sightline.engine.keys import KeyedRequest, key_of, with_key
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.asked import as_asked
 from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
@@ -119,7 +120,9 @@ class Plan:
         requests: dict[str, KeyedRequest] = {}
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
-            keyed = self._request(setting, probe, draw)
+            origin = Origin(self._inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
+            probe = as_asked(probe, self._inputs.model.recorded(origin))
+            keyed = self._request(probe, origin)
             if isinstance(keyed, BadImage):
                 return stored_probe(probe, draw, _unaskable_key(probe, draw), cluster, error=str(keyed))
             requests[keyed.request.key] = keyed
@@ -129,16 +132,15 @@ class Plan:
         for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
             yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))
 
-    def _request(self, setting: str, probe: Probe, draw: int) -> KeyedRequest | BadImage:
+    def _request(self, probe: Probe, origin: Origin) -> KeyedRequest | BadImage:
         """The request of a probe, or the error of an image that cannot be sent."""
         inputs = self._inputs
-        origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
         content = self._content(probe, origin)
         if isinstance(content, BadImage):
             return content
         messages, images = content
-        sampling = self._settings[setting].sampling
-        request = Request("", messages, sampling, images, draw, origin, probe.choices)
+        sampling = self._settings[origin.setting].sampling
+        request = Request("", messages, sampling, images, origin.draw, origin, probe.choices)
         return with_key(request, inputs.model.identity, inputs.fresh)
 
     def _content(

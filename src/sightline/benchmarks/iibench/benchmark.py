@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.iibench.data import images_by_path, read_explanations, read_samples
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
+from sightline.benchmarks.iibench.option_orders import option_orders
 from sightline.benchmarks.iibench.records import LABELS
 from sightline.benchmarks.iibench.sources import RELEASE
 from sightline.benchmarks.options import ANSWER_BY, BenchmarkOption, Setting, by_name
@@ -108,19 +108,14 @@ class IIBench(Benchmark):
         """One query, or one for each option order; `references` holds the right letter in that order."""
         first_order: tuple[str, ...] = sample.record.options
         root = sample.images[0].root if sample.images else ""
-        orders = options["orders"]
-        for number in range(orders):
-            order = (
-                first_order
-                if number == 0
-                else _shuffled(first_order, f"{options['seed']}/{sample.id}/{number}")
-            )
+        orders = option_orders(first_order, options["orders"], f"{options['seed']}/{sample.id}")
+        for number, order in enumerate(orders):
             letter = carry_letter(sample.references[0], sample.options, order) if sample.references else None
             images = [ImageRef(f"{root}/{path}", root) for path in _examples(options).values()]
             images.extend(sample.images)
             yield Probe(
                 sample=sample.id,
-                variant=options["variant"] if orders == 1 else f"order_{number}",
+                variant=options["variant"] if options["orders"] == 1 else f"order_{number}",
                 messages=(user(_prompt(sample, order, options), *(images if options["image"] else ())),),
                 question=sample.question,
                 references=(letter,) if letter else (),
@@ -250,7 +245,3 @@ def _few_shot_ids(options: Mapping[str, Any]) -> Sequence[str]:
 def _letters(order: Sequence[str]) -> tuple[str, ...]:
     """The possible answers, written as in the few-shot examples."""
     return tuple(f"({letter})" for letter, _ in zip(LETTERS, order, strict=False))
-
-
-def _shuffled(options: Sequence[str], seed: str) -> tuple[str, ...]:
-    return tuple(random.Random(seed).sample(options, len(options)))

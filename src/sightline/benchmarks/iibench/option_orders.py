@@ -1,0 +1,34 @@
+"""The orders in which the options of a question are shown."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import factorial, prod
+
+
+def option_orders(options: Sequence[str], count: int, seed: str) -> Iterator[tuple[str, ...]]:
+    """The order of the file, then shuffled ones.
+
+    Args:
+        options: The options in the order of the file.
+        count: The number of orders.
+        seed: The seed of the shuffles, another one for each question.
+
+    Yields:
+        The orders. They differ from each other until every order has been shown; then all are free again.
+    """
+    order = tuple(options)
+    distinct = factorial(len(options)) // prod(map(factorial, Counter(options).values()))
+    shown = {order}
+    for number in range(count):
+        if number:
+            if len(shown) == distinct:
+                shown.clear()
+            generator = random.Random(f"{seed}/{number}")
+            order = tuple(generator.sample(options, len(options)))
+            while order in shown:
+                order = tuple(generator.sample(options, len(options)))
+            shown.add(order)
+        yield order

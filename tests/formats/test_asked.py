@@ -1,0 +1,110 @@
+"""The rule for recorded answers: options, letters and texts are those of the file, not of the setting."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sightline
+from sightline.evaluation.evaluation import Evaluation
+from sightline.formats.asked import as_asked
+from sightline.formats.prediction import Prediction
+from sightline.scoring.multiple_choice import LETTERS
+from sightline.types import Probe, user
+
+OPTIONS = st.lists(st.text(min_size=2), min_size=2, max_size=6, unique=True)
+
+
+@given(OPTIONS, st.randoms(use_true_random=False))
+def test_whatever_the_order_in_the_file_the_references_name_the_same_options(
+    options: list[str], rng: random.Random
+) -> None:
+    shown = rng.sample(options, len(options))
+    letter = rng.choice(LETTERS[: len(options)])
+    right = options[LETTERS.index(letter)]
+    probe = Probe("q", "v", (user("q"),), "q", (letter, right), tuple(options))
+    asked = as_asked(probe, Prediction("q", "v", "", options=tuple(shown)))
+    carried, text = asked.references
+    assert (shown[LETTERS.index(carried)], text, asked.options) == (right, right, tuple(shown))
+
+
+def test_without_options_in_the_file_the_order_is_that_of_the_setting() -> None:
+    probe = Probe("q", "v", (user("q"),), "q", ("A",), ("sun", "rain"))
+    assert as_asked(probe, Prediction("q", "v", "(A)")) == probe
+    assert as_asked(probe, None) is probe
+
+
+def test_a_right_option_that_the_file_does_not_offer_is_no_reference() -> None:
+    probe = Probe("q", "v", (user("q"),), "q", ("A",), ("sun", "rain"))
+    assert as_asked(probe, Prediction("q", "v", "(A)", options=("fog", "hail"))).references == ()
+
+
+def shuffled_answers(data: Path, path: Path, variants: list[str], *, with_options: bool = True) -> Path:
+    """Right answers to the questions of dev, each to options in a random order of its own."""
+    rng = random.Random(1)
+    lines = []
+    for record in json.loads((data / "dev.json").read_bytes()):
+        for question in record["questions"]:
+            for variant in variants:
+                order = rng.sample(question["options"], 6)
+                right = question["options"][LETTERS.index(question["answer"])]
+                line: dict[str, Any] = {"id": question["id"], "variant": variant}
+                line |= {"options": order} if with_options else {}
+                lines.append({**line, "response": f"({LETTERS[order.index(right)]})"})
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def answered(how: str, task: str, file: Path, data: Path, tmp_path: Path) -> Evaluation:
+    if how == "score":
+        return sightline.score(task, file, data=data, split="dev")
+    store = tmp_path / "s.db"
+    return sightline.run(task, model=f"replay/{file}", data=data, split="dev", store=store)
+
+
+@pytest.mark.parametrize("how", ["score", "replay"])
+@pytest.mark.parametrize(
+    ("setting", "variants"), [("none", ["none"]), ("shuffled", ["order_0", "order_1", "order_2"])]
+)
+def test_right_answers_are_right_in_any_order_of_their_options(
+    shared: Path, tmp_path: Path, how: str, setting: str, variants: list[str]
+) -> None:
+    data = shared / "data" / "iibench"
+    file = shuffled_answers(data, tmp_path / "a.jsonl", variants)
+    evaluation = answered(how, f"iibench:{setting}", file, data, tmp_path)
+    assert {metric.value for metric in evaluation.metrics if metric.metric == "accuracy"} == {100.0}
+    assert not any("verified" in note for note in evaluation.result.notes)
+
+
+@pytest.mark.parametrize("how", ["score", "replay"])
+def test_an_assumed_order_of_options_is_reported(shared: Path, tmp_path: Path, how: str) -> None:
+    data = shared / "data" / "iibench"
+    file = shuffled_answers(data, tmp_path / "a.jsonl", ["none"], with_options=False)
+    evaluation = answered(how, "iibench:none", file, data, tmp_path)
+    (note,) = (note for note in evaluation.result.notes if "verified" in note)
+    assert note.startswith("35 of 35 answers come without the options that the model saw")
+
+
+@pytest.mark.parametrize("how", ["score", "replay"])
+def test_the_options_of_a_groups_file_follow_the_answers_too(tmp_path: Path, how: str) -> None:
+    line = {"group": "g", "prompt": "Weather?", "options": ["sun", "rain", "fog"], "references": ["A"]}
+    lines = [{**line, "variant": variant} for variant in ("a", "b")]
+    (tmp_path / "g.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    answers = [
+        {"group": "g", "variant": "a", "options": ["rain", "sun", "fog"], "response": "(B)"},
+        {"group": "g", "variant": "b", "options": ["fog", "rain", "sun"], "response": "(C)"},
+    ]
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(map(json.dumps, answers)))
+    task, options = f"groups:{tmp_path / 'g.jsonl'}", {"embedder": "none"}
+    if how == "score":
+        evaluation = sightline.score(task, file, set=options)
+    else:
+        evaluation = sightline.run(task, model=f"replay/{file}", set=options, store=tmp_path / "s.db")
+    assert next(metric.value for metric in evaluation.metrics if metric.metric == "acc") == 100.0
