@@ -21,6 +21,7 @@ from sightline.types import (
     Outcome,
     Probe,
     Sample,
+    Verdict,
 )
 
 
@@ -145,6 +146,17 @@ class Benchmark(ABC):
             Numbers by name, which join `Outcome.scores`.
         """
         return {}
+
+    def pair_verdicts(self, group: Group) -> Iterable[Verdict]:
+        """Compare answers of a group by rules, whoever judges them; by default none are compared.
+
+        Args:
+            group: The answers of one sample, or of one probe of a partner setting.
+
+        Returns:
+            The verdicts, which join `Group.judgements`.
+        """
+        return ()
 
     def cases(self, group: Group) -> Iterator[Case]:
         """List what is to be judged in a group; by default each answer by itself.

@@ -110,7 +110,7 @@ class Similarity:
         """
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
-            parts = [[group, *_partner_groups(group)] for group in chunk]
+            parts = [[group, *partner_groups(group)] for group in chunk]
             texts = [self._scorer.texts(part) for group in parts for part in group]
             vectors = iter(self._vectors(texts))
             for group, own in zip(chunk, parts, strict=True):
@@ -122,7 +122,7 @@ class Similarity:
         seen: set[bytes] = set()
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
-            parts = (part for group in chunk for part in (group, *_partner_groups(group)))
+            parts = (part for group in chunk for part in (group, *partner_groups(group)))
             keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
             new = {key: text for key, text in keyed.items() if key not in seen}
             seen.update(new)
@@ -145,8 +145,15 @@ class Similarity:
         return hashlib.sha256(f"{self.identity}\n{text}".encode("utf-8", "surrogatepass")).digest()
 
 
-def _partner_groups(group: Group) -> list[Group]:
-    """The outcomes of other settings as groups of their own: the draws of one probe each."""
+def partner_groups(group: Group) -> list[Group]:
+    """The outcomes of other settings as groups of their own.
+
+    Args:
+        group: A group.
+
+    Returns:
+        One group for each probe of each partner setting: its draws.
+    """
     return [
         replace(group, outcomes=tuple(draws), partners={})
         for outcomes in group.partners.values()

@@ -1,4 +1,4 @@
-"""The numbers that a benchmark's rules read from responses, whoever judges them."""
+"""What a benchmark's rules read from responses, whoever judges them: numbers, and comparisons of answers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
+from sightline.judging.similarity import partner_groups
 from sightline.types import Group, Outcome
 
 
 def with_text_scores(
     groups: Iterable[Group], benchmark: Benchmark, options: Mapping[str, Any]
 ) -> Iterator[Group]:
-    """Add the text scores of a benchmark to the outcomes of groups.
+    """Add the text scores of a benchmark to the outcomes of groups, and its verdicts on pairs of answers.
 
     Args:
         groups: The answered groups.
-        benchmark: The benchmark (see `Benchmark.text_scores`).
+        benchmark: The benchmark (see `Benchmark.text_scores` and `Benchmark.pair_verdicts`).
         options: Its effective options.
 
     Yields:
-        The groups, in the same order. Failed outcomes and partners stay as they are.
+        The groups, in the same order. Failed outcomes and those of partners get no scores.
     """
 
     def scored(outcome: Outcome) -> Outcome:
@@ -30,4 +31,6 @@ def with_text_scores(
         return replace(outcome, scores={**outcome.scores, **scores}) if scores else outcome
 
     for group in groups:
-        yield replace(group, outcomes=tuple(map(scored, group.outcomes)))
+        pairs = [v for part in (group, *partner_groups(group)) for v in benchmark.pair_verdicts(part)]
+        outcomes = tuple(map(scored, group.outcomes))
+        yield replace(group, outcomes=outcomes, judgements=(*group.judgements, *pairs))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sightline.metric_types import Term
 from sightline.scoring.containment import normalised
+from sightline.scoring.listed_options import chosen_option
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
 from sightline.types import Group, Outcome, Verdict
 
@@ -25,7 +26,7 @@ class AnswerPair(Struct, frozen=True):
 
     @property
     def consistent(self) -> bool:
-        """Whether the similarity is above the threshold."""
+        """Whether the similarity is above the threshold, or both answers choose the same option."""
         return self.verdict.verdict == "right"
 
     @property
@@ -34,9 +35,9 @@ class AnswerPair(Struct, frozen=True):
         return self.verdict.scores.get(CONTRADICTION) == 1.0
 
     @property
-    def similarity(self) -> float:
-        """The cosine similarity, -1 to 1."""
-        return self.verdict.value or 0.0
+    def similarity(self) -> float | None:
+        """The cosine similarity, -1 to 1; None if the answers were compared by their options."""
+        return self.verdict.value
 
 
 def pairs(group: Group) -> list[AnswerPair]:
@@ -55,6 +56,18 @@ def pairs(group: Group) -> list[AnswerPair]:
         if verdict is not None:
             found.append(AnswerPair((first, second), verdict))
     return found
+
+
+def same_options(group: Group) -> dict[PairPositions, bool]:
+    """The pairs of answers that were compared by the options that they choose.
+
+    Args:
+        group: The outcomes of a group, with the verdicts on their similarity.
+
+    Returns:
+        Positions -> whether both answers choose the same option.
+    """
+    return {pair.positions: pair.consistent for pair in pairs(group) if pair.similarity is None}
 
 
 def is_empty(outcome: Outcome) -> bool:
@@ -128,6 +141,9 @@ def normalised_answer(outcome: Outcome) -> str:
         outcome: The outcome.
 
     Returns:
-        The normalised text.
+        The normalised text; of an answer to a question with options, that of the option, '' if it chooses
+        none.
     """
+    if outcome.options:
+        return chosen_option(outcome) or ""
     return normalised(outcome.response if outcome.extracted is None else outcome.extracted)

@@ -13,6 +13,7 @@ from sightline.metrics.answer_pairs import (
     normalised_answer,
     pairs,
     pairs_with_text,
+    same_options,
     without_empty_answers,
 )
 from sightline.types import Group, Outcome
@@ -72,11 +73,14 @@ def s_c(group: Group) -> Iterator[Term]:
     Yields:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    yield from mean_over_pairs(group, [(pair.positions, pair.similarity) for pair in pairs(group)])
+    similarities = [(p.positions, p.similarity) for p in pairs(group) if p.similarity is not None]
+    yield from mean_over_pairs(group, similarities)
 
 
 def agree(group: Group) -> Iterator[Term]:
     """1 for a pair of equal answers after normalisation, of 1 pair without empty answers.
+
+    Of two questions with options, the chosen options are compared; an answer without one equals no other.
 
     Args:
         group: The outcomes of a group.
@@ -85,11 +89,14 @@ def agree(group: Group) -> Iterator[Term]:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
     texts = [normalised_answer(outcome) for outcome in group]
-    yield from mean_over_pairs(group, [((i, j), texts[i] == texts[j]) for i, j in pairs_with_text(texts)])
+    equal = {(i, j): texts[i] == texts[j] for i, j in pairs_with_text(texts)}
+    yield from mean_over_pairs(group, sorted((equal | same_options(group)).items()))
 
 
 def same_meaning(group: Group) -> Iterator[Term]:
-    """1 for a pair that a judge calls the same in meaning, of 1 decided; equal answers need no judge.
+    """1 for a pair that a judge calls the same in meaning, of 1 decided.
+
+    Equal answers need no judge, nor do answers to questions with options.
 
     Args:
         group: The outcomes of a group.
@@ -103,13 +110,13 @@ def same_meaning(group: Group) -> Iterator[Term]:
         for verdict in group.judgements
         if verdict.question == "same_meaning" and verdict.verdict in ("right", "wrong")
     }
-    decided = []
+    decided = same_options(group)
     for first, second in pairs_with_text(texts):
         keys = frozenset((group.outcomes[first].key, group.outcomes[second].key))
         same = True if texts[first] == texts[second] else given.get(keys)
         if same is not None:
-            decided.append(((first, second), same))
-    yield from mean_over_pairs(group, decided)
+            decided.setdefault((first, second), same)
+    yield from mean_over_pairs(group, sorted(decided.items()))
 
 
 def contrary_consistent(group: Group) -> Iterator[Term]:
@@ -121,7 +128,7 @@ def contrary_consistent(group: Group) -> Iterator[Term]:
     Yields:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    consistent_pairs = (pair for pair in pairs(group) if pair.consistent)
+    consistent_pairs = (pair for pair in pairs(group) if pair.consistent and pair.similarity is not None)
     yield from mean_over_pairs(group, [(pair.positions, pair.contradicts) for pair in consistent_pairs])
 
 

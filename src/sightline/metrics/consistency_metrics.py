@@ -33,8 +33,10 @@ from sightline.metrics.difference import difference_range
 from sightline.scoring.similarity import SIMILAR
 
 NO_REFERENCE = "no answers with references to compare them with"
+NO_REFERENCE_TEXT = f"{NO_REFERENCE}; or questions with options, which acc compares by option"
 NO_EMBEDDER = "no similarities: embedder=none"
 NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
+NO_SIMILARITY = f"{NO_PAIR}; or questions with options, whose answers con compares by option"
 NO_SCORED_PAIR = "no two answers of a group to compare that both have references"
 NO_FAILURE = "no failure case: every answer is right, or none has a reference"
 NO_FAILING_PAIR = (
@@ -112,12 +114,12 @@ S_GT = Metric(
     range=_COSINE,
     source=_MAIN,
     judged=None,
-    absent=NO_REFERENCE,
+    absent=NO_REFERENCE_TEXT,
 )
 CON = Metric(
     name="con",
     terms=con,
-    meaning="pairs of answers in a group whose cosine similarity is above 0.7",
+    meaning="pairs of answers of a group with a cosine similarity above 0.7, or with the same option",
     better="higher",
     range=PERCENT,
     source=_MAIN,
@@ -132,7 +134,7 @@ S_C = Metric(
     range=_COSINE,
     source=_MAIN,
     judged=SIMILAR,
-    absent=NO_PAIR,
+    absent=NO_SIMILARITY,
 )
 PAIRS_LEFT_OUT = Metric(
     name="pairs_left_out",
@@ -159,7 +161,7 @@ _BESIDE = (
     Metric(
         name="agree",
         terms=agree,
-        meaning="pairs of answers that are equal after normalisation",
+        meaning="pairs of answers that are equal after normalisation, or choose the same option",
         better="higher",
         range=PERCENT,
         source="beyond the paper",

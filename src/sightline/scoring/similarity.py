@@ -1,4 +1,4 @@
-"""Cosine similarity of answers to their references and to each other (MM-R3 3.3)."""
+"""Similarity of answers to their references and to each other (MM-R3 3.3); equal options of a list."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from sightline.scoring.listed_options import chosen_option
 from sightline.scoring.scorer import VectorScorer
 from sightline.types import Group, Outcome, Verdict
 
@@ -18,7 +19,9 @@ THRESHOLD = 0.7
 """Two answers are consistent if their cosine similarity is above this (MM-R3 3.3)."""
 
 SIMILAR = "similar"
-"""The question of the verdict on a pair: right is consistent, `value` is the cosine, -1 to 1."""
+"""The question of the verdict on a pair: right is consistent, `value` is the cosine, -1 to 1.
+
+`value` is None if the answers were compared by the options that they choose."""
 
 CONTRADICTION = "contradiction"
 """The score of the verdict on a consistent pair whose answers contradict each other."""
@@ -28,7 +31,9 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     """A scorer that gives every answer `s_gt` and every pair of answers its similarity.
 
     An empty answer has similarity 0 to everything. `s_gt` is 100 times the unclamped cosine to the nearest
-    reference. Failed answers have no similarity, nor have their pairs.
+    reference. Failed answers have no similarity, nor have their pairs. Answers to questions with options are
+    compared by the options that they choose (`same_option`): here they have no `s_gt`, and a similarity, that
+    of the chosen option, only to answers to questions without options.
 
     Args:
         embedder: The name of the embedding model, recorded as the judge of pairs.
@@ -39,7 +44,7 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     """
 
     def post_processed(group: Group) -> list[str]:
-        return [prepared(outcome.response) if outcome.answered else "" for outcome in group]
+        return [prepared(text) if text else "" for text in _compared_texts(group)]
 
     def texts(group: Group) -> list[str]:
         return [text for text in post_processed(group) if text] + _references(group)
@@ -60,7 +65,7 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
 
         def s_gt(number: int, outcome: Outcome) -> Mapping[str, float]:
             nearest = [column[name] for name in outcome.references if name in column]
-            if not nearest or not outcome.answered:
+            if not nearest or not outcome.answered or outcome.options:
                 return {}
             if number not in rows:
                 return {"s_gt": 0.0}
@@ -76,20 +81,60 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     return VectorScorer("similarity", SIMILAR, texts, read)
 
 
+def _compared_texts(group: Group) -> list[str]:
+    """The text of each answer that has a similarity: the response, or the chosen option; '' for others."""
+    if all(outcome.options for outcome in group):
+        return [""] * len(group)
+    return [
+        ""
+        if not outcome.answered
+        else outcome.response
+        if not outcome.options
+        else chosen_option(outcome) or ""
+        for outcome in group
+    ]
+
+
 def _rows(answers: Sequence[str]) -> dict[int, int]:
     """The row of the vector of each answer that is not empty."""
     return {number: row for row, number in enumerate(n for n, text in enumerate(answers) if text)}
 
 
 def _references(group: Group) -> list[str]:
-    return list(dict.fromkeys(name for outcome in group for name in outcome.references if name.strip()))
+    free = (outcome for outcome in group if not outcome.options)
+    return list(dict.fromkeys(name for outcome in free for name in outcome.references if name.strip()))
 
 
 def _pairs(group: Group, embedder: str, cosine: Callable[[int, int], float | None]) -> Iterator[Verdict]:
     for first, second in combinations(range(len(group)), 2):
+        outcomes = group.outcomes[first], group.outcomes[second]
         value = cosine(first, second)
-        if value is not None:
-            yield pair_verdict(group.outcomes[first], group.outcomes[second], value, embedder)
+        if value is not None and not all(outcome.options for outcome in outcomes):
+            yield pair_verdict(*outcomes, value, embedder)
+
+
+def same_option(group: Group) -> Iterator[Verdict]:
+    """Compare the answers to questions with options by the options that they choose.
+
+    Options are compared by their texts, so that their order does not matter.
+
+    Args:
+        group: The answers.
+
+    Yields:
+        A verdict for each two answers whose questions have options: right if both choose the same option. An
+        answer that chooses none differs from every other answer. Failed answers are not compared.
+    """
+    chosen = [(outcome, chosen_option(outcome)) for outcome in group if outcome.options and outcome.answered]
+    for (first, option), (second, other) in combinations(chosen, 2):
+        yield Verdict(
+            targets=(first.key, second.key),
+            question=SIMILAR,
+            scorer="same_option",
+            judge="rules",
+            kind="rules",
+            verdict="right" if option is not None and option == other else "wrong",
+        )
 
 
 def pair_verdict(first: Outcome, second: Outcome, value: float, embedder: str) -> Verdict:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
-
-from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, answer_cases
 from sightline.benchmarks.groups.data import (
@@ -28,15 +27,17 @@ from sightline.metrics.consistency import UNCHANGED
 from sightline.metrics.consistency_metrics import consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
-from sightline.scoring.multiple_choice import LETTERS, is_refusal, read_option
+from sightline.scoring.listed_options import chosen_letter, chosen_option
+from sightline.scoring.multiple_choice import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.scoring.similarity import similarity
+from sightline.scoring.similarity import same_option, similarity
 from sightline.types import (
     Case,
     Group,
     Outcome,
     Probe,
     Sample,
+    Verdict,
 )
 
 TASKS = ("rephrasing", "restyling", "context")
@@ -120,9 +121,13 @@ class Groups(Benchmark):
         """Each answer by itself, then every two that differ, which may mean the same."""
         yield from answer_cases(group)
         for first, second in combinations(group, 2):
-            if first.response != second.response:
-                texts = (first.response, second.response)
+            texts = (_meant(first), _meant(second))
+            if texts[0] != texts[1] and not (first.options and second.options):
                 yield Case((first.key, second.key), "same_meaning", first.question, texts)
+
+    def pair_verdicts(self, group: Group) -> Iterator[Verdict]:
+        """Whether answers to questions with options choose the same one."""
+        return same_option(group)
 
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """Containment for answers, embeddings for similarity (3.3), a model for equal meaning."""
@@ -181,12 +186,17 @@ def _selection(options: Mapping[str, Any]) -> LineSelection:
     )
 
 
+def _meant(outcome: Outcome) -> str:
+    """The response, or the option that it chooses."""
+    return (chosen_option(outcome) if outcome.options else None) or outcome.response
+
+
 def _judge_answer(case: Case, task: Task) -> Reading:
     """Right if the answer contains a reference or, with options, chooses the right one."""
-    if case.options:
-        return read_option(replace(case, references=_letters(case)))
     response = case.texts[0]
     flags = {"refused": 1.0} if is_refusal(response) else {}
+    if case.options:
+        return _judge_choice(case, flags)
     extracted = post_process(response, task)
     if not case.references:
         return Reading("unscored", extracted=extracted, scores=flags)
@@ -194,10 +204,21 @@ def _judge_answer(case: Case, task: Task) -> Reading:
     return Reading("right" if right else "wrong", extracted=extracted, scores=flags)
 
 
-def _letters(case: Case) -> tuple[str, ...]:
-    """The letter of the right option; a reference is a letter or an option's text."""
-    for reference in case.references:
-        for letter, option in zip(LETTERS, case.options, strict=False):
-            if reference.strip() == letter or reference.strip().casefold() == option.strip().casefold():
-                return (letter,)
-    return ()
+def _judge_choice(case: Case, flags: Mapping[str, float]) -> Reading:
+    letter, right = chosen_letter(case.texts[0], case.options), _right_letters(case)
+    if letter is None:
+        return Reading("miss", scores=flags)
+    if not right:
+        return Reading("unscored", extracted=letter, scores=flags)
+    return Reading("right" if letter in right else "wrong", extracted=letter, scores=flags)
+
+
+def _right_letters(case: Case) -> set[str]:
+    """The letters of the right options; a reference is a letter or an option's text."""
+    references = {reference.strip() for reference in case.references}
+    texts = {reference.casefold() for reference in references}
+    return {
+        letter
+        for letter, option in zip(ascii_uppercase, case.options, strict=False)
+        if letter in references or option.strip().casefold() in texts
+    }
