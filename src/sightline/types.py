@@ -94,6 +94,7 @@ class Probe(Struct, frozen=True):
             another setting is compared with this number of draws.
         choices: The answers of which the model takes the most likely one; empty for a free response.
         evidence: The images that a judge of the answer sees.
+        context: The context in which the question is asked, if the messages hold one.
     """
 
     sample: str
@@ -106,6 +107,7 @@ class Probe(Struct, frozen=True):
     draws: int = 0
     choices: tuple[str, ...] = ()
     evidence: tuple[ImageRef, ...] = ()
+    context: str = ""
 
 
 class ImageFile(Struct, frozen=True):
@@ -205,11 +207,6 @@ def _written(default: Any) -> Any:
     return field(default_factory=lambda: default)
 
 
-def _no_scores() -> Mapping[str, float]:
-    """Empty scores that are written: msgspec leaves out an empty dict that the factory `dict` made."""
-    return {}
-
-
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The reading of one or more answers by a judge: one line of verdicts.jsonl, in the order of the line.
 
@@ -267,7 +264,9 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         references: The correct answers.
         judge: Who gave the verdict.
         scores: Numbers by name.
-        question: The question of the probe; `options` are in the order shown.
+        question, context: Of the probe; `options` are in the order shown.
+        images: The images sent, in their order, by their paths in the data folder.
+        prompt: The text sent; `formats.asked` gives the form of several messages.
         cluster: The unit that confidence intervals resample.
         error: Why there is no answer.
         version: The version that the model reports.
@@ -286,9 +285,12 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     extracted: str | None = _written(None)
     references: tuple[str, ...] = _written(())
     judge: str = _written("")
-    scores: Mapping[str, float] = field(default_factory=_no_scores)
+    scores: Mapping[str, float] = _written({})
     question: str = ""
     options: tuple[str, ...] = ()
+    context: str = ""
+    images: tuple[str, ...] = ()
+    prompt: str = ""
     cluster: str = ""
     error: str | None = None
     version: str = ""

@@ -36,7 +36,8 @@ def test_whatever_the_order_in_the_file_the_references_name_the_same_options(
 
 def test_without_options_in_the_file_the_order_is_that_of_the_setting() -> None:
     probe = Probe("q", "v", (user("q"),), "q", ("A",), ("sun", "rain"))
-    assert as_asked(probe, Prediction("q", "v", "(A)")) == probe
+    asked = as_asked(probe, Prediction("q", "v", "(A)"))
+    assert (asked.options, asked.references) == (probe.options, probe.references)
     assert as_asked(probe, None) is probe
 
 

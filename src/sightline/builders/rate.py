@@ -7,6 +7,7 @@ each, who decide whether a response is acceptable given the reference, the instr
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from sightline.builders.review_lists import ERRORS, Mark, MarkWords
 from sightline.builders.stratified_sampling import draw_indices
 from sightline.errors import UserError, unknown_name
 from sightline.formats.jsonl import read_outcomes
-from sightline.types import Outcome, Verdict
+from sightline.types import ImageRef, Outcome, Probe, Sample, Verdict
 
 RIGHT = MarkWords("right", "wrong")
 ANSWERS = "answers.jsonl"
@@ -27,6 +28,9 @@ WRONG = ("wrong", "miss", "refused")
 
 Unit = tuple[Outcome, ...]
 """What is drawn as a whole: all answers to an instance, or one wrong answer."""
+
+ProbeName = tuple[str, str]
+"""Sample and variant."""
 
 
 def answers_file(path: Path) -> Path:
@@ -127,12 +131,14 @@ def draw_units(units: Sequence[Unit], count: int, seed: int, by: str | None = No
     return [units[index] for index in indices]
 
 
-def review_columns(units: Iterable[Unit], images: Mapping[str, str], seed: int) -> dict[str, dict[str, str]]:
+def review_columns(
+    units: Iterable[Unit], images: Mapping[ProbeName, Sequence[str]], seed: int
+) -> dict[str, dict[str, str]]:
     """The columns of a review list about answers, in random order; nothing in it names a responder.
 
     Args:
         units: The drawn units.
-        images: Sample id -> path of its image; a sample without a path is named by its id.
+        images: The paths of the images of each probe; a probe without any is named by its sample.
         seed: Seed of the order.
 
     Returns:
@@ -141,8 +147,49 @@ def review_columns(units: Iterable[Unit], images: Mapping[str, str], seed: int) 
     answers = {_key(outcome): outcome for unit in units for outcome in unit}
     keys = sorted(answers)
     Random(f"order {seed}").shuffle(keys)
-    with_options = any(outcome.options for outcome in answers.values())
-    return {key: _cells(answers[key], images, with_options) for key in keys}
+    optional = [
+        column
+        for column, filled in (
+            ("context", any(outcome.context for outcome in answers.values())),
+            ("options", any(outcome.options for outcome in answers.values())),
+        )
+        if filled
+    ]
+    return {key: _cells(answers[key], images, optional) for key in keys}
+
+
+def sent_images(runs: Iterable[Sequence[Outcome]]) -> dict[ProbeName, tuple[str, ...]]:
+    """The images that answers say were sent.
+
+    Args:
+        runs: The answers of each run.
+
+    Returns:
+        The paths in the data folder by probe; of several runs, those of the first that sent images.
+    """
+    images: dict[ProbeName, tuple[str, ...]] = {}
+    for run in runs:
+        for outcome in run:
+            if outcome.images:
+                images.setdefault((outcome.sample, outcome.variant), outcome.images)
+    return images
+
+
+def probe_images(probe: Probe, sample: Sample, sent: Sequence[str]) -> list[str]:
+    """The images that a rater of an answer sees.
+
+    Args:
+        probe: The probe of the answer.
+        sample: Its sample.
+        sent: The images that were sent with it, by their paths in the data folder.
+
+    Returns:
+        The paths of the images sent; of none, those that the probe shows; of none, that of the sample.
+    """
+    shown = [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
+    if sent and sample.images:
+        return [os.path.join(sample.images[0].root, path) for path in sent]
+    return [image.path for image in shown or sample.images[:1]]
 
 
 def verdicts_of(runs: Iterable[Sequence[Outcome]], marks: Mapping[str, Sequence[Mark]]) -> list[Verdict]:
@@ -211,12 +258,15 @@ def _key(outcome: Outcome) -> str:
     return fingerprint(content)[:16]
 
 
-def _cells(outcome: Outcome, images: Mapping[str, str], with_options: bool) -> dict[str, str]:
+def _cells(
+    outcome: Outcome, images: Mapping[ProbeName, Sequence[str]], optional: Sequence[str]
+) -> dict[str, str]:
+    cells = {"context": outcome.context, "options": "\n".join(outcome.options)}
     return {
         ERRORS: "",
-        "image": images.get(outcome.sample, outcome.sample),
+        "image": "\n".join(images.get((outcome.sample, outcome.variant), [outcome.sample])),
         "asked": outcome.question,
-        **({"options": "\n".join(outcome.options)} if with_options else {}),
+        **{column: cells[column] for column in optional},
         "reference": "\n".join(outcome.references),
         "response": outcome.response,
     }

@@ -14,6 +14,7 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sightline.builders.rate import ProbeName
     from sightline.formats.run_metadata import RunMetadata
     from sightline.types import Outcome
 
@@ -106,7 +107,7 @@ def _write_list(
     count = options.count if options.count is not None else WRONG if options.wrong else SHARED
     parts = [wrong_answers(run) for run in runs] if options.wrong else [shared_instances(runs)]
     drawn = [unit for part in parts for unit in draw_units(part, count, options.seed, options.by)]
-    items = review_columns(drawn, _images(options.data, metadata), options.seed)
+    items = review_columns(drawn, _images(options.data, runs, metadata), options.seed)
     write_list(path, items)
     kind = "that are wrong" if options.wrong else f"to {len(drawn):,} instances"
     print(f"{path}: {len(items):,} answers {kind}, for raters", file=sys.stderr)
@@ -154,29 +155,38 @@ def _errors(metadata: Mapping[Path, RunMetadata]) -> Sequence[str]:
     return next((benchmark(one.benchmark).error_types for one in metadata.values()), ())
 
 
-def _images(data: str | None, metadata: Mapping[Path, RunMetadata]) -> dict[str, str]:
-    """The path of each sample's first image; none without a data folder of these runs."""
+def _images(
+    data: str | None, runs: Sequence[Sequence[Outcome]], metadata: Mapping[Path, RunMetadata]
+) -> dict[ProbeName, Sequence[str]]:
+    """The paths of the images of each probe; without a data folder, as the answers name them."""
+    from sightline.builders.rate import sent_images
+
+    sent = sent_images(runs)
     folder = data or os.environ.get("SIGHTLINE_DATA")
     if not folder:
-        return {}
+        return dict(sent)
     try:
-        return _images_in(Path(folder), metadata)
+        return _images_in(Path(folder), sent, metadata)
     except UserError as error:
         if data:
             raise
         print(f"no paths of images by SIGHTLINE_DATA: {error}", file=sys.stderr)
-        return {}
+        return dict(sent)
 
 
-def _images_in(folder: Path, metadata: Mapping[Path, RunMetadata]) -> dict[str, str]:
+def _images_in(
+    folder: Path, sent: Mapping[ProbeName, Sequence[str]], metadata: Mapping[Path, RunMetadata]
+) -> dict[ProbeName, Sequence[str]]:
+    """The images of each probe in a data folder: those sent, otherwise those that the probe or sample has."""
     from sightline.benchmarks.base import defaults
+    from sightline.builders.rate import probe_images
     from sightline.formats.run_metadata import METRICS
     from sightline.plan.effective import setting_of
     from sightline.registry import benchmark
 
     if not metadata:
         raise UserError("no run names its data", expected="a RUN with its metrics.json")
-    image_of = {}
+    image_of: dict[ProbeName, Sequence[str]] = {}
     for file, one in metadata.items():
         if SPLIT not in one.options:
             raise UserError(
@@ -187,7 +197,9 @@ def _images_in(folder: Path, metadata: Mapping[Path, RunMetadata]) -> dict[str, 
             )
         source = benchmark(one.benchmark)
         effective = {**defaults(source, setting_of(source, f"{one.benchmark}:{one.setting}")), **one.options}
-        samples = source.samples(folder, effective[SPLIT], effective)
-        paths = {sample.id: sample.images[0].path for sample in samples if sample.images}
-        image_of.update({name: path for name, path in paths.items() if Path(path).is_file()})
-    return image_of
+        for sample in source.samples(folder, effective[SPLIT], effective):
+            for probe in source.probes(sample, effective):
+                name = probe.sample, probe.variant
+                paths = probe_images(probe, sample, sent.get(name, ()))
+                image_of[name] = [path for path in paths if Path(path).is_file()]
+    return {name: paths for name, paths in image_of.items() if paths}

@@ -10,12 +10,12 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.options import FILE
 from sightline.errors import UserError
 from sightline.evaluation.prepared import PreparedTask
-from sightline.formats.asked import as_asked
+from sightline.formats.asked import as_asked, prompt_text
 from sightline.formats.export import counted
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import METRICS, read_run_metadata
 from sightline.models.base import Model
-from sightline.types import Origin, Probe, Text
+from sightline.types import Origin, Probe
 
 
 def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
     for probe, prediction in recorded:
         answers += 1
         prompts += bool(prediction.prompt)
-        other_prompts += bool(prediction.prompt) and prediction.prompt != _text(probe)
+        other_prompts += bool(prediction.prompt) and prediction.prompt != prompt_text(probe.messages)
         with_options += bool(probe.options)
         without_order += bool(probe.options) and not prediction.options
         without_right += bool(probe.references) and not as_asked(probe, prediction).references
@@ -98,10 +98,6 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
             "no reference",
         ),
     )
-
-
-def _text(probe: Probe) -> str:
-    return "".join(part.text for part in probe.messages[-1].parts if isinstance(part, Text))
 
 
 def _task_name(benchmark: str, setting: str, arguments: str) -> str:

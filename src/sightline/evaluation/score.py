@@ -196,7 +196,7 @@ def _stored_sample(
         if prediction is None:
             key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
             error = "the file contains no answer to this probe"
-            return stored_probe(probe, draw, key, cluster, error=error)
+            return stored_probe(replace(probe, messages=()), draw, key, cluster, error=error)
         key = answers.add(task.benchmark.name, setting, prediction)
         asked = as_asked(probe, prediction)
         return stored_probe(asked, draw, key, cluster, evidence=judge_images(probe, files))

@@ -1,31 +1,83 @@
-"""A probe as the file that holds its answer says it was asked: question, options and their letters."""
+"""What was asked: the text and the images of messages, and the probe that a file of answers describes."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from sightline.formats.prediction import Prediction
 from sightline.scoring.multiple_choice import LETTERS, carry_letter
-from sightline.types import Probe
+from sightline.types import ImageRef, Message, Probe, Text, user
+
+
+def prompt_text(messages: Sequence[Message]) -> str:
+    """The text of messages as answers.jsonl holds it.
+
+    Args:
+        messages: The messages as sent.
+
+    Returns:
+        The text of a single message as it is. Of several messages, each has its role before it:
+
+    >>> print(prompt_text([user("2 + 2?"), Message("assistant", (Text("4"),)), user("3 + 3?")]))
+    [user]
+    2 + 2?
+    [assistant]
+    4
+    [user]
+    3 + 3?
+    """
+    texts = ["\n".join(part.text for part in message.parts if isinstance(part, Text)) for message in messages]
+    if len(messages) == 1:
+        return texts[0]
+    return "\n".join(f"[{message.role}]\n{text}" for message, text in zip(messages, texts, strict=True))
+
+
+def image_paths(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The images of messages as answers.jsonl holds them.
+
+    Args:
+        messages: The messages as sent.
+
+    Returns:
+        The paths in the data folder, in the order of the messages.
+    """
+    images = [part for message in messages for part in message.parts if isinstance(part, ImageRef)]
+    return tuple(
+        Path(os.path.relpath(image.path, image.root) if image.root else image.path).as_posix()
+        for image in images
+    )
 
 
 def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
     """Describe a probe as its recorded answer says it was asked.
 
     The file always wins: its question, its options in their order, and the letters of the references in that
-    order. A benchmark's own order applies only to an answer without options.
+    order. A benchmark's own order applies only to an answer without options. What was sent is what the file
+    says; where it says nothing, it is unknown and the messages are empty.
 
     Args:
         probe: The probe as the setting renders it.
         prediction: The recorded answer; None for a probe that a model is asked now.
 
     Returns:
-        The probe with the question, the options and the references that fit the answer. A reference whose
-        option is not among those of the file is left out.
+        The probe with the question, the options and the references that fit the answer, and with the images
+        and the text sent. A reference whose option is not among those of the file is left out.
     """
     if prediction is None:
         return probe
-    probe = replace(probe, question=prediction.question or probe.question)
+    sent: list[ImageRef | str] = [ImageRef(path) for path in prediction.images]
+    if prediction.prompt:
+        sent.append(prediction.prompt)
+    probe = replace(
+        probe,
+        messages=(user(*sent),) if sent else (),
+        question=prediction.question or probe.question,
+        context=prediction.context or probe.context,
+    )
     if not prediction.options or prediction.options == probe.options:
         return probe
     return replace(probe, options=prediction.options, references=_carried(probe, prediction.options))

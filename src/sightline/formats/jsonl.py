@@ -46,6 +46,9 @@ class PlainLine(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     question: str = ""
     options: tuple[str, ...] = ()
+    context: str = ""
+    images: tuple[str, ...] = ()
+    prompt: str = ""
     finish_reason: str = ""
     version: str = ""
 
@@ -157,6 +160,9 @@ def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
                 error=error,
                 question=one.question,
                 options=one.options,
+                context=one.context,
+                images=one.images,
+                prompt=one.prompt,
                 finish_reason=one.finish_reason,
                 version=one.version,
             )
@@ -207,6 +213,9 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         options=texts(record.get("options"), "options", location),
         labels=labels_of(record.get("labels"), "labels", location),
         image=optional_text(record.get("local_path"), "local_path", location),
+        images=_image_paths(record.get("images")),
+        prompt=_text_or_nothing(record.get("prompt")),
+        context=_text_or_nothing(record.get("context")),
         error=error,
         key=_key(record),
         finish_reason=optional_text(record.get("finish_reason"), "finish_reason", location),
@@ -220,6 +229,18 @@ def _usage(value: object, location: RecordLocation) -> Usage:
         return msgspec.convert(value or {}, Usage)
     except msgspec.ValidationError as error:
         raise location.error(str(error), field="usage", found=value) from None
+
+
+def _image_paths(value: object) -> tuple[str, ...]:
+    """The images sent; other tools write image contents or other objects into a field of this name."""
+    paths = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    whole = isinstance(value, list) and len(paths) == len(value)
+    return tuple(paths) if whole and not any(path.startswith("data:") for path in paths) else ()
+
+
+def _text_or_nothing(value: object) -> str:
+    """A text of ours; other tools write lists of messages into a field of this name."""
+    return value if isinstance(value, str) else ""
 
 
 def _key(record: dict[str, Any]) -> str:

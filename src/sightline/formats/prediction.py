@@ -16,11 +16,12 @@ from sightline.types import Labels, Usage, Verdict
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.
 
-    `question` and `options` are those that the model saw, in the order it saw them; `image` is the image's
-    path, `prompt` the text sent. Each is empty if the file does not hold it, and so are `key`,
-    `finish_reason`, `version` and `usage`, which our own answers.jsonl holds. `error` is the text of a
-    recorded failed call; the response is then empty. `model` is the model that answered, in files of several
-    models. `verdicts` are those that the file gives on the answer, without their targets.
+    `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is the
+    path of the record's image, `images` are the paths of the images sent, `prompt` is the text sent. Each is
+    empty if the file does not hold it, and so are `key`, `finish_reason`, `version` and `usage`, which our
+    own answers.jsonl holds. `error` is the text of a recorded failed call; the response is then empty.
+    `model` is the model that answered, in files of several models. `verdicts` are those that the file gives
+    on the answer, without their targets.
     It has more than 15 fields, since it is the union of what all layouts hold.
     """
 
@@ -32,7 +33,9 @@ class Prediction(Struct, frozen=True):
     options: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
     image: str = ""
+    images: tuple[str, ...] = ()
     prompt: str = ""
+    context: str = ""
     error: str | None = None
     key: str = ""
     finish_reason: str = ""

@@ -87,6 +87,9 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
         "references": probe.references,
         "question": probe.question,
         "options": probe.options,
+        "context": probe.context,
+        "images": probe.images,
+        "prompt": probe.prompt,
         "cluster": probe.cluster,
     }
     if not isinstance(result, Answer):

@@ -126,4 +126,7 @@ def _stored(match: _Match, key: str) -> StoredProbe:
         labels=asked.labels if asked else prediction.labels,
         references=asked.references if asked else (),
         options=asked.options if asked else prediction.options,
+        context=asked.context if asked else prediction.context,
+        images=prediction.images,
+        prompt=prediction.prompt,
     )

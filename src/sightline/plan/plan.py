@@ -124,10 +124,13 @@ class Plan:
             probe = as_asked(probe, self._inputs.model.recorded(origin))
             keyed = self._request(probe, origin)
             if isinstance(keyed, BadImage):
-                return stored_probe(probe, draw, _unaskable_key(probe, draw), cluster, error=str(keyed))
+                unsent = replace(probe, messages=())
+                return stored_probe(unsent, draw, _unaskable_key(probe, draw), cluster, error=str(keyed))
             requests[keyed.request.key] = keyed
             evidence = judge_images(probe, self._files)
-            return stored_probe(probe, draw, keyed.request.key, cluster, evidence=evidence)
+            replays = self._inputs.model.capabilities.replays
+            sent = probe if replays else replace(probe, messages=keyed.request.messages)
+            return stored_probe(sent, draw, keyed.request.key, cluster, evidence=evidence)
 
         for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
             yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))

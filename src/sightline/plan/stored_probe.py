@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.engine.store import Store
+from sightline.formats.asked import image_paths, prompt_text
 from sightline.images import BadImage
 from sightline.types import ImageFile, Labels, Probe
 
@@ -21,7 +22,9 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     `key` is the answer's key in the store. The first probe of a group holds the group's `partners`: for each
     other setting that a metric reads, the stored probes of that setting for the same sample. `error` says why
     the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
-    form one group. `evidence` lists the images, untransformed, that a judge of the answer sees.
+    form one group. `evidence` lists the images, untransformed, that a judge of the answer sees. `context`,
+    `images` and `prompt` are those of the answer's line in answers.jsonl, empty in partners.
+    It has more than 15 fields because it is an `Outcome` without its answer.
     """
 
     sample: str
@@ -37,6 +40,9 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     pooled: bool = False
     evidence: tuple[ImageFile, ...] = ()
+    context: str = ""
+    images: tuple[str, ...] = ()
+    prompt: str = ""
 
 
 def stored_probe(
@@ -51,7 +57,7 @@ def stored_probe(
     """The stored record of one draw of a probe.
 
     Args:
-        probe: The probe.
+        probe: The probe, with the messages as sent.
         draw: The number of the repeat, from 0.
         key: The key of its answer.
         cluster: The cluster of its sample, which confidence intervals resample.
@@ -74,6 +80,9 @@ def stored_probe(
         error=error,
         pooled=probe.draws > 0,
         evidence=evidence,
+        context=probe.context,
+        images=image_paths(probe.messages),
+        prompt=prompt_text(probe.messages),
     )
 
 
@@ -110,8 +119,10 @@ def stored_groups(
     for members in grouped(probes[own], draws):
         first, *rest = (store(own, probe, draw) for probe, draw in members)
         linked = {
+            # Metrics read the answers of partners, and nobody reads what they were asked.
             setting: tuple(
-                store(setting, probe, draw) for probe, draw in partner_draws(probes[setting], first.draw)
+                replace(store(setting, probe, draw), context="", images=(), prompt="")
+                for probe, draw in partner_draws(probes[setting], first.draw)
             )
             for setting in partners
         }

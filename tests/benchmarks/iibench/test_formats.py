@@ -41,6 +41,7 @@ def outcome(prediction: Prediction, extracted: str | None = None) -> Outcome:
         extracted=extracted,
         question=prediction.question,
         options=prediction.options,
+        prompt=prediction.prompt,
         error=prediction.error,
     )
 
@@ -75,8 +76,7 @@ def test_the_released_files_are_read_whole_and_written_back_byte_for_byte(
 
     released = gzip.decompress(file.read_bytes())
     records = [json.loads(line) for line in released.splitlines()]
-    prompts = {question["id"]: question["prompt"] for entry in records for question in entry["questions"]}
-    write_iibench(map(outcome, predictions), records, tmp_path / "out.jsonl", prompts=prompts)
+    write_iibench(map(outcome, predictions), records, tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == released
 
 

@@ -110,6 +110,7 @@ class Codis(Benchmark):
                 question=record.question,
                 references=(answer,),
                 labels=sample.labels,
+                context=context if options["context"] else "",
             )
 
     def cases(self, group: Group) -> Iterator[Case]:

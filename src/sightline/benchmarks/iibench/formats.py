@@ -86,13 +86,7 @@ def question_in(prompt: str) -> tuple[str, tuple[str, ...]]:
     return (found[1], tuple(found.groups()[1:])) if found else ("", ())
 
 
-def write_iibench(
-    outcomes: Iterable[Outcome],
-    records: Iterable[Mapping[str, Any]],
-    path: Path,
-    *,
-    prompts: Mapping[str, str] | None = None,
-) -> None:
+def write_iibench(outcomes: Iterable[Outcome], records: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Write the released layout: the released records with the responses added, as eval.py reads them.
 
     Question and options are those that the model saw, and an `answer` letter is carried to that order. A
@@ -103,13 +97,12 @@ def write_iibench(
         outcomes: The answers.
         records: The records of test.json or dev.json.
         path: The file to write.
-        prompts: Question id -> the prompt sent.
     """
     answered = _first(outcomes)
     lines = []
     for record in records:
         questions = [
-            _answered(question, answered[question["id"]], (prompts or {}).get(question["id"]))
+            _answered(question, answered[question["id"]])
             for question in record["questions"]
             if question["id"] in answered
         ]
@@ -212,13 +205,13 @@ def _first(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
     return first
 
 
-def _answered(question: Mapping[str, Any], outcome: Outcome, prompt: str | None) -> dict[str, Any]:
+def _answered(question: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
     options = list(outcome.options) or question["options"]
     entry = {**question, "question": outcome.question or question["question"], "options": options}
     if question.get("answer"):
         entry["answer"] = carry_letter(question["answer"], question["options"], options)
-    if prompt is not None:
-        entry["prompt"] = prompt
+    if outcome.prompt:
+        entry["prompt"] = outcome.prompt
     entry["response"] = outcome.response if outcome.answered else {"error": outcome.error or "no answer"}
     return entry
 
