@@ -1,4 +1,4 @@
-"""ConTextual's judge: the prompt of Figure 20, and which 'Judgement:' of a reply counts."""
+"""ConTextual's judge: the prompt of Figure 20, and the released reading of its replies."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ CASE = Case(
     ("16",),
     images=(ImageFile("/data/x.jpg", "d", "JPEG", 1, 1, (1, 1)),),
 )
-
-
-def verdict(reply: str, *, released: bool = False) -> str:
-    return accepted(PROMPT, released=released).read(reply).verdict
 
 
 def prompt_of(scorer: ModelScorer) -> tuple[list[str], str]:
@@ -72,36 +68,6 @@ def test_a_judge_who_sees_is_shown_the_image_before_the_same_words() -> None:
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("The reference says so. Judgement: Yes", "right"),
-        ("Judgement: No", "wrong"),
-        ("judgement: yes.", "right"),
-        ("**Judgment:** __No__, it differs.", "wrong"),
-        ('Judgement: Yes at first sight.\nOn reflection:\nJudgement: "No"', "wrong"),
-        ("Yes", "right"),
-        ("no.", "wrong"),
-        ("Judgement: not sure", "undecided"),
-        ("Judgement: it's a yes", "right"),
-        ("Judgement: The answer is **No**", "wrong"),
-        ("Judgement:\n\nYes. It says so.\nThere is no other number.", "right"),
-        ("Judgement: Yes/No", "undecided"),
-        ("Judgement: Yes or No, depending", "undecided"),
-        ("Judgement: yes and no", "undecided"),
-        ("Judgement: No, not a yes", "undecided"),
-        ("Judgement: Yes, Norway is meant", "right"),
-        ("Judgement: It is no longer there", "undecided"),
-        ("Judgement: Yes\nMy judgement: unclear", "undecided"),
-        ("Yes, the response is correct.", "undecided"),
-        ("Nothing", "undecided"),
-        ("", "undecided"),
-    ],
-)
-def test_the_last_judgement_counts_or_a_bare_yes_or_no(reply: str, expected: str) -> None:
-    assert verdict(reply) == expected
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
         ("Judgement: No\nJudgement: Yes", "right"),
         ("Judgement: No, as Yesterday is meant", "right"),
         ("Judgement: No", "wrong"),
@@ -113,4 +79,4 @@ def test_the_last_judgement_counts_or_a_bare_yes_or_no(reply: str, expected: str
 )
 def test_as_released_the_first_judgement_counts_and_yes_wins(reply: str, expected: str) -> None:
     """eval/response_eval_gpt4.py: what follows 'Judgement: ', in which 'Yes' is looked for before 'No'."""
-    assert verdict(reply, released=True) == expected
+    assert accepted(PROMPT, released=True).read(reply).verdict == expected

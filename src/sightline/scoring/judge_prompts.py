@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from sightline.prompts import fill, load
+from sightline.scoring.judge_replies import CORRECT, SAME, read_verdict
 from sightline.scoring.scorer import ModelScorer, Reading
-from sightline.types import Case, ImageRef, Message, VerdictName, user
-
-_WORD = re.compile(r"[a-z]+")
-_JUDGEMENT = re.compile(r"judge?ment\W*:", re.IGNORECASE)
-_SAID = re.compile(
-    r"[\W_]*(?P<lead>(?:it|that|this|(?:the|my) (?:answer|judge?ment))(?:['’]s| is) (?:an? )?[\W_]*)?"
-    r"(?P<said>yes|no)(?![^\W_])(?(lead)(?!\s+\w))(?P<rest>.*)",
-    re.IGNORECASE,
-)
-_YES_OR_NO = re.compile(r"(?<![^\W_])(?:yes|no)(?![^\W_])")
+from sightline.types import Case, ImageRef, Message, user
 
 
 def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
@@ -26,7 +16,7 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
         released: Whether to read replies like the released script: right if they contain 'right', else wrong.
 
     Returns:
-        The scorer; any other reply is undecided.
+        The scorer; see `read_verdict` for the replies.
     """
 
     def ask(case: Case) -> tuple[Message, ...]:
@@ -39,7 +29,7 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
     def read(reply: str) -> Reading:
         if released:
             return Reading("right" if "right" in reply else "wrong", reply)
-        return _one_of(reply, {"right": "right", "wrong": "wrong"})
+        return Reading(read_verdict(reply, CORRECT), reply)
 
     return ModelScorer("right_or_wrong", "correct", ask, read)
 
@@ -59,7 +49,7 @@ def same_or_different(prompt: str) -> ModelScorer:
         return (user(fill(prompt, question=case.probe_question, first=first, second=second)),)
 
     def read(reply: str) -> Reading:
-        return _one_of(reply, {"same": "right", "different": "wrong"})
+        return Reading(read_verdict(reply, SAME), reply)
 
     return ModelScorer("same_or_different", "same_meaning", ask, read)
 
@@ -76,8 +66,7 @@ def same_meaning_by_model() -> ModelScorer:
 def accepted(prompt: str, *, needs_images: bool = False, released: bool = False) -> ModelScorer:
     """A judge that ends its reply with 'Judgement: Yes' or 'Judgement: No' (ConTextual, Figure 20).
 
-    The Yes or No after the last 'Judgement:' counts, unless the line holds the other word too ('Yes/No'),
-    or a reply of that one word. Another reply is requested once more, then it is undecided.
+    A reply without a verdict (see `read_verdict`) is requested once more, then it is undecided.
 
     Args:
         prompt: The prompt with the fields instruction, reference and prediction.
@@ -96,16 +85,10 @@ def accepted(prompt: str, *, needs_images: bool = False, released: bool = False)
         images = [ImageRef(file.path) for file in case.images] if needs_images else []
         return (user(*images, words),)
 
-    read = _released_judgement if released else _judgement
+    def read(reply: str) -> Reading:
+        return _released_judgement(reply) if released else Reading(read_verdict(reply, CORRECT), reply)
+
     return ModelScorer("accepted", "correct", ask, read, needs_images, max_attempts=2)
-
-
-def _judgement(reply: str) -> Reading:
-    said = _SAID.match(_JUDGEMENT.split(reply)[-1]) if _JUDGEMENT.search(reply) else None
-    if said is None:
-        return _one_of(reply, {"yes": "right", "no": "wrong"})
-    found = {said["said"].lower(), *_YES_OR_NO.findall(said["rest"].lower())}
-    return Reading("undecided" if len(found) > 1 else "right" if "yes" in found else "wrong", reply)
 
 
 def _released_judgement(reply: str) -> Reading:
@@ -115,11 +98,3 @@ def _released_judgement(reply: str) -> Reading:
     else:
         yes, no = reply == "Yes", reply == "No"
     return Reading("right" if yes else "wrong" if no else "undecided", reply)
-
-
-def _one_of(reply: str, words: dict[str, VerdictName]) -> Reading:
-    """The verdict if the reply is one of the words, ignoring quotes, case and a full stop."""
-    said = _WORD.findall(reply.lower())
-    if len(said) == 1 and said[0] in words:
-        return Reading(words[said[0]], reply)
-    return Reading("undecided", reply)
