@@ -13,6 +13,7 @@ from sightline.models.ocr import Word
 from sightline.types import ImageFile
 
 QUESTIONS = 12
+OFF = ("--fingerprint", "off")
 
 
 class Names:
@@ -39,7 +40,9 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(data: Path, model: str, *more: str, task: str = "iibench") -> int:
-    return main(["run", task, "--model", model, "--data", str(data), "--quiet", "--out", "results", *more])
+    return main(
+        ["run", task, "--model", model, "--data", str(data), "--quiet", "--out", "results", *OFF, *more]
+    )
 
 
 @pytest.mark.parametrize("how", ["ocr", "layout"])

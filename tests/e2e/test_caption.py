@@ -15,6 +15,7 @@ from PIL import Image
 from sightline.cli.main import main
 
 IMAGES = 216
+OFF = ("--fingerprint", "off")
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_codis_runs_with_the_captions_in_the_images_place(
     assert server.stats()["with_image"] == server.stats()["requests"] == IMAGES
     written = Path("captions.json").read_bytes()
     assert build(codis, server) == 0
-    assert server.stats()["requests"] == IMAGES
+    assert server.stats()["requests"] == IMAGES + 3, "the check of the endpoint, and nothing else"
     assert Path("captions.json").read_bytes() == written
     server.reset()
     asking = ["--model", server.model, "--data", str(codis), "--out", "results", "--quiet"]
@@ -96,10 +97,10 @@ def test_calls_that_fail_cost_no_other_caption_and_are_asked_again(
     assert 0 < len(said) < IMAGES
     assert f"{IMAGES - len(said)} of 216 images have no caption" in capsys.readouterr().err
     asked = server.stats()["requests"]
-    assert build(codis, server) == 1
+    assert build(codis, server, *OFF) == 1
     assert server.stats()["requests"] == asked == IMAGES
     for _ in range(30):
-        if build(codis, server, "--retry-errors") == 0:
+        if build(codis, server, "--retry-errors", *OFF) == 0:
             break
     assert len(captions()) == IMAGES
     assert said.items() <= captions().items()
@@ -121,7 +122,7 @@ def test_the_budget_ends_asking_and_a_larger_one_goes_on(codis: Path, mock: Any)
     server = mock()
     assert build(codis, server, "--max-requests", 10) == 4
     assert len(captions()) == 10
-    assert build(codis, server) == 0
+    assert build(codis, server, *OFF) == 0
     assert server.stats()["requests"] == IMAGES == len(captions())
 
 
@@ -186,7 +187,7 @@ def test_nothing_that_can_be_shown_is_the_callers_mistake(
 
 def test_an_interruption_loses_no_answer(codis: Path, tmp_path: Path, mock: Any, start: Any) -> None:
     server = mock("--latency-ms", "40")
-    words = ["build", "caption", codis, "--model", server.model, "--out", "captions.json"]
+    words = ["build", "caption", codis, "--model", server.model, "--out", "captions.json", *OFF]
     process = start(*words, "--concurrency", 4)
     while server.stats()["ok"] < 20:
         assert process.poll() is None

@@ -24,7 +24,8 @@ KEY = "sk-planted-0123456789abcdef"
 
 
 def _words(mock: Any, data: Path, *more: object) -> list[object]:
-    return ["run", "iibench:none", "--model", mock.model, "--data", data, "--quiet", "--json", *more]
+    words = ["run", "iibench:none", "--model", mock.model, "--data", data, "--quiet", "--json"]
+    return [*words, "--fingerprint", "off", *more]
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def lines(folder: Path, name: str = "answers.jsonl") -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("setting", CODIS_SETTINGS)
-def test_every_probe_of_codis_is_answered_once_and_a_second_run_asks_nothing(
+def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_only_the_check(
     mock: Servers, codis: str, tmp_path: Path, setting: str
 ) -> None:
     server = mock()
@@ -65,7 +65,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_asks_nothing(
     assert rows == keys == CODIS_SETTINGS[setting]
     server.reset()
     again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store)
-    assert server.stats()["requests"] == 0
+    assert server.stats()["requests"] == again.counts.checks == 3
     assert again.metrics == first.metrics
 
 
@@ -127,8 +127,8 @@ def test_a_model_judges_beside_the_rules_and_both_are_kept(mock: Servers, codis:
     of_rules = sum(v["verdict"] == "right" for v in by_rules) / 60
     assert value(run, "acc_q", "judge=rules") == pytest.approx(100 * of_rules)
     judge.reset()
-    sightline.run("codis", model=model.model, judge=judges, **options)
-    assert judge.stats()["requests"] == 0
+    again = sightline.run("codis", model=model.model, judge=judges, **options)
+    assert judge.stats()["requests"] == again.judge_counts.checks == 3
 
 
 def test_a_reply_that_is_no_verdict_is_unparsed_and_undecided(
@@ -169,7 +169,7 @@ def test_output_variability_needs_the_answers_without_context_and_finds_them(
     without = sightline.run("codis:no-context", **options)
     assert value(without, "acc_p") == 0.0
     after = sightline.run("codis", **options)
-    assert after.counts.sent == 0
+    assert after.counts.sent == after.counts.checks == 3
     variability = next(m for m in after.metrics if m.metric == "output_variability")
     assert variability.value is not None
     assert 0 < variability.n <= 80

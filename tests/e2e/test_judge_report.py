@@ -50,6 +50,7 @@ def judged(module_mock: Servers, shared: Path, module_folder: Path) -> Judged:
     for model in (one["model"] for one in first["responses"]):
         out = str(module_folder / re.sub(r"\W+", "-", model))
         words = ["score", "contextual", str(cases), "--model", model, *named, "--store", store, "--quiet"]
+        words += ["--fingerprint", "off"]
         # 1: of val's 100 instances the file answers 30.
         assert main([*words, "--judge", "rules", "--judge", server.model, "--out", out]) == 1
         results.append(out)

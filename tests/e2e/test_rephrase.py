@@ -279,8 +279,10 @@ def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     assert values["human"]["reason"] == "not requested: --write, then --human FILE"
     assert values["similarity"]["value"] is None
     server.judge = "different"
-    assert main(judging) == 0
+    assert main([*judging, "--fingerprint", "off"]) == 0
     assert len(server.bodies) == 15
+    assert main(judging) == 2
+    assert "is not the model that gave its cached answers" in capsys.readouterr().err
     assert main(["build", "equivalence", "out", "--write", "pairs.jsonl", "--pairs", "4"]) == 0
     lines = Path("pairs.jsonl").read_text()
     assert lines.count("\n") == 4

@@ -12,10 +12,12 @@ import pytest
 
 from sightline.builders.synthetic import generate_codis
 
+OFF = ("--fingerprint", "off")
+
 
 def _words(data: Path, *models: str) -> list[object]:
     named = [word for model in models for word in ("--model", model)]
-    return ["sweep", "codis", *named, "--data", data, "--set", "cot=on,off", "--out", "out"]
+    return ["sweep", "codis", *named, "--data", data, "--set", "cot=on,off", "--out", "out", *OFF]
 
 
 def _points(folder: Path) -> list[dict[str, Any]]:

@@ -132,4 +132,6 @@ def test_the_options_that_a_result_records_follow_from_their_declarations() -> N
         "seed": 1,
         "fresh": None,
         "decide": "first",
+        "fingerprint": None,
+        "accept_changed": None,
     }

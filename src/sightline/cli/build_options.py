@@ -325,12 +325,14 @@ def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: s
 
 
 def print_requests(client: ModelClient) -> None:
-    """Print on standard error how many requests were sent.
+    """Print on standard error how many requests were sent, and what the check of the endpoint found.
 
     Args:
         client: The client that sent them.
     """
     print(requests_summary(client.counts), file=sys.stderr)
+    for note in client.notes:
+        print(note, file=sys.stderr)
 
 
 def request_exit_status(client: ModelClient, unanswered: Mapping[str, str], total: str, what: str) -> int:

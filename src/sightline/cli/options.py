@@ -14,6 +14,17 @@ from sightline.plan.spec import DeclaredOption, OptionGroup, RunOptions, declare
 if TYPE_CHECKING:
     from sightline.engine.client import ClientOptions
 
+REQUEST_LIMITS = (
+    "concurrency",
+    "max_requests",
+    "max_cost",
+    "retry_errors",
+    "fingerprint",
+    "accept_changed",
+    "config",
+)
+"""The declared options of `run` that builders take too; each is a field of `ClientOptions`."""
+
 FORMATS = ("table", "markdown", "csv", "json")
 
 
@@ -177,7 +188,7 @@ def add_request_limits(group: ArgumentGroup) -> None:
     Args:
         group: The parser or group that receives them.
     """
-    add_options(group, ["concurrency", "max_requests", "max_cost", "retry_errors", "config"])
+    add_options(group, REQUEST_LIMITS)
 
 
 def options_of(namespace: argparse.Namespace, options: type, omitted: Collection[str] = ()) -> dict[str, Any]:
@@ -241,11 +252,7 @@ def client_options(options: argparse.Namespace, model: str, **more: Any) -> Clie
     return ClientOptions(
         model=model,
         store=options.store,
-        concurrency=options.concurrency,
-        max_requests=options.max_requests,
-        max_cost=options.max_cost,
-        retry_errors=options.retry_errors,
-        config=options.config,
+        **{name: getattr(options, name) for name in REQUEST_LIMITS},
         **more,
     )
 

@@ -207,7 +207,8 @@ def requests_summary(counts: Counts) -> str:
     Returns:
         Text such as "sent 12, cached 28, retries 0, 4,000 tokens".
     """
-    parts = [f"sent {counts.sent:,}", f"cached {counts.cached:,}", f"retries {counts.retried:,}"]
+    checks = f" ({counts.checks:,} to check the endpoint)" if counts.checks else ""
+    parts = [f"sent {counts.sent:,}{checks}", f"cached {counts.cached:,}", f"retries {counts.retried:,}"]
     if tokens := counts.tokens:
         parts.append(f"{tokens:,} tokens")
     if counts.cost:

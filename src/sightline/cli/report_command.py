@@ -14,12 +14,14 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.metric_types import Result
     from sightline.report.varied_options import ResultPoint
+    from sightline.results.endpoint_list import EndpointLine
     from sightline.results.fail_if import Condition
     from sightline.results.run_list import RunLine
 
 EXAMPLE = """examples:
   sightline report                                  the latest finished run of ./sightline.db
   sightline report --list                           all runs
+  sightline report --endpoints                      all checks of endpoints
   sightline report 3 4 --by category                two runs side by side
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
@@ -39,6 +41,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the runs in the store")
     parser.add_argument(
+        "--endpoints", action="store_true", help="list when which endpoint was checked, and the result"
+    )
+    parser.add_argument(
         "--pivot", action="store_true", help="print a row for each model and a column for each varied value"
     )
     parser.add_argument(
@@ -56,13 +61,15 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import recompute
     from sightline.report.varied_options import result_points
+    from sightline.results.endpoint_list import list_endpoints
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result
     from sightline.results.run_list import list_runs
 
     conditions = parse_conditions(options.fail_if)
-    if options.list and conditions:
-        raise UserError("--list prints no metrics for --fail-if", expected="one of the two")
+    listing = options.list or options.endpoints
+    if listing and conditions:
+        raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
     folders = [Path(name) for name in options.runs if not name.isdecimal()]
     swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
     results: list[Result] = []
@@ -72,11 +79,14 @@ def execute(options: argparse.Namespace) -> int:
         else:
             results.append(_with_row(read_result(folder), options.against))
     numbers = [int(name) for name in options.runs if name.isdecimal()]
-    if numbers or options.list or not folders:
+    if numbers or listing or not folders:
         store = Store.open(options.store, create=False)
         try:
             if options.list:
                 _print_runs(list_runs(store), options.format)
+            if options.endpoints:
+                _print_endpoints(list_endpoints(store), options.format)
+            if listing:
                 return 0
             results += [recompute(store, number, options.against) for number in numbers or (None,)]
         finally:
@@ -139,3 +149,12 @@ def _print_runs(runs: Sequence[RunLine], form: str) -> None:
         options = "".join(f", {name}={value}" for name, value in run.options.items())
         judges = f"judged by {', '.join(run.judges)}{run.state}"
         print(f"{run.number:>4}  {run.started}  {run.task:<22} {run.model}{options}, {judges}")
+
+
+def _print_endpoints(endpoints: Sequence[EndpointLine], form: str) -> None:
+    if form == "json":
+        print_json(endpoints)
+        return
+    for one in endpoints:
+        detail = f": {one.detail}" if one.detail else ""
+        print(f"{one.time}  {one.host:<22} {one.identity}, {one.result}, asked {one.asked}{detail}")

@@ -78,6 +78,21 @@ class Budget(Struct, frozen=True):
         has_estimate = outstanding <= 2 * answered
         return has_estimate and spending.cost < self.max_cost and expected <= self.max_cost
 
+    def allows_check(self, sent: int, spent: float, cost: float) -> bool:
+        """Decide whether one more request of an endpoint check may be sent, whose cost is known.
+
+        Args:
+            sent: Requests sent before.
+            spent: What they cost.
+            cost: The cost of the cached answer that is asked again.
+
+        Returns:
+            Whether the budget has room for it.
+        """
+        if self.max_requests is not None and sent >= self.max_requests:
+            return False
+        return self.max_cost is None or spent + cost <= self.max_cost
+
     def cost_of(self, usage: Usage) -> float:
         """Compute the cost of one answer.
 

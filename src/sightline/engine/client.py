@@ -12,24 +12,28 @@ from msgspec.structs import replace
 from sightline.config import load_config
 from sightline.engine.budget import Budget, check_request_limits
 from sightline.engine.counts import Counts
+from sightline.engine.endpoint_check import NAMED_REMEDY, CheckPolicy, EndpointCheck
 from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
+from sightline.engine.open_models import OpenModels
 from sightline.engine.retry import is_settled
-from sightline.engine.runner import OpenModels, Runner, RunnerOptions
+from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.images import transform_for
 from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.progress import request_progress
-from sightline.types import ImageFile, Message, Request
+from sightline.types import Fingerprint, ImageFile, Message, Request
 
 
 class ClientOptions(Struct, frozen=True, kw_only=True):
     """The model and how it is called; the fields are named like the options of `run`.
 
     Attributes:
+        fingerprint: Whether endpoints are checked before cached replies are used.
+        accept_changed: Whether cached replies of an endpoint that changed are used.
         keyless: Whether no API key is needed, because nothing will be sent.
     """
 
@@ -44,6 +48,8 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     retry_errors: bool = False
     config: str | None = None
     fresh: str = ""
+    fingerprint: Fingerprint = "on"
+    accept_changed: bool = False
     keyless: bool = False
 
 
@@ -83,6 +89,7 @@ class ModelClient:
         self._models: Sequence[Model] = resolve(options.model, model_options)
         self._options = options
         self._opened: OpenModels | None = None
+        self._check: EndpointCheck | None = None
         if options.max_cost is not None:
             config.require_prices([options.model])
         requested = {**sampling, **options.gen}
@@ -92,6 +99,11 @@ class ModelClient:
         self.counts = Counts()
         self._budget = Budget(options.max_requests, options.max_cost, config.price(options.model))
         self._limiters = {model.host: Limiter(model.host, options.concurrency) for model in self._models}
+
+    @property
+    def notes(self) -> list[str]:
+        """What the check of the endpoints found; nothing if they are the same."""
+        return self._check.notes if self._check is not None else []
 
     @property
     def description(self) -> dict[str, Any]:
@@ -177,7 +189,16 @@ class ModelClient:
             self.counts,
         )
         async with request_progress(title, self.counts, show_progress=show_progress):
-            await runner.run(requests, self._opened)
+            await runner.run(requests, self._opened, self._endpoint_check(store))
+
+    def _endpoint_check(self, store: Store) -> EndpointCheck | None:
+        """The check of the model, which takes place once; None if there is nothing to check."""
+        if self._options.fingerprint == "off" or not self.capabilities.endpoint:
+            return None
+        if self._check is None:
+            policy = CheckPolicy(NAMED_REMEDY, self._options.accept_changed)
+            self._check = EndpointCheck(store, self._models, policy)
+        return self._check
 
     def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:
         """Find the requests that would not be sent.

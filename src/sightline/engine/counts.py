@@ -13,7 +13,8 @@ class Counts(Struct):
     Attributes:
         total: Distinct requests of the run, 0 if unknown.
         cached: Requests that the store answered.
-        sent: Distinct requests sent to a model.
+        sent: Distinct requests sent to a model, and the requests of endpoint checks.
+        checks: Requests sent to check an endpoint; they are part of `sent`.
         answered: Requests with an answer from this run.
         failed: Requests that failed in this run and are not retried.
         retried: Calls sent again.
@@ -29,6 +30,7 @@ class Counts(Struct):
     total: int = 0
     cached: int = 0
     sent: int = 0
+    checks: int = 0
     answered: int = 0
     failed: int = 0
     retried: int = 0
@@ -69,6 +71,7 @@ class Counts(Struct):
             total=self.total + later.total,
             cached=self.cached + later.cached,
             sent=self.sent + later.sent,
+            checks=self.checks + later.checks,
             answered=self.answered + later.answered,
             failed=self.failed + later.failed,
             retried=self.retried + later.retried,

@@ -18,8 +18,10 @@ from sightline.engine.budget import Budget
 from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
+from sightline.engine.endpoint_check import EndpointCheck
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
+from sightline.engine.open_models import OpenModels
 from sightline.engine.request_selector import CHUNK, RequestSelector
 from sightline.engine.retry import is_refusal, retry_delay
 from sightline.engine.store import LEASE_SECONDS, Attempt, Store
@@ -40,27 +42,6 @@ class RunnerOptions(Struct, frozen=True):
     concurrency: int
     budget: Budget = field(default_factory=Budget)
     retry_errors: bool = False
-
-
-class OpenModels:
-    """Opens each model at its first use; `stack` closes the models."""
-
-    def __init__(self, stack: AsyncExitStack) -> None:
-        self._stack = stack
-        self._models: list[Model] = []
-
-    async def open(self, model: Model) -> None:
-        """Open a model that is not open yet.
-
-        Args:
-            model: The model.
-
-        Raises:
-            UserError: The model cannot be used at all (no server, no file).
-        """
-        if not any(model is other for other in self._models):
-            await self._stack.enter_async_context(model)
-            self._models.append(model)
 
 
 class Runner:
@@ -93,7 +74,12 @@ class Runner:
         self._jitter = jitter or random.Random()
         self._retrying: dict[str, tuple[Call, Failure]] = {}
 
-    async def run(self, requests: Iterable[KeyedRequest], opened: OpenModels | None = None) -> None:
+    async def run(
+        self,
+        requests: Iterable[KeyedRequest],
+        opened: OpenModels | None = None,
+        check: EndpointCheck | None = None,
+    ) -> None:
         """Send every request that the store cannot answer.
 
         Ends early, with `counts.stopped` set, if the budget is reached or every host is unavailable. After a
@@ -102,11 +88,21 @@ class Runner:
         Args:
             requests: The requests, read in a thread as they are needed; duplicates are sent once.
             opened: Models that stay open after the run; None: the run closes the models that it opens.
+            check: Checks the endpoints before cached answers are used; None for no check.
 
         Raises:
-            UserError: No host can be used at all.
+            UserError: No host can be used at all, or an endpoint has another model than before.
             EnvironmentFailedError: The store fails.
         """
+        async with AsyncExitStack() as stack:
+            opened = opened or OpenModels(stack)
+            if check is not None:
+                requests = await check.before(requests, opened, self._options.budget, self._counts)
+            await self._run(requests, opened, check)
+
+    async def _run(
+        self, requests: Iterable[KeyedRequest], opened: OpenModels, check: EndpointCheck | None
+    ) -> None:
         counts, options = self._counts, self._options
         self._is_selecting = True
         self._finished = asyncio.Event()
@@ -123,7 +119,7 @@ class Runner:
             retry_errors=options.retry_errors,
         )
         try:
-            async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+            async with asyncio.TaskGroup() as tasks:
                 started = [
                     tasks.create_task(self._select(selector, requests)),
                     tasks.create_task(self._renew_claims()),
@@ -133,7 +129,7 @@ class Runner:
                 if not self._finished.is_set():
                     workers = [
                         tasks.create_task(self._work(model, self._limiters[model.host]))
-                        for model in await self._open_models(opened or OpenModels(stack))
+                        for model in await self._open_models(opened, check)
                         for _ in range(self._parallel_calls(model))
                     ]
                     started += [*workers, tasks.create_task(self._fail_when_all_stop(workers))]
@@ -160,7 +156,7 @@ class Runner:
         calls = max(1, self._options.concurrency // model.batch_size)
         return calls if model.parallel is None else min(calls, model.parallel)
 
-    async def _open_models(self, opened: OpenModels) -> list[Model]:
+    async def _open_models(self, opened: OpenModels, check: EndpointCheck | None) -> list[Model]:
         """Open the models that can be used. Raises UserError where none can."""
         usable: list[Model] = []
         errors: list[UserError] = []
@@ -168,6 +164,8 @@ class Runner:
             self._counts.loading = model.name
             try:
                 await opened.open(model)
+                if check is not None:
+                    await check.record_contact(model)
                 usable.append(model)
             except UserError as error:
                 errors.append(error)

@@ -86,6 +86,18 @@ verdicts = Table(
     sqlite_autoincrement=True,
 )
 
+# Checks of endpoints, and what their servers said of themselves; see endpoint_log.py.
+endpoints = Table(
+    "endpoints",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("identity", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created", Float, nullable=False),
+    Index("endpoints_by_identity", "identity"),
+    sqlite_autoincrement=True,
+)
+
 # Metadata of image files: a cache, may be dropped at any time.
 images = Table(
     "images",

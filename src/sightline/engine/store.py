@@ -18,6 +18,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sightline.engine import schema
 from sightline.engine.connect import connect, display, prepare
 from sightline.engine.database import Database, database_errors, insert_new, parts
+from sightline.engine.endpoint_log import EndpointLog
 from sightline.errors import UserError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Answer, Failure, ImageFile, Verdict
@@ -49,6 +50,7 @@ class Store:
         self._clock = clock
         self._database = Database(engine, name)
         self._owner = uuid.uuid4().hex
+        self.endpoints = EndpointLog(self._database, clock)
 
     @classmethod
     def open(cls, url: str, *, create: bool = True, clock: Callable[[], float] = time.time) -> Store:

@@ -69,6 +69,11 @@ class ImageReplacement(NamedTuple):
         return self.captions.client.counts if isinstance(self.captions, CaptionModel) else Counts()
 
     @property
+    def notes(self) -> list[str]:
+        """What the check of the captioner's endpoint found."""
+        return self.captions.client.notes if isinstance(self.captions, CaptionModel) else []
+
+    @property
     def options(self) -> dict[str, Any]:
         """The effective options, for a result."""
         return {"augment": self.how, "reader": self.reader.identity, "captioned_by": self._captioned_by()}
@@ -206,6 +211,8 @@ def _caption_model(spec: Spec, keyless: bool) -> CaptionModel:
         max_cost=spec.max_cost,
         retry_errors=spec.retry_errors,
         config=spec.config,
+        fingerprint=spec.fingerprint,
+        accept_changed=spec.accept_changed,
         keyless=keyless,
     )
     client = ModelClient(options, SAMPLING)

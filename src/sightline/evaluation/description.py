@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import recorded_notes, replayed
@@ -43,9 +46,23 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
             *_sampling_notes(prepared),
             *_training_data_notes(prepared),
             *_replay_notes(prepared),
+            *_check_notes(prepared),
             *(notes or []),
         ],
     )
+
+
+def with_notes(description: EvaluationDescription, notes: Sequence[str]) -> EvaluationDescription:
+    """Add notes to a description.
+
+    Args:
+        description: The description.
+        notes: The notes, for example what the checks of endpoints found.
+
+    Returns:
+        The description with its own notes, then the others.
+    """
+    return replace(description, notes=[*description.notes, *notes])
 
 
 def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
@@ -92,6 +109,18 @@ def _sampling_notes(prepared: Prepared) -> list[str]:
     if not prepared.models.models:
         return []
     return task.benchmark.sampling_notes(task.options.benchmark, task.options.sampling)
+
+
+def _check_notes(prepared: Prepared) -> list[str]:
+    """A note if --fingerprint off leaves endpoints unchecked."""
+    if prepared.spec.fingerprint == "on":
+        return []
+    called = [*([prepared.models.models] if prepared.models.models else []), *prepared.judges.models.values()]
+    names = [models[0].name for models in called if models[0].capabilities.endpoint]
+    return [
+        f"--fingerprint off: {name} was not checked: its cached answers may come from other weights"
+        for name in names
+    ]
 
 
 def _training_data_notes(prepared: Prepared) -> list[str]:

@@ -8,6 +8,12 @@ from msgspec.structs import replace
 
 from sightline.engine.budget import Budget
 from sightline.engine.counts import Counts
+from sightline.engine.endpoint_check import (
+    MODEL_REMEDY,
+    NAMED_REMEDY,
+    CheckPolicy,
+    EndpointCheck,
+)
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions
@@ -23,10 +29,17 @@ class RequestSender:
     """Sends requests and keeps what the evaluation has spent so far.
 
     The model and the judges share one limiter per host, and the budgets of --max-requests and --max-cost.
+    `notes` are what the checks of endpoints found.
     """
 
     def __init__(
-        self, prepared: Prepared, store: Store, spent: Counts | None = None, *, show_progress: bool
+        self,
+        prepared: Prepared,
+        store: Store,
+        spent: Counts | None = None,
+        *,
+        began: float | None = None,
+        show_progress: bool,
     ) -> None:
         """Prepare to send; nothing is sent yet.
 
@@ -34,12 +47,15 @@ class RequestSender:
             prepared: The evaluation.
             store: The cache of answers.
             spent: What the evaluation sent before, for example to a captioner.
+            began: Answers that were stored later need no check of their endpoint; None: from now on.
             show_progress: Whether to show progress on standard error.
         """
+        self._began = began
         self._prepared = prepared
         self._store = store
         self._spent = spent or Counts()
         self._show_progress = show_progress
+        self.notes: list[str] = []
         self._limiters = {
             model.host: Limiter(model.host, prepared.spec.concurrency)
             for models in (prepared.models.models, *prepared.judges.models.values())
@@ -58,9 +74,11 @@ class RequestSender:
         """
         counts = Counts()
         counts.total = total
-        name = self._prepared.spec.model
+        name, models = self._prepared.spec.model, self._prepared.models.models
+        check = self._endpoint_check(models, MODEL_REMEDY)
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
-            await self._send(name, self._prepared.models.models, requests, counts)
+            await self._send(name, models, requests, counts, check)
+        self.notes += check.notes if check is not None else []
         self._spent = self._spent.plus(counts)
         return counts
 
@@ -91,15 +109,22 @@ class RequestSender:
         """Send the requests of the only judge of a panel."""
         (judge,) = panel.judges
         name, counts = judge.name, Counts()
+        check = self._endpoint_check(models, NAMED_REMEDY)
         async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
-            await self._send(name, models, panel.requests(collected.groups()), counts)
+            await self._send(name, models, panel.requests(collected.groups()), counts, check)
             for draw in range(1, 1 if counts.stopped else judge.max_attempts):
                 retries = panel.retry_requests(collected.groups(), self._store, draw)
-                await self._send(name, models, retries, counts)
+                await self._send(name, models, retries, counts, check)
+        self.notes += check.notes if check is not None else []
         return counts
 
     async def _send(
-        self, name: str, models: Sequence[Model], requests: Iterator[KeyedRequest], counts: Counts
+        self,
+        name: str,
+        models: Sequence[Model],
+        requests: Iterator[KeyedRequest],
+        counts: Counts,
+        check: EndpointCheck | None,
     ) -> None:
         """Send requests to a model within what is left of the budget; prices go by `name`."""
         spec, spent = self._prepared.spec, self._spent
@@ -109,4 +134,11 @@ class RequestSender:
             self._prepared.config.price(name),
         )
         options = RunnerOptions(spec.concurrency, budget, spec.retry_errors)
-        await Runner(self._store, models, self._limiters, options, counts).run(requests)
+        await Runner(self._store, models, self._limiters, options, counts).run(requests, check=check)
+
+    def _endpoint_check(self, models: Sequence[Model], remedy: str) -> EndpointCheck | None:
+        """The check of a model; None if --fingerprint is off, or if the model is no endpoint."""
+        spec = self._prepared.spec
+        if spec.fingerprint == "off" or not models[0].capabilities.endpoint:
+            return None
+        return EndpointCheck(self._store, models, CheckPolicy(remedy, spec.accept_changed), self._began)

@@ -15,7 +15,7 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
-from sightline.evaluation.description import describe_evaluation, judge_sampling
+from sightline.evaluation.description import describe_evaluation, judge_sampling, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.image_text import images_as_text
 from sightline.evaluation.judge_panel import prepared_panel
@@ -34,7 +34,9 @@ PROBES_PER_WRITE = 256
 """How many probes are collected before they are written to the store."""
 
 
-async def run_evaluation(spec: Spec, *, show_progress: bool = False) -> Evaluation:
+async def run_evaluation(
+    spec: Spec, *, began: float | None = None, show_progress: bool = False
+) -> Evaluation:
     """Run an evaluation: ask what has no answer yet, judge, count, and write the results folder.
 
     Blocking work runs in threads, so that other tasks of the event loop go on. Cancelled, it keeps everything
@@ -42,6 +44,8 @@ async def run_evaluation(spec: Spec, *, show_progress: bool = False) -> Evaluati
 
     Args:
         spec: The evaluation.
+        began: When the sweep began that the evaluation is part of (seconds since 1970): answers that were
+            stored later need no check of their endpoint. None: the evaluation is no part of a sweep.
         show_progress: Whether to show progress on standard error.
 
     Returns:
@@ -57,7 +61,9 @@ async def run_evaluation(spec: Spec, *, show_progress: bool = False) -> Evaluati
     try:
         run = await run_in_thread(store.start_run, _run_body(prepared, description))
         try:
-            return await _evaluate(prepared, description, store, run, show_progress=show_progress)
+            return await _evaluate(
+                prepared, description, store, run, began=began, show_progress=show_progress
+            )
         except UserError:
             # An evaluation that is refused leaves no run behind, however late it is refused.
             await run_in_thread(store.drop_run, run)
@@ -67,14 +73,20 @@ async def run_evaluation(spec: Spec, *, show_progress: bool = False) -> Evaluati
 
 
 async def _evaluate(
-    prepared: Prepared, description: EvaluationDescription, store: Store, run: int, *, show_progress: bool
+    prepared: Prepared,
+    description: EvaluationDescription,
+    store: Store,
+    run: int,
+    *,
+    began: float | None,
+    show_progress: bool,
 ) -> Evaluation:
     augmented, caption_counts = None, Counts()
     if (replacement := prepared.models.replacement) is not None:
         images = await run_in_thread(images_to_show, prepared)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
-    sender = RequestSender(prepared, store, caption_counts, show_progress=show_progress)
+    sender = RequestSender(prepared, store, caption_counts, began=began, show_progress=show_progress)
     plan = await run_in_thread(make_plan, prepared, store, augmented)
     requests = _requests(plan, store, run)
     counts = await sender.ask_model(requests, await run_in_thread(_request_count, prepared))
@@ -82,6 +94,8 @@ async def _evaluate(
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store)
     judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
+    caption_notes = replacement.notes if replacement is not None else []
+    description = with_notes(description, [*caption_notes, *sender.notes])
     evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.finish_run, run, body)

@@ -14,7 +14,7 @@ from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.description import describe_evaluation
+from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.prepare import prepare_evaluation
@@ -81,7 +81,11 @@ async def score_file(
         sender = RequestSender(prepared, store, show_progress=show_progress)
         counts = await sender.ask_judges(prepared_panel(prepared), collected)
         evaluation = await judge_and_write(
-            prepared, description, collected, store, show_progress=show_progress
+            prepared,
+            with_notes(description, sender.notes),
+            collected,
+            store,
+            show_progress=show_progress,
         )
     finally:
         await run_in_thread(store.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -139,10 +140,11 @@ async def run_sweep(
     """
     await run_in_thread(_check, points, out)
     runs: list[PointRun] = []
+    began = time.time()
     for number, point in enumerate(points, 1):
         if show_progress:
             print(f"[{number}/{len(points)}] {point.name}", file=sys.stderr, flush=True)
-        runs.append(await _run_point(point, runs, show_progress))
+        runs.append(await _run_point(point, runs, began, show_progress))
         on_point(runs[-1])
         sweep = Sweep(points[0].spec.task, (*runs, *map(PointRun, points[number:])), out)
         if out is not None:
@@ -190,8 +192,10 @@ def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     ResultsFolder.check(out)
 
 
-async def _run_point(point: SweepPoint, before: Sequence[PointRun], show_progress: bool) -> PointRun:
-    """Run a point on the rest of the budget."""
+async def _run_point(
+    point: SweepPoint, before: Sequence[PointRun], began: float, show_progress: bool
+) -> PointRun:
+    """Run a point on the rest of the budget; answers since `began` need no check of their endpoint."""
     spec = point.spec
     counts = [counts for run in before if run.evaluation for counts in run.evaluation.all_counts]
     if spec.max_requests is not None:
@@ -199,6 +203,6 @@ async def _run_point(point: SweepPoint, before: Sequence[PointRun], show_progres
     if spec.max_cost is not None:
         spec = replace(spec, max_cost=max(0.0, spec.max_cost - sum(one.cost for one in counts)))
     try:
-        return PointRun(point, await run_evaluation(spec, show_progress=show_progress))
+        return PointRun(point, await run_evaluation(spec, began=began, show_progress=show_progress))
     except UserError as error:
         return PointRun(point, error=str(error))

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from sightline.formats.prediction import Prediction
 from sightline.images import ImageLimits
+from sightline.models.server_report import ServerReport
 from sightline.types import Answer, Failure, Origin, Request
 
 
@@ -24,6 +25,8 @@ class Capabilities(Struct, frozen=True):
         seed: Whether its sampling has a seed.
         likelihood: Whether it can choose the most likely of several answers.
         replays: Whether it answers by the name of a probe, whatever the probe shows.
+        endpoint: Whether it is known by URL and name only, so that its weights may change under the same
+            identity. The engine then checks it before cached answers are used.
         limits: Limits of the images that it accepts.
     """
 
@@ -33,6 +36,7 @@ class Capabilities(Struct, frozen=True):
     seed: bool = True
     likelihood: bool = False
     replays: bool = False
+    endpoint: bool = False
     limits: ImageLimits = ImageLimits()
 
 
@@ -93,6 +97,14 @@ class Model(Protocol):
             The index of a request in `requests`, and its answer or failure.
         """
         ...
+
+    async def server_report(self) -> ServerReport | None:
+        """Ask the open model's server what it says about the model.
+
+        Returns:
+            The report; None, the default, if there is no server or it says nothing.
+        """
+        return None
 
     def training_overlap(self, folder: Path) -> str:
         """Check whether the model was trained on the data.

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
@@ -18,6 +19,7 @@ from sightline.images import BadImage, ImageLimits
 from sightline.models.base import Capabilities, Model
 from sightline.models.chat_request import DETAIL, ChatRequestEncoder
 from sightline.models.chat_response import failure_of_status, read_response
+from sightline.models.server_report import ServerReport, read_server_report
 from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
@@ -86,7 +88,8 @@ class OpenAICompatible(Model):
         self.identity = endpoint.identity
         self.model = endpoint.model
         limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
-        self.capabilities = Capabilities(limits=limits)
+        self.capabilities = Capabilities(limits=limits, endpoint=True)
+        self._models_url = endpoint.address.rstrip("/") + "/models"
         self._url = endpoint.address.rstrip("/") + "/chat/completions"
         parts = urlsplit(endpoint.address)
         self._hostname = parts.hostname or ""
@@ -142,6 +145,19 @@ class OpenAICompatible(Model):
         """Send each request in one call, as `Model.answer`."""
         for index, request in enumerate(requests):
             yield index, await self._send(request)
+
+    async def server_report(self) -> ServerReport | None:
+        """What the server says about the model; None if it does not reply with a list of models."""
+        import aiohttp
+
+        assert self._session is not None, "used outside 'async with'"
+        timeout = aiohttp.ClientTimeout(total=REACHABLE_SECONDS)
+        try:
+            async with self._session.get(self._models_url, timeout=timeout, allow_redirects=False) as reply:
+                raw = await reply.read()
+                return read_server_report(raw, self._models_url, self.model) if reply.status == 200 else None
+        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+            return None
 
     async def _send(self, request: Request) -> Answer | Failure:
         import aiohttp

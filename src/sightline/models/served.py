@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
@@ -28,6 +27,7 @@ from sightline.models import process_supervisor
 from sightline.models.base import Model
 from sightline.models.openai import OpenAICompatible
 from sightline.models.server_command import ServerCommand
+from sightline.models.server_report import read_server_report
 from sightline.paths import cache_folder
 from sightline.types import Answer, Failure, Request
 
@@ -51,14 +51,6 @@ LOG_BYTES = 16 * 1024
 _PORT_TAKEN = re.compile(r"address already in use|port \d+ is (already|not available|in use)", re.IGNORECASE)
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SIGNALS = {number.value: number.name for number in signal.Signals}
-
-
-class _Listed(Struct):
-    id: str
-
-
-class _Models(Struct):
-    data: list[_Listed]
 
 
 class Served(Model):
@@ -87,7 +79,8 @@ class Served(Model):
         self._client = connect(f"http://{HOST}/v1")
         self.name = self._client.name
         self.identity = self.host = command.identity
-        self.capabilities = self._client.capabilities
+        # Its identity is that of the weights (docs/models.md), so it needs no check.
+        self.capabilities = replace(self._client.capabilities, endpoint=False)
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Translate options as the endpoint does."""
@@ -230,8 +223,8 @@ class Server:
             if reply.status != 200:
                 return False
         async with session.get("/v1/models") as reply:
-            models = msgspec.json.decode(await reply.read(), type=_Models).data
-        return any(model.id == self._command.served_name for model in models)
+            report = read_server_report(await reply.read(), "", self._command.served_name)
+        return report.id is not None
 
     def _end_of_log(self) -> str:
         with self.log.open("rb") as log:

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.errors import UserError, unknown_name
-from sightline.types import Augmentation
+from sightline.types import Augmentation, Fingerprint
 
 Decide = Literal["first", "majority"]
 OptionGroup = Literal["model", "data", "judging", "requests", "images as text", "results"]
@@ -94,6 +94,18 @@ class EvaluationOptions(TaskOptions, total=False):
         Argument("stop at cost X, by the prices in sightline.toml (exit status 4)", "requests", "X"),
     ]
     retry_errors: Annotated[bool, Argument("retry requests that failed permanently", "requests")]
+    fingerprint: Annotated[
+        Fingerprint,
+        Argument(
+            "check that endpoints still have the models that gave their cached answers (docs/models.md)",
+            "requests",
+            recorded=True,
+        ),
+    ]
+    accept_changed: Annotated[
+        bool,
+        Argument("use cached answers although their endpoint changed", "requests", recorded=True),
+    ]
     config: Annotated[
         StrPath | None, Argument("configuration file (default: ./sightline.toml)", "requests", "FILE")
     ]
@@ -232,6 +244,8 @@ class Spec(Struct, frozen=True, kw_only=True):
     max_requests: int | None = None
     max_cost: float | None = None
     retry_errors: bool = False
+    fingerprint: Fingerprint = "on"
+    accept_changed: bool = False
     config: str | None = None
     out: str | None = None
     against: str | None = None
@@ -290,11 +304,11 @@ def recorded_options(spec: Spec) -> dict[str, Any]:
         spec: The evaluation.
 
     Returns:
-        Option name -> value; None for a switch that is off and for an empty text.
+        Option name -> value; None for a switch that is off, for a check that is on, and for an empty text.
     """
     recorded = [option.name for option in declared_options(RunOptions) if option.argument.recorded]
     values = {name: getattr(spec, name) for name in recorded}
-    return {name: None if value is False or value == "" else value for name, value in values.items()}
+    return {name: None if value is False or value in ("", "on") else value for name, value in values.items()}
 
 
 def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:

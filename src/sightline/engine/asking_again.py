@@ -1,0 +1,172 @@
+"""Asks cached requests again, to compare the new texts with the cached ones."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sightline.engine.budget import Budget
+from sightline.engine.call_queue import Call
+from sightline.engine.check_rule import FIRST, FURTHER, REPEATS, decide
+from sightline.engine.counts import Counts
+from sightline.engine.endpoint_log import CheckResult
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.retry import retry_delay
+from sightline.errors import UserError
+from sightline.models.base import Model
+from sightline.types import Answer, Failure
+
+ATTEMPTS = 3
+"""Calls for one answer if calls fail."""
+SHOWN_CHARACTERS = 60
+
+
+class Candidate(NamedTuple):
+    """A request at temperature 0 and its cached answer."""
+
+    keyed: KeyedRequest
+    cached: Answer
+
+
+def longest(
+    candidates: Iterable[Candidate], requests: Iterable[KeyedRequest], cached: Mapping[str, Answer]
+) -> list[Candidate]:
+    """Select the cached answers to ask again: those with the longest texts, which tell most about a model.
+
+    Args:
+        candidates: Those selected from earlier requests.
+        requests: More requests.
+        cached: The cached answers by request key.
+
+    Returns:
+        At most FIRST + FURTHER, the longest first. Only first draws at temperature 0 are among them: other
+        draws ask the same again, and other temperatures draw anew.
+    """
+    more = [
+        Candidate(keyed, cached[keyed.request.key])
+        for keyed in requests
+        if keyed.request.key in cached
+        and keyed.request.draw == 0
+        and keyed.request.sampling.get("temperature") == 0
+    ]
+    distinct = {one.keyed.request.key: one for one in (*candidates, *more) if one.cached.text.strip()}
+    ranked = sorted(distinct.items(), key=lambda item: (-len(item[1].cached.text), item[0]))
+    return [candidate for _, candidate in ranked[: FIRST + FURTHER]]
+
+
+class AskingAgain:
+    """Asks one endpoint again, within the budget of the run. New answers are counted, not stored.
+
+    `asked` is how many requests it sent.
+    """
+
+    def __init__(self, model: Model, candidates: Sequence[Candidate], budget: Budget, counts: Counts) -> None:
+        """Prepare the requests; nothing is sent.
+
+        Args:
+            model: The model at the endpoint, open when `compare` is called.
+            candidates: The cached answers, the longest first.
+            budget: The budget of the run.
+            counts: The counts of the run.
+        """
+        self.asked = 0
+        self._model = model
+        self._candidates = candidates
+        self._budget = budget
+        self._counts = counts
+        self._reserved = 0.0
+        self._jitter = random.Random()
+        self._problem = ""
+        self._example = ""
+        self._versions: dict[tuple[str, str], None] = {}
+
+    @property
+    def version_notes(self) -> list[str]:
+        """A note for each version (model and system fingerprint) that differs from a cached answer's."""
+        return [
+            f"the server reports the version '{now}', a cached answer has '{before}'"
+            for before, now in self._versions
+        ]
+
+    async def compare(self) -> tuple[CheckResult, str]:
+        """Ask again until the rule decides.
+
+        Returns:
+            The result, and what it is based on.
+        """
+        if not self._candidates:
+            return "by name", "no cached answer at temperature 0 can be asked again"
+        compared = differing = position = 0
+        size = FIRST
+        while True:
+            batch = self._candidates[position : position + size]
+            position += len(batch)
+            found = await asyncio.gather(*map(self._differs, batch))
+            compared += sum(differs is not None for differs in found)
+            differing += sum(differs is True for differs in found)
+            further = len(self._candidates) - position
+            if not compared and not further:
+                return "not checked", self._problem
+            decision = decide(compared, differing, further) if compared else "ask further"
+            if decision != "ask further":
+                evidence = f"{differing} of {compared} cached answers differ when asked again{self._example}"
+                return decision, evidence
+            size = FURTHER
+
+    async def _differs(self, candidate: Candidate) -> bool | None:
+        """Whether all new texts differ from the cached one; None if there are none."""
+        texts: list[str] = []
+        for _ in range(1 + REPEATS):
+            answer = await self._ask(candidate)
+            if answer is None:
+                return None
+            texts.append(answer.text)
+            before, now = candidate.cached.version, answer.version
+            if before and now and before != now:
+                self._versions[before, now] = None
+            if answer.text == candidate.cached.text:
+                return False
+        self._example = f", such as '{_start(texts[-1])}' for the cached '{_start(candidate.cached.text)}'"
+        return True
+
+    async def _ask(self, candidate: Candidate) -> Answer | None:
+        """Send a request; None if the budget has no room for it, or if it fails."""
+        counts, call = self._counts, Call(candidate.keyed)
+        cost = self._budget.cost_of(candidate.cached.usage)
+        if not self._budget.allows_check(counts.sent, counts.cost + self._reserved, cost):
+            self._problem = "the budget has no room for the check"
+            return None
+        counts.sent += 1
+        counts.checks += 1
+        self.asked += 1
+        self._reserved += cost
+        try:
+            while True:
+                call.attempts += 1
+                result = await self._call(call)
+                if isinstance(result, Answer):
+                    counts.spending.add(result.usage, self._budget.cost_of(result.usage))
+                    return result
+                self._problem = result.message
+                delay = retry_delay(call, result, self._jitter)
+                if delay is None or call.attempts >= ATTEMPTS:
+                    return None
+                counts.retried += 1
+                await asyncio.sleep(delay)
+        finally:
+            self._reserved -= cost
+
+    async def _call(self, call: Call) -> Answer | Failure:
+        try:
+            results = [result async for _, result in self._model.answer([call.keyed.request])]
+        except UserError as error:
+            return Failure("permanent", error.message)
+        return results[0] if results else Failure("permanent", f"{self._model.name} gave no answer")
+
+
+def _start(text: str) -> str:
+    """The first characters of a text, on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= SHOWN_CHARACTERS else words[:SHOWN_CHARACTERS] + " ..."

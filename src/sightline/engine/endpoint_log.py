@@ -1,0 +1,127 @@
+"""What the store holds about endpoints: checks, what servers said of themselves, cached answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import func, insert, literal, select
+
+from sightline.engine import schema
+from sightline.engine.database import Database, parts
+from sightline.models.server_report import ServerReport
+from sightline.types import Answer
+
+CheckResult = Literal["first contact", "same", "changed", "unsure", "by name", "not checked"]
+
+
+class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One check of an endpoint, or its first contact.
+
+    Attributes:
+        identity: The identity of the model in request keys.
+        host: The host of the endpoint.
+        result: What the check found; `by name` if no cached answer could be asked again.
+        detail: The evidence, or why there was no check.
+        asked: Requests that the check sent.
+        report: What the server said of itself; None if it said nothing.
+    """
+
+    identity: str
+    host: str
+    result: CheckResult
+    detail: str = ""
+    asked: int = 0
+    report: ServerReport | None = None
+
+
+class CachedAnswer(NamedTuple):
+    """The answer that the store gives to a request, and when it was stored (seconds since 1970)."""
+
+    answer: Answer
+    created: float
+
+
+class EndpointLog:
+    """The endpoints in one open store. Its methods block, like those of the store."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def now(self) -> float:
+        """The time of the store's clock, in seconds since 1970."""
+        return self._clock()
+
+    def add(self, record: EndpointRecord) -> None:
+        """Add a record; records are never changed.
+
+        Args:
+            record: The record.
+        """
+        row = {"identity": record.identity, "body": msgspec.json.encode(record), "created": self._clock()}
+        with self._database.write() as connection:
+            connection.execute(insert(schema.endpoints), [row])
+
+    def records(self, identity: str | None = None) -> list[tuple[float, EndpointRecord]]:
+        """List records in the order in which they were added.
+
+        Args:
+            identity: The identity of a model; None for all.
+
+        Returns:
+            The time (seconds since 1970) of each record, and the record.
+        """
+        table = schema.endpoints
+        query = select(table.c.created, table.c.body).order_by(table.c.id)
+        if identity is not None:
+            query = query.where(table.c.identity == identity)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [(created, msgspec.json.decode(body, type=EndpointRecord)) for created, body in rows]
+
+    def has_requests(self, identity: str) -> bool:
+        """Whether the store holds a request to a model.
+
+        Args:
+            identity: The identity of the model.
+
+        Returns:
+            True if there is one.
+        """
+        # In canonical JSON, quotes within texts are escaped: these bytes are the field and nothing else.
+        field = b'"model":' + msgspec.json.encode(identity) + b',"sampling":'
+        body = schema.requests.c.body
+        with self._database.read() as connection:
+            if connection.dialect.name == "postgresql":
+                place = func.position(literal(field).op("IN")(body))
+            else:
+                place = func.instr(body, field)
+            query = select(schema.requests.c.key).where(place > 0).limit(1)
+            return connection.execute(query).first() is not None
+
+    def cached(self, keys: Sequence[str], before: float) -> dict[str, CachedAnswer]:
+        """Look up answers that were stored before a time.
+
+        Args:
+            keys: Request keys.
+            before: The time, in seconds since 1970.
+
+        Returns:
+            Key -> its first answer.
+        """
+        table = schema.answers
+        found: dict[str, CachedAnswer] = {}
+        with self._database.read() as connection:
+            for part in parts(keys):
+                query = (
+                    select(table.c.key, table.c.body, table.c.created)
+                    .where(table.c.key.in_(part), table.c.ok, table.c.created < before)
+                    .order_by(table.c.id)
+                )
+                for key, body, created in connection.execute(query):
+                    if key not in found:
+                        found[key] = CachedAnswer(msgspec.json.decode(body, type=Answer), created)
+        return found

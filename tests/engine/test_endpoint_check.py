@@ -1,0 +1,155 @@
+"""Cached answers of an endpoint are used only if it still has the model that gave them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from sightline.engine.budget import Budget
+from sightline.engine.counts import Counts
+from sightline.engine.endpoint_check import CheckPolicy, EndpointCheck
+from sightline.engine.keys import KeyedRequest, with_key
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.models.base import Capabilities
+from sightline.models.server_report import ServerReport
+from sightline.types import Answer, Request, user
+
+
+@pytest.fixture
+def endpoint(scripted: Any) -> Callable[..., Any]:
+    """Makes an endpoint whose texts begin with its weights, and grow with the number of the question."""
+
+    def make(weights: str, root: str | None = None, version: str = "", **properties: Any) -> Any:
+        def reply(text: str, _: int) -> Answer:
+            return Answer(f"{weights} says {text} {'x' * int(text)}", version=version)
+
+        model = scripted(reply, **properties)
+        model.identity = "http://host m"
+        model.capabilities = Capabilities(endpoint=True)
+
+        async def server_report() -> ServerReport | None:
+            return None if root is None else ServerReport(f"http://{model.host}/v1/models", "m", root)
+
+        model.server_report = server_report
+        return model
+
+    return make
+
+
+def requests(count: int, temperature: float | None = 0.0) -> list[KeyedRequest]:
+    sampling = {} if temperature is None else {"temperature": temperature}
+    return [with_key(Request("", (user(str(number)),), sampling), "http://host m") for number in range(count)]
+
+
+@pytest.fixture
+def run(store: Store, runner_of: Any) -> Callable[..., Any]:
+    """Runs requests as one evaluation does; returns its counts and its notes."""
+
+    def ask(
+        asked: Sequence[KeyedRequest], *models: Any, accept: bool = False, **options: Any
+    ) -> tuple[Counts, list[str]]:
+        counts = Counts()
+        check = EndpointCheck(store, models, CheckPolicy("--fresh TAG", accept))
+        asyncio.run(runner_of(store, *models, counts=counts, **options).run(asked, check=check))
+        return counts, check.notes
+
+    return ask
+
+
+def results(store: Store) -> list[str]:
+    return [record.result for _, record in store.endpoints.records()]
+
+
+def test_the_same_model_is_asked_its_three_longest_answers_again_and_nothing_else(
+    store: Store, endpoint: Any, run: Any
+) -> None:
+    run(requests(20), endpoint("A"))
+    before = store.look_up([keyed.request.key for keyed in requests(20)])
+    again = endpoint("A")
+    counts, notes = run(requests(20), again)
+    assert sorted(again.asked) == ["17", "18", "19"]
+    assert (counts.sent, counts.checks, counts.cached, counts.answered, notes) == (3, 3, 20, 0, [])
+    assert store.look_up([keyed.request.key for keyed in requests(20)]) == before
+    assert results(store) == ["same"]
+
+
+def test_another_model_is_refused_before_anything_else_is_sent(store: Store, endpoint: Any, run: Any) -> None:
+    run(requests(20), endpoint("A"))
+    other = endpoint("B")
+    with pytest.raises(UserError, match=r"3 of 3 cached answers differ.*expected --fresh TAG"):
+        run(requests(30), other)
+    assert set(other.asked) == {"17", "18", "19"}
+    assert len(store.look_up([keyed.request.key for keyed in requests(30)])) == 20
+    assert results(store) == ["changed"]
+    counts, notes = run(requests(30), other, accept=True)
+    assert counts.answered == 10
+    assert "--accept-changed: cached answers of host are used although its endpoint changed" in notes[0]
+
+
+def test_every_endpoint_of_a_model_is_checked(store: Store, endpoint: Any, run: Any) -> None:
+    run(requests(5), endpoint("A", host="one"), endpoint("A", host="two"))
+    with pytest.raises(UserError, match="at two, 3 of 3"):
+        run(requests(5), endpoint("A", host="one"), endpoint("B", host="two"))
+    assert results(store) == ["same", "changed"]
+
+
+def test_an_endpoint_that_is_down_does_not_stop_a_run_that_is_fully_cached(
+    store: Store, endpoint: Any, run: Any
+) -> None:
+    run(requests(5), endpoint("A"))
+    counts, notes = run(requests(5), endpoint("A", absent=True))
+    assert (counts.sent, counts.cached, results(store)) == (0, 5, ["not checked"])
+    assert "was not checked: its cached answers may come from other weights" in notes[0]
+    with pytest.raises(UserError, match="no server answers at host"):
+        run(requests(6), endpoint("A", absent=True))
+
+
+def test_what_the_server_said_when_the_answers_were_cached_counts_not_what_it_said_last(
+    store: Store, endpoint: Any, run: Any
+) -> None:
+    run(requests(5), endpoint("A", root="/step100"))
+    other = endpoint("A", root="/step200")
+    for _ in range(2):
+        with pytest.raises(UserError, match="root is /step200, was /step100"):
+            run(requests(5), other)
+    assert other.asked == []
+    assert run(requests(5), endpoint("A", root="/step100"))[1] == []
+    assert results(store) == ["first contact", "changed", "changed", "same"]
+
+
+def test_answers_at_other_temperatures_are_checked_by_name_only(
+    store: Store, endpoint: Any, run: Any
+) -> None:
+    run(requests(5, 0.7), endpoint("A", root="/a"))
+    counts, notes = run(requests(5, 0.7), endpoint("B", root="/a"))
+    assert (counts.sent, results(store)) == (0, ["first contact", "by name"])
+    assert "checked by name only" in notes[0]
+    run(requests(3, None), endpoint("A"))
+    assert "was not checked" in run(requests(3, None), endpoint("B"))[1][0]
+
+
+def test_another_version_is_a_note_and_no_change(store: Store, endpoint: Any, run: Any) -> None:
+    run(requests(5), endpoint("A", version="m fp_1"))
+    _, notes = run(requests(5), endpoint("A", version="m fp_2"))
+    assert notes == ["host: the server reports the version 'm fp_2', a cached answer has 'm fp_1'"]
+
+
+def test_the_check_is_part_of_the_budget(store: Store, endpoint: Any, run: Any) -> None:
+    run(requests(5), endpoint("A"))
+    counts, notes = run(requests(5), endpoint("A"), budget=Budget(max_requests=0))
+    assert (counts.sent, counts.stopped, counts.cached) == (0, "", 5)
+    assert "the budget has no room for the check" in notes[0]
+    counts, _ = run(requests(9), endpoint("A"), budget=Budget(max_requests=5))
+    assert (counts.sent, counts.checks, counts.answered, counts.stopped) == (5, 3, 2, "budget")
+
+
+def test_answers_of_the_evaluation_itself_need_no_check(store: Store, endpoint: Any, runner_of: Any) -> None:
+    model, counts = endpoint("A"), Counts()
+    check = EndpointCheck(store, [model], CheckPolicy("--fresh TAG"))
+    for _ in range(2):
+        asyncio.run(runner_of(store, model, counts=counts).run(requests(5), check=check))
+    assert (counts.sent, counts.cached, counts.checks) == (5, 5, 0)
