@@ -192,7 +192,10 @@ def test_draws_do_not_stand_for_samples(iibench: Make) -> None:
     ("option", "why"),
     [
         ("synthetic", "the data are synthetic, so published figures are not shown"),
-        ("other_data", "the data differ from those of the paper, so published figures are not shown"),
+        (
+            "other_data",
+            "the data are not verifiably those that the paper released, so published figures are not shown",
+        ),
     ],
 )
 def test_nothing_published_stands_beside_other_data_and_a_note_says_why(

@@ -51,6 +51,9 @@ class Benchmark(ABC):
     """The public data set that `sightline data` fetches and checks."""
     published: Path | None = None
     """The JSON file with the figures that its paper printed (`benchmarks.published` declares its format)."""
+    released_digests: Path | None = None
+    """The JSON list of the digests of `released_records`, as the paper released them. Other data get no
+    published figures."""
     answer_files: AnswerFiles = AnswerFiles()
     """How files of other tools hold the answers to it."""
     export_formats: Mapping[str, ExportFormat] = {}
@@ -239,6 +242,24 @@ class Benchmark(ABC):
         raise UserError(
             f"{self.name} has no file format for judgements", file=path, expected="no --judgements"
         )
+
+    def released_records(
+        self, folder: Path | None, split: str, options: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Read the values of records that the paper released, to compare them with `released_digests`.
+
+        Args:
+            folder: The data folder, or None if the user named none.
+            split: One of `splits`.
+            options: The effective options.
+
+        Returns:
+            Sample id -> the released values, without paths of images; by default none.
+
+        Raises:
+            UserError: A file or a record is wrong.
+        """
+        return {}
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """List the images of a folder in the released format by the ids that the records give them.

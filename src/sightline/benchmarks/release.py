@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -89,24 +87,3 @@ class Release(Struct, frozen=True):
     def url(self) -> str:
         """The URL of the repository's archive at the pinned revision."""
         return f"https://codeload.github.com/{self.repository}/tar.gz/{self.revision}"
-
-    def differs(self, folder: Path | None, split: str) -> bool:
-        """Compare the records of a split in a data folder with the released ones by SHA-256.
-
-        Only records that name their images by URL are compared. Records whose images came with them name
-        files, and a copy of the release may name other files.
-
-        Args:
-            folder: The data folder, or None if there is none.
-            split: The split.
-
-        Returns:
-            True if the records are there and differ; False if nothing was released to compare with.
-        """
-        if not self.image_urls or folder is None:
-            return False
-        for records in self.records:
-            for file in (folder / records.name, folder / self.name / records.name):
-                if records.split == split and file.is_file():
-                    return hashlib.sha256(file.read_bytes()).hexdigest() != records.sha256
-        return False

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sightline.benchmarks.released import foreign_samples
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import recorded_notes, replayed
 from sightline.formats.synthetic_marker import is_synthetic
@@ -90,7 +91,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         **recorded_options(spec),
         **(models.replacement.options if models.replacement else {"augment": None}),
         "synthetic": is_synthetic(task.folder) or None,
-        "other_data": _differs_from_release(task) or None,
+        "other_data": _has_foreign_samples(task) or None,
     }
 
 
@@ -141,7 +142,7 @@ def _replay_notes(prepared: Prepared) -> list[str]:
     return recorded_notes(replayed(prepared.models.models[0], task, prepared.spec.repeats), task.name)
 
 
-def _differs_from_release(task: PreparedTask) -> bool:
-    """Whether the data are other than those that the benchmark's paper released."""
-    release = task.benchmark.release
-    return release is not None and release.differs(task.folder, task.split)
+def _has_foreign_samples(task: PreparedTask) -> bool:
+    """Whether a sample is other than those that the benchmark's paper released."""
+    names = [sample.id for sample in task.samples]
+    return bool(foreign_samples(task.benchmark, names, task.folder, task.split, task.options.benchmark))

@@ -16,7 +16,8 @@ FEW_ERRORS = 0.01
 
 NOT_THEIRS: Mapping[str, str] = {
     "synthetic": "the data are synthetic, so published figures are not shown",
-    "other_data": "the data differ from those of the paper, so published figures are not shown",
+    "other_data": "the data are not verifiably those that the paper released, "
+    "so published figures are not shown",
 }
 """The options that mark data for which the paper printed no figures, and the note for each."""
 

@@ -58,6 +58,7 @@ class Codis(Benchmark):
     presets = PRESETS
     release = RELEASE
     published = Path(__file__).with_name("published.json")
+    released_digests = Path(__file__).with_name("released.json")
     answer_files = ANSWER_FILES
     export_formats = EXPORT_FORMATS
     leading_metrics = ("acc_p", "acc_q")
@@ -152,6 +153,12 @@ class Codis(Benchmark):
         """The same prompt without its context, or with the image instead of the caption."""
         changed = {"context": False, "instructions": False} if setting == "no-context" else {"image": "shown"}
         return {**options, **changed}
+
+    def released_records(
+        self, folder: Path | None, split: str, options: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The records of data.json."""
+        return {sample.id: sample.record[0] for sample in read_samples(folder, False, None)}
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """The images of data.json by their `image_id`."""

@@ -9,7 +9,7 @@ from typing import Any
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.appendix_cases import ERRORS
-from sightline.benchmarks.contextual.data import SPLITS, Shots, image_of, read_samples
+from sightline.benchmarks.contextual.data import SPLITS, Shots, image_of, read_released, read_samples
 from sightline.benchmarks.contextual.folder import NAME
 from sightline.benchmarks.contextual.formats import ANSWER_FILES, EXPORT_FORMATS, add_judgements
 from sightline.benchmarks.contextual.sources import RELEASE
@@ -77,6 +77,7 @@ class Contextual(Benchmark):
     presets = PRESETS
     release = RELEASE
     published = Path(__file__).with_name("published.json")
+    released_digests = Path(__file__).with_name("released.json")
     answer_files = ANSWER_FILES
     export_formats = EXPORT_FORMATS
     leading_metrics = ("accepted",)
@@ -140,6 +141,12 @@ class Contextual(Benchmark):
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Section 3.2."""
         return [ACCEPTED, choice.ERROR, choice.EMPTY, *text_metrics(options)]
+
+    def released_records(
+        self, folder: Path | None, split: str, options: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The lines of the split's table."""
+        return read_released(folder, split)
 
     def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
         """The verdicts of gpt4_judgments.json."""

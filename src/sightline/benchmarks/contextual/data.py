@@ -119,6 +119,29 @@ def read_samples(
     return samples
 
 
+def read_released(folder: Path | None, split: str) -> dict[str, list[str]]:
+    """Read what was released of each instance.
+
+    The responses of test were not released, so that its lines count without them.
+
+    Args:
+        folder: The data folder, or None.
+        split: One of SPLITS.
+
+    Returns:
+        Sample id -> URL of the image, instruction, category, and the response if the split has one.
+
+    Raises:
+        UserError: The table is wrong.
+    """
+    table = table_name(split)
+    solved = split != "test"
+    return {
+        name: [one.image_url, one.instruction, one.category, *([one.response] if solved else [])]
+        for name, one in _read(data_folder(folder, NAME, table) / table, solved=solved).items()
+    }
+
+
 def image_of(line: ContextualRecord | SolvedExample, folder: Path | str) -> ImageRef:
     """Locate the image of a line.
 

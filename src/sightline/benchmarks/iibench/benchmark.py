@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.iibench.data import images_by_path, read_explanations, read_samples
+from sightline.benchmarks.iibench.data import images_by_path, read_explanations, read_released, read_samples
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
 from sightline.benchmarks.iibench.option_orders import option_orders
 from sightline.benchmarks.iibench.records import LABELS
@@ -61,6 +61,7 @@ class IIBench(Benchmark):
     presets: Mapping[str, Mapping[str, Any]] = {"released": {"temperature": None, "max_tokens": 1000}}
     release = RELEASE
     published = Path(__file__).with_name("published.json")
+    released_digests = Path(__file__).with_name("released.json")
     answer_files = ANSWER_FILES
     export_formats = EXPORT_FORMATS
     leading_metrics = ("accuracy",)
@@ -161,6 +162,12 @@ class IIBench(Benchmark):
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same prompt without the image."""
         return {**options, "image": False, "variant": setting}
+
+    def released_records(
+        self, folder: Path | None, split: str, options: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The questions as the split's file has them; there are none without a data folder."""
+        return read_released(folder, split) if folder is not None else {}
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """The images of every split in the folder by their `local_path`."""

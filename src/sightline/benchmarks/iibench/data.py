@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sightline.benchmarks.iibench.answer_key import read_answer_key
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
@@ -68,6 +68,31 @@ def read_samples(
         for record, question in released
         if question.id not in left_out
     ]
+
+
+def read_released(folder: Path, split: str) -> dict[str, Any]:
+    """Read what was released of each question: its text, its options and its labels.
+
+    The answers of test were not released, so that its records count without them.
+
+    Args:
+        folder: The data folder.
+        split: One of SPLITS.
+
+    Returns:
+        Question id -> released values, without the path of the image.
+    """
+    path = data_folder(folder, "iibench", f"{split}.json") / f"{split}.json"
+    return {
+        question.id: [
+            question.question,
+            question.options,
+            question.answer if split != "test" else None,
+            {name: getattr(record.meta_data, name) for name in LABELS},
+        ]
+        for record in read_records(path, IIBenchRecord, name="local_path")
+        for question in record.questions
+    }
 
 
 def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.groups.benchmark import OPTIONS, SAMPLING, SAMPLING_SOURCE, Groups
-from sightline.benchmarks.mmr3.data import task_file
+from sightline.benchmarks.mmr3.data import assigned_values, task_file
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
+from sightline.formats.groups import by_group, read_groups
 from sightline.formats.prediction import AnswerFiles
 
 
@@ -24,6 +25,7 @@ class MMR3(Groups):
     title = "MM-R3: consistency under rephrasing, restyling and masking"
     citation = "Chou et al. 2024, MM-R3: On (In-)Consistency of Multi-modal Large Language Models"
     published = Path(__file__).with_name("published.json")
+    released_digests = Path(__file__).with_name("released.json")
     answer_files = AnswerFiles(variants="'original', 'r1', 'm0', a style's name, ...")
     settings = by_name(
         _setting("rephrasing", "one question, three rephrasings", "Tables 2, 5, 7 and 9"),
@@ -37,3 +39,9 @@ class MMR3(Groups):
     def groups_file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
         """The groups file of the setting's task."""
         return task_file(folder, options["task"])
+
+    def released_records(
+        self, folder: Path | None, split: str, options: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The places and maskings of the authors' label files; nothing else of the data was released."""
+        return assigned_values(by_group(read_groups(self.groups_file(folder, options))), options["task"])

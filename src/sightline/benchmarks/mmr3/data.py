@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from sightline.benchmarks.groups.data import GROUPS
 from sightline.errors import UserError
+from sightline.formats.groups import ORIGINAL, GroupLine
 
 _BUILDERS = {"rephrasing": "rephrase", "restyling": "restyle", "context": "mask"}
 """Task -> the kind of builder that makes its groups."""
@@ -49,6 +52,37 @@ def task_file(folder: Path | None, task: str) -> Path:
         file=folder,
         expected=f"the output of `sightline build {_BUILDERS[task]} --out {folder / task}`",
     )
+
+
+def assigned_values(groups: Mapping[str, Sequence[GroupLine]], task: str) -> dict[str, Any]:
+    """Describe groups in the terms of the authors' label files.
+
+    These files name the place in each image (indoor_labels.json, landmarks_labels.json), or its masked object
+    and its three maskings (labels.json, types.json). No questions were released.
+
+    Args:
+        groups: The lines of each group.
+        task: Rephrasing, restyling or context.
+
+    Returns:
+        Group -> its references, and for context the colour, number of lines and shape of each masking; none
+        for rephrasing.
+    """
+    if task == "restyling":
+        return {name: lines[0].references for name, lines in groups.items()}
+    if task != "context":
+        return {}
+    return {
+        name: [
+            lines[0].references,
+            {
+                line.variant: [line.labels.get(label) for label in ("colour", "lines", "shape")]
+                for line in lines
+                if line.variant != ORIGINAL
+            },
+        ]
+        for name, lines in groups.items()
+    }
 
 
 def _refuse_other_task(folder: Path, task: str) -> None:
