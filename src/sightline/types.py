@@ -273,6 +273,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         cluster: The unit that confidence intervals resample.
         error: Why there is no answer.
         version: The version that the model reports.
+        sample_digest: The digest of the sample, whatever the setting; '' if unknown.
     """
 
     sample: str
@@ -297,6 +298,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cluster: str = ""
     error: str | None = None
     version: str = ""
+    sample_digest: str = ""
 
     @property
     def right(self) -> bool:
@@ -319,18 +321,25 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.status != "error"
 
 
+GroupKey = tuple[str, int, str]
+"""The identity of a group in a run: the sample, the draw, and the variant whose draws it pools, or ''."""
+
+
 class Group(Struct, frozen=True):
     """The outcomes of one sample in one draw, by variant, and the verdicts on several of them.
 
+    A group that pools holds all draws of one variant instead.
+
     Attributes:
         id: The id of the sample.
-        draw: The repeat, from 0.
+        draw: The repeat, from 0; 0 if it pools.
         cluster: The unit that confidence intervals resample.
         outcomes: The outcomes.
         judgements: The verdicts with two targets or more (`same_meaning`).
         partners: The outcomes of other settings that metrics read, by setting and in the same order; without
             the settings that have no answers.
         evidence: The images that a judge of an answer sees, by answer key.
+        pooled: The variant whose draws it pools; '' if it does not.
     """
 
     id: str
@@ -340,6 +349,12 @@ class Group(Struct, frozen=True):
     judgements: tuple[Verdict, ...] = ()
     partners: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
     evidence: Mapping[str, tuple[ImageFile, ...]] = field(default_factory=dict)
+    pooled: str = ""
+
+    @property
+    def key(self) -> GroupKey:
+        """The identity of the group: its run has no other group with this key."""
+        return self.id, self.draw, self.pooled
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)

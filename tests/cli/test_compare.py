@@ -58,8 +58,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 def _tables(capsys: Capture) -> list[dict[str, Any]]:
+    """The tables of differences and tests; the last three are about answers."""
     tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return tables
+    return tables[:-3]
+
+
+def _answers(capsys: Capture) -> list[dict[str, Any]]:
+    """The tables of changed answers, of the sides, and of all answers."""
+    tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return tables[-3:]
 
 
 def _rows(table: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -100,7 +107,7 @@ def test_differences_in_judges_and_options_are_reported(runs: Runs, capsys: Capt
     assert runs.run(runs.answers(1), "--judge", f"human:{humans}", "--seed", "1") == 0
     capsys.readouterr()
     assert main(["report", "--list", "--json", *runs.store]) == 0
-    last = max(run["run"] for run in _tables(capsys))
+    last = max(run["run"] for run in json.loads(capsys.readouterr().out))
     assert runs.compare("2", str(last), "--json") == 0
     ((told, *_),) = [table["notes"] for table in _tables(capsys)]
     assert told == f"these runs also differ in: judge rules, then human:{humans}; seed 0, then 1"
@@ -171,10 +178,70 @@ def test_probes_without_an_answer_are_reported_under_the_table(runs: Runs, capsy
     assert runs.run(str(few)) == 1
     capsys.readouterr()
     assert main(["report", "--list", "--json", *runs.store]) == 0
-    last = max(run["run"] for run in _tables(capsys))
+    last = max(run["run"] for run in json.loads(capsys.readouterr().out))
     assert runs.compare("1", str(last), "--json") == 0
     (table,) = _tables(capsys)
-    assert f"run {last}: 3 of 80 probes have no answer and count as not right" in table["notes"]
+    told = [note for note in table["notes"] if note.startswith(f"run {last}: of 80 probes 3 (3.8 %)")]
+    assert len(told) == 1
+
+
+def test_runs_and_results_folders_are_compared_in_any_mixture(
+    runs: Runs, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [str(runs.folder / f"wrong-{wrong}") for wrong in (0, 12)]
+    found = []
+    for pair in (("1", "3"), (folders[0], "3"), ("1", folders[1])):
+        assert runs.compare(*pair, "--json") == 0
+        found.append(_tables(capsys)[0]["rows"])
+    monkeypatch.chdir(tmp_path)  # folders need no store
+    assert main(["compare", *folders, "--json"]) == 0
+    found.append(_tables(capsys)[0]["rows"])
+    assert found[0][0]["difference value"] == pytest.approx(-30)
+    assert all(rows == found[0] for rows in found)
+
+
+def test_a_folder_holds_the_same_metrics_as_its_run(runs: Runs, capsys: Capture) -> None:
+    metrics = ["acc_p", "acc_q", "context_awareness", "context_awareness_left_out"]
+    words = [word for name in metrics for word in ("--metric", name)]
+    assert runs.compare("3", str(runs.folder / "wrong-12"), *words, "--json") == 0
+    rows = _tables(capsys)[0]["rows"]
+    assert [row["metric"] for row in rows] == metrics
+    assert all(row["base value"] == row["other value"] for row in rows)
+    assert all(row["difference value"] == 0 for row in rows)
+
+
+def test_runs_with_a_limit_are_compared_on_the_samples_that_both_have(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("3", "4", "--json") == 0
+    (table,) = _tables(capsys)
+    row = _rows(table)["acc_p", "all"]
+    assert (row["groups"], row["difference value"]) == (1, 100)
+    assert f"run 4 lacks {PAIRS - 1} samples of the other side, which are left out" in table["notes"]
+
+
+def test_settings_are_compared(runs: Runs, capsys: Capture) -> None:
+    words = ["run", "codis:no-cot", "--model", f"replay/{runs.answers(12)}", "--data", str(runs.data)]
+    assert main([*words, "--quiet", *runs.store, "--out", str(runs.folder / "no-cot")]) == 0
+    capsys.readouterr()
+    assert runs.compare("1", str(runs.folder / "no-cot"), "--json") == 0
+    (table,) = _tables(capsys)
+    assert table["title"] == "codis:default and codis:no-cot"
+    assert _rows(table)["acc_p", "all"]["difference value"] == pytest.approx(-30)
+    assert any("cot on, then off" in note for note in table["notes"])
+
+
+def test_changed_answers_are_counted_and_listed(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "3", "--json") == 0
+    counts, sides, answers = _answers(capsys)
+    of_answers, of_groups = counts["rows"]
+    assert (of_answers["lost"], of_answers["gained"], of_answers["scored"]) == (24, 0, 2 * PAIRS)
+    assert (of_groups["lost"], of_groups["both_right"]) == (12, PAIRS - 12)
+    assert of_answers["identical"] == 2 * (PAIRS - 12)
+    assert len(answers["rows"]) == 2 * PAIRS
+    assert [side["probes"] for side in sides["rows"]] == [2 * PAIRS] * 2
+    assert runs.compare("1", "3", "--list", "lost", "--format", "csv") == 0
+    listed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(listed) == 24
+    assert {line["change"] for line in listed} == {"lost"}
 
 
 def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:

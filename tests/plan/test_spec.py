@@ -131,6 +131,8 @@ def test_the_options_that_a_result_records_follow_from_their_declarations() -> N
         "repeats": 1,
         "seed": 1,
         "fresh": None,
+        "model_arg": None,
+        "model_id": None,
         "decide": "first",
         "fingerprint": None,
         "accept_changed": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.results.conftest import Collect, Describe, OneWord
 
 from sightline.judging.groups import CollectedAnswers
@@ -86,3 +87,13 @@ def test_verdicts_of_a_human_that_fit_no_answer_get_a_note(collect: Collect, des
 def test_the_digest_of_the_data_depends_on_their_images(collect: Collect, describe: Describe) -> None:
     first, same, other = (aggregated(describe(), collect(**{name: "yes"})).result for name in ("a", "a", "b"))
     assert first.data_digest == same.data_digest != other.data_digest
+
+
+def test_the_digest_of_the_data_does_not_depend_on_repeats(collect: Collect, describe: Describe) -> None:
+    once = collect(a="yes", b="no")
+    twice = [replace(probe, draw=draw) for probe in once.probes() for draw in (0, 1)]
+    results = [
+        aggregated(describe(), collected).result for collected in (once, replace(once, probes=lambda: twice))
+    ]
+    assert len({result.data_digest for result in results}) == 1
+    assert [result.probes for result in results] == [2, 4]

@@ -5,46 +5,56 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.results.conftest import MakeResult
 
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.errors import UserError
-from sightline.results.compare import JudgedRun, compare, significance_of
-from sightline.types import Group, Outcome, Usage
+from sightline.judging.groups import NOT_ASKED
+from sightline.results.compare import compare, significance_of
+from sightline.results.judged_run import JudgedRun
+from sightline.types import Group, Outcome, Usage, VerdictName
 
 OPTIONS = {**defaults(Groups(), Groups.settings["FILE"]), "seed": 0, "embedder": "none"}
+VERDICTS: dict[str, VerdictName] = {"1": "right", "0": "wrong", "?": "undecided", "x": "error", "-": "error"}
 
 
-def outcome(sample: str, variant: str, right: bool) -> Outcome:
+def outcome(sample: str, variant: str, mark: str, digest: str = "d") -> Outcome:
+    """1 is right, 0 wrong, ? undecided, x failed, - not sent."""
+    missing = mark in "x-"
     return Outcome(
         sample=sample,
         variant=variant,
         draw=0,
         key=f"{sample} {variant}",
         labels={},
-        response="x",
-        status="ok",
+        response="" if missing else f"says {mark}",
+        status="error" if missing else "ok",
         finish_reason="stop",
         usage=Usage(),
-        verdict="right" if right else "wrong",
+        verdict=VERDICTS[mark],
         references=("x",),
+        error={"x": "HTTP 500", "-": NOT_ASKED}.get(mark),
+        sample_digest=digest,
     )
 
 
 @pytest.fixture
 def judged_run(make_result: MakeResult) -> Any:
-    """A run whose groups hold the variants v0, v1, ..., right where there is a 1."""
+    """A run whose groups hold the variants v0, v1, ..., with the verdicts of `outcome`."""
 
-    def make(groups: dict[str, str], **changes: Any) -> JudgedRun:
+    def make(groups: dict[str, str], *, name: str = "run 1", digest: str = "d", **changes: Any) -> JudgedRun:
         made = {
-            name: Group(
-                name, 0, name, tuple(outcome(name, f"v{i}", mark == "1") for i, mark in enumerate(marks))
+            (sample, 0, ""): Group(
+                sample,
+                0,
+                sample,
+                tuple(outcome(sample, f"v{i}", mark, digest) for i, mark in enumerate(marks)),
             )
-            for name, marks in groups.items()
+            for sample, marks in groups.items()
         }
-        result = make_result(**{"options": OPTIONS, **changes})
-        return JudgedRun(result=result, groups={(name, 0): group for name, group in made.items()})
+        return JudgedRun(name=name, result=make_result(**{"options": OPTIONS, **changes}), groups=made)
 
     return make
 
@@ -55,50 +65,100 @@ def acc(values: Any) -> tuple[float | None, float]:
 
 
 def test_groups_of_one_run_only_are_left_out_and_counted(judged_run: Any) -> None:
-    runs = {1: judged_run({"a": "11", "b": "00"}), 2: judged_run({"a": "10", "c": "11"})}
-    comparison = compare(runs, [(1, 2)])
+    comparison = compare([(judged_run({"a": "11", "b": "00"}), judged_run({"a": "10", "c": "11", "d": "1"}))])
     assert (acc(comparison.base), acc(comparison.other)) == ((100, 2), (50, 2))
     assert acc(comparison.differences)[0] == -50
-    assert comparison.alone == 2
+    assert [side.lacking_samples for side in comparison.sides] == [2, 1]
 
 
 def test_a_group_is_reduced_to_the_probes_of_both_runs(judged_run: Any) -> None:
-    comparison = compare({1: judged_run({"a": "1"}), 2: judged_run({"a": "10"})}, [(1, 2)])
+    comparison = compare([(judged_run({"a": "1"}), judged_run({"a": "10"}))])
     assert (acc(comparison.base), acc(comparison.other)) == ((100, 1), (100, 1))
+    assert [side.lacking_probes for side in comparison.sides] == [1, 0]
 
 
 def test_several_pairs_give_their_mean_and_each_difference(judged_run: Any) -> None:
-    runs = {1: judged_run({"a": "11"}), 2: judged_run({"a": "10"}), 3: judged_run({"a": "00"})}
-    comparison = compare(runs, [(1, 2), (1, 3)])
+    base = judged_run({"a": "11"})
+    comparison = compare([(base, judged_run({"a": "10"})), (base, judged_run({"a": "00"}))])
     assert acc(comparison.differences)[0] == -75
     assert [acc(values)[0] for values in comparison.each] == [-50, -100]
 
 
 def test_options_that_differ_are_named_with_the_values_of_each_side(judged_run: Any) -> None:
-    other = judged_run({"a": "1"}, options={**OPTIONS, "sampling": {"temperature": 1}})
-    comparison = compare({1: judged_run({"a": "1"}), 2: other}, [(1, 2)])
-    assert comparison.unlike == {"sampling temperature": ([None], [1])}
+    changed = {"sampling": {"temperature": 1}, "model_arg": {"adapter": "a"}, "unchanged": False}
+    other = judged_run({"a": "1"}, options={**OPTIONS, **changed}, model_identity="weights 1 adapter 2")
+    base = judged_run({"a": "1"}, options={**OPTIONS, "unchanged": True})
+    assert compare([(base, other)]).unlike == {
+        "unchanged": ([True], [False]),
+        "temperature": ([None], [1]),
+        "adapter": ([None], ["a"]),
+        "identity of the model": (["weights 1"], ["weights 1 adapter 2"]),
+    }
+
+
+def test_settings_of_one_benchmark_are_compared(judged_run: Any) -> None:
+    comparison = compare([(judged_run({"a": "1"}), judged_run({"a": "0"}, setting="yours.jsonl"))])
+    assert acc(comparison.differences)[0] == -100
+    assert comparison.task == "groups:mine.jsonl and groups:yours.jsonl"
+
+
+def test_samples_with_different_data_are_left_out_and_named(judged_run: Any) -> None:
+    base, other = judged_run({"a": "1", "b": "1"}), judged_run({"a": "1", "b": "0"})
+    changed = {
+        key: replace(group, outcomes=(outcome(group.id, "v0", "0", "e"),)) if group.id == "b" else group
+        for key, group in other.groups.items()
+    }
+    comparison = compare([(base, replace(other, groups=changed))])
+    assert acc(comparison.differences) == (0, 1)
+    assert comparison.different_samples == ["b"]
 
 
 @pytest.mark.parametrize(
     ("groups", "changes", "message"),
     [
-        ({"a": "1"}, {"data_digest": "e"}, "different data"),
-        ({"a": "1"}, {"setting": "yours.jsonl"}, "different settings"),
-        ({"b": "1"}, {}, "no group in common"),
+        ({"a": "1"}, {"digest": "e"}, "hold different data for each of the 1 samples"),
+        ({"a": "1"}, {"benchmark": "codis"}, "different benchmarks"),
+        ({"b": "1"}, {}, "no sample in common"),
     ],
 )
 def test_runs_that_cannot_be_compared_are_refused(
     judged_run: Any, groups: dict[str, str], changes: dict[str, Any], message: str
 ) -> None:
-    runs = {1: judged_run({"a": "1"}), 2: judged_run(groups, **changes)}
     with pytest.raises(UserError, match=message):
-        compare(runs, [(1, 2)])
+        compare([(judged_run({"a": "1"}), judged_run(groups, **changes))])
 
 
 def test_a_row_without_a_difference_is_not_tested(judged_run: Any) -> None:
-    runs = {1: judged_run({"a": "1", "b": "0"}), 2: judged_run({"a": "0", "b": "0"})}
-    comparison = compare(runs, [(1, 2)])
+    comparison = compare([(judged_run({"a": "1", "b": "0"}), judged_run({"a": "0", "b": "0"}))])
     undefined = [row for row in comparison.differences if row.value is None]
     assert undefined
     assert significance_of(comparison, undefined) == {}
+
+
+def test_a_metric_that_needs_another_setting_is_named_with_the_reason(judged_run: Any) -> None:
+    comparison = compare([(judged_run({"a": "1"}), judged_run({"a": "0"}))])
+    assert "needs the answers of 'unchanged' too" in comparison.not_compared["acc_minus_sampling"]
+    assert "acc_minus_sampling" not in {row.metric for row in comparison.differences}
+
+
+def test_each_side_counts_undecided_failed_and_not_sent_apart(judged_run: Any) -> None:
+    first, second = compare(
+        [(judged_run({"a": "1?x", "b": "--"}), judged_run({"a": "111", "b": "11"}))]
+    ).sides
+    assert (first.probes, first.undecided, first.failed, first.not_sent) == (5, 1, 1, 2)
+    assert (second.probes, second.undecided, second.failed, second.not_sent) == (5, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "bounds"),
+    [
+        ("1?0", "?11", (0, 200 / 3)),  # from 2 right, then 2 right, to 1 right, then 3 right
+        ("?", "?", (-100, 100)),
+        ("1", "0", None),
+    ],
+)
+def test_bounds_hold_every_way_to_decide_what_is_undecided(
+    judged_run: Any, base: str, other: str, bounds: tuple[float, float] | None
+) -> None:
+    found = compare([(judged_run({"a": base}), judged_run({"a": other}))]).undecided_bounds
+    assert found.get(("acc", "all")) == (None if bounds is None else pytest.approx(bounds))

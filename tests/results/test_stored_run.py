@@ -33,15 +33,58 @@ def test_a_run_of_an_earlier_version_has_a_judge_without_limits(body: Any) -> No
     assert (run.task, run.text_metrics, run.stopped) == ("oneword:default", {}, None)
 
 
-def test_the_list_holds_the_options_in_which_the_runs_of_a_task_differ(tmp_path: Path, body: Any) -> None:
+def test_the_list_holds_every_option_that_has_no_known_default(tmp_path: Path, body: Any) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     for prompt in ("short", "long"):
-        store.start_run(body(prompt=prompt, form="same", repeats=2, limit=None))
+        store.start_run(body(prompt=prompt, repeats=2, limit=None))
     listed = list_runs(store)
     assert [run.options for run in listed] == [
-        {"repeats": 2, "prompt": "short"},
-        {"repeats": 2, "prompt": "long"},
+        {"prompt": "short", "repeats": 2},
+        {"prompt": "long", "repeats": 2},
     ]
     assert [(run.number, run.state) for run in listed] == [(1, " (not finished)"), (2, " (not finished)")]
     assert not read_stored_run(store, 2).is_finished
+    store.close()
+
+
+CODIS = {"instructions": True, "cot": True, "image": "shown", "split": "test"}
+SAMPLING = {"temperature": 0, "max_tokens": 1024}
+
+
+@pytest.mark.parametrize(
+    ("changed", "listed"),
+    [
+        ({}, {}),
+        ({"cot": False}, {"cot": False}),
+        ({"sampling": {**SAMPLING, "temperature": 0.7}}, {"temperature": 0.7}),
+        ({"sampling": {"temperature": 0}}, {"max_tokens": None}),
+        ({"model_arg": {"adapter": "trained"}}, {"adapter": "trained"}),
+        ({"synthetic": True, "limit": 3}, {"synthetic": True, "limit": 3}),
+    ],
+)
+def test_a_run_is_listed_with_the_options_that_differ_from_the_defaults(
+    tmp_path: Path, describe: Describe, changed: dict[str, Any], listed: dict[str, Any]
+) -> None:
+    """Whatever other runs the store holds."""
+    store = Store.open(str(tmp_path / "s.db"))
+    options = {**CODIS, "sampling": SAMPLING, **changed}
+    for one in ({**CODIS, "sampling": SAMPLING}, options):
+        store.start_run({"description": msgspec.to_builtins(describe(benchmark="codis", options=one))})
+    run = list_runs(store)[1]
+    assert run.options == {"split": "test", **listed}
+    store.close()
+
+
+def test_runs_of_other_data_or_another_model_behind_one_name_are_told_apart(
+    tmp_path: Path, describe: Describe
+) -> None:
+    store = Store.open(str(tmp_path / "s.db"))
+    for digest, identity in (("d1", "weights 1"), ("d2", "weights 1"), ("d2", "weights 2")):
+        one = describe(data_digest=digest, identity=identity, options={})
+        store.start_run({"description": msgspec.to_builtins(one)})
+    assert [run.options for run in list_runs(store)] == [
+        {"data": "d1", "model_identity": "weights 1"},
+        {"data": "d2", "model_identity": "weights 1"},
+        {"data": "d2", "model_identity": "weights 2"},
+    ]
     store.close()

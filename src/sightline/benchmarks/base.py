@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -185,6 +186,32 @@ class Benchmark(ABC):
         """
         other = self.settings.get(setting)
         return {**options, **(other.options if other else {})}
+
+    def released_content(self, sample: Sample) -> Any:
+        """List what of a sample is data, and the same in every setting.
+
+        `compare` pairs two runs only on samples of equal content.
+
+        Args:
+            sample: One of `samples`.
+
+        Returns:
+            Plain data or structs; by default the question, the names of the images, the references, the
+            options in any order, and the record.
+        """
+        names = [os.path.basename(image.path) for image in sample.images]
+        return [sample.question, names, sample.references, sorted(sample.options), sample.record]
+
+    def pools_draws(self, options: Mapping[str, Any]) -> bool:
+        """Say whether all draws of a probe form one group (`Probe.draws`).
+
+        Args:
+            options: The effective options.
+
+        Returns:
+            By default False: each draw of a sample is a group.
+        """
+        return False
 
     def task_arguments(self, options: Mapping[str, Any]) -> str:
         """Name the options under which answers belong to a task of their own.

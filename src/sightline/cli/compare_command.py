@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_printing, add_store
 from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.report.report_table import ReportTable
+    from sightline.results.comparison import Comparison
+
+LISTS = ("gained", "lost", "both_right", "both_wrong", "undecided", "unanswered", "identical", "different")
+"""The values of --list, which `report.changed_answers` explains."""
 
 EXAMPLE = """examples:
   sightline compare 3 4                        run 4 minus run 3, of ./sightline.db
   sightline compare 3 4 --by style --metric con --metric acc
   sightline compare 3 4,5,6                    runs 4, 5 and 6 (three seeds), each minus run 3, pooled
   sightline compare 4,5,6 7,8,9                run 7 minus 4, 8 minus 5 and 9 minus 6, pooled
+  sightline compare 3 results/a                results folders and numbers of runs in any mixture
+  sightline compare 3 4 --list lost            the answers that run 3 has right and run 4 has not
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
   sightline report --list                      list the numbers of runs
@@ -22,8 +34,13 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("base", type=_runs, metavar="RUN[,RUN...]", help="number of the base run")
-    add("other", type=_runs, metavar="RUN[,RUN...]", help="number of the run that is compared with the base")
+    add("base", type=_runs, metavar="RUN[,RUN...]", help="number or results folder of the base run")
+    add(
+        "other",
+        type=_runs,
+        metavar="RUN[,RUN...]",
+        help="number or results folder of the run that is compared with the base",
+    )
     add(
         "--metric",
         action="append",
@@ -34,6 +51,12 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--tests",
         action="store_true",
         help="print all significance tests with their corrections and power too",
+    )
+    add(
+        "--list",
+        choices=LISTS,
+        metavar="CHANGE",
+        help=f"list the answers of this change: {', '.join(LISTS)} (--json without --list: all)",
     )
     loss = (
         "exit with status 5 if this difference is significant (Holm correction over the rows of the table) or"
@@ -50,21 +73,19 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.compare_runs import compare_runs
-    from sightline.registry import benchmark_class
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
     from sightline.results.compare import significance_of
     from sightline.results.fail_if_comparison import parse_difference_conditions
 
-    store = Store.open(options.store, create=False)
+    pairs = _pairs(options.base, options.other)
+    needs_store = any(isinstance(name, int) for pair in pairs for name in pair)
+    store = Store.open(options.store, create=False) if needs_store else None
     try:
-        comparison = compare_runs(store, _pairs(options.base, options.other))
+        comparison = compare_runs(store, pairs)
     finally:
-        store.close()
-    known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
-    requested = options.metric or benchmark_class(comparison.task.partition(":")[0]).leading_metrics
-    for name in requested:
-        if name not in known:
-            raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
+        if store is not None:
+            store.close()
+    requested = _requested_metrics(options.metric, comparison)
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions)
@@ -72,22 +93,46 @@ def execute(options: argparse.Namespace) -> int:
     tables = [comparison_table(comparison, rows, tests)]
     if options.tests:
         tables.append(tests_table(comparison, rows, tests))
-    print_tables(tables, options.format)
+    print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
     met = [line for condition in conditions for line in condition.met(rows, tests)]
     print_conditions_met(met)
     return 5 if met else 0
 
 
-def _runs(word: str) -> list[int]:
-    numbers = word.split(",")
-    if not all(number.isdecimal() for number in numbers):
-        raise argparse.ArgumentTypeError(
-            f"{word!r} is not the number of a run (see `sightline report --list`)"
-        )
-    return list(map(int, numbers))
+def _requested_metrics(names: Sequence[str] | None, comparison: Comparison) -> Sequence[str]:
+    """The metrics of --metric, which must be comparable, or the leading ones."""
+    from sightline.report.varied_options import leading_metrics
+
+    known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
+    for name in names or ():
+        if name in comparison.not_compared:
+            raise UserError(f"--metric {name} cannot be compared: it {comparison.not_compared[name]}")
+        if name not in known:
+            raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
+    return names or leading_metrics(comparison.benchmark, known)
 
 
-def _pairs(base: list[int], other: list[int]) -> list[tuple[int, int]]:
+def _with_changes(
+    tables: Sequence[ReportTable], comparison: Comparison, listed: str | None, form: str
+) -> list[ReportTable]:
+    """The tables, then those of changed answers; CSV holds the differences, or with --list the answers."""
+    from sightline.report.changed_answers import answers_table, counts_table, listed_answers, sides_table
+
+    full = form in ("csv", "json")
+    answers = answers_table(comparison, listed_answers(comparison, listed or "all"), full=full)
+    if form == "csv":
+        return [answers] if listed else [*tables]
+    found = [*tables, counts_table(comparison)]
+    if form == "json":
+        return [*found, sides_table(comparison), answers]
+    return [*found, answers] if listed else found
+
+
+def _runs(word: str) -> list[int | Path]:
+    return [int(name) if name.isdecimal() else Path(name) for name in word.split(",") if name]
+
+
+def _pairs(base: list[int | Path], other: list[int | Path]) -> list[tuple[int | Path, int | Path]]:
     """Pair each compared run with its base run, or with the only one."""
     if len(base) not in (1, len(other)):
         raise UserError(

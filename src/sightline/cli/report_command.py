@@ -145,8 +145,10 @@ def _print_runs(runs: Sequence[RunLine], form: str) -> None:
     if form == "json":
         print_json(runs)
         return
+    from sightline.report.varied_options import options_text
+
     for run in runs:
-        options = "".join(f", {name}={value}" for name, value in run.options.items())
+        options = f", {options_text(run.options)}" if run.options else ""
         judges = f"judged by {', '.join(run.judges)}{run.state}"
         print(f"{run.number:>4}  {run.started}  {run.task:<22} {run.model}{options}, {judges}")
 

@@ -109,6 +109,10 @@ def _without_adapter(runs: Sequence[StoredRun], adapted: StoredRun, task: str, s
 
 
 def _conditions(run: StoredRun) -> str:
-    """The task, data, options and judges: two runs can be compared if these are equal."""
-    names = ("benchmark", "setting", "data_digest", "options", "judges")
-    return repr([getattr(run.description, name) for name in names])
+    """The task, data, options and judges: two runs can be compared if these are equal.
+
+    The arguments of the model name its adapter; its identity is compared instead.
+    """
+    names = ("benchmark", "setting", "data_digest", "judges")
+    options = {name: value for name, value in run.description.options.items() if name != "model_arg"}
+    return repr([*(getattr(run.description, name) for name in names), options])

@@ -29,6 +29,7 @@ from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers
 from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import setting_of
+from sightline.plan.plan import sample_digest
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
 from sightline.registry import benchmark as find_benchmark
@@ -205,4 +206,5 @@ def _stored_sample(
         asked = as_asked(probe, prediction)
         return stored_probe(asked, draw, key, cluster, evidence=judge_images(probe, files))
 
-    return stored_groups(probes, draws, store)
+    digest = sample_digest(task.benchmark, sample)
+    return (replace(stored, sample_digest=digest) for stored in stored_groups(probes, draws, store))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from sightline.plan.stored_probe import StoredProbe
-from sightline.types import Answer, Failure, Group, Outcome, Usage
+from sightline.types import Answer, Failure, Group, GroupKey, Outcome, Usage
 
 NOT_ASKED = "not asked"
 """The error of a probe that has neither an answer nor a failure."""
@@ -60,12 +60,13 @@ def answered_groups(probes: Iterable[StoredProbe], answers: AnswerLookup) -> Ite
             yield _group(list(members), results)
 
 
-def _group_key(probe: StoredProbe) -> tuple[str, int | str]:
-    return probe.sample, probe.variant if probe.pooled else probe.draw
+def _group_key(probe: StoredProbe) -> GroupKey:
+    return (probe.sample, 0, probe.variant) if probe.pooled else (probe.sample, probe.draw, "")
 
 
 def _group(probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure]) -> Group:
     first = probes[0]
+    sample, draw, pooled = _group_key(first)
     partners = {
         setting: tuple(_outcome(probe, results.get(probe.key)) for probe in others)
         for setting, others in first.partners.items()
@@ -73,7 +74,7 @@ def _group(probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure
     }
     outcomes = tuple(_outcome(probe, results.get(probe.key)) for probe in probes)
     evidence = {probe.key: probe.evidence for probe in probes if probe.evidence}
-    return Group(first.sample, first.draw, first.cluster, outcomes, partners=partners, evidence=evidence)
+    return Group(sample, draw, first.cluster, outcomes, partners=partners, evidence=evidence, pooled=pooled)
 
 
 def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
@@ -91,6 +92,7 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
         "images": probe.images,
         "prompt": probe.prompt,
         "cluster": probe.cluster,
+        "sample_digest": probe.sample_digest,
     }
     if not isinstance(result, Answer):
         error = result.message if isinstance(result, Failure) else probe.error or NOT_ASKED

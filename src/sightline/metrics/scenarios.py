@@ -27,10 +27,10 @@ def scenarios(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
         yield ALL_SCENARIOS, group
         return
     yield AS_JUDGED, group
-    yield IF_RIGHT, _if_right(group)
+    yield IF_RIGHT, if_right(group)
     if metric.per_group:
-        if list(metric.terms(_if_wrong(group))) == list(metric.terms(_if_right(group))):
-            yield DECIDED, _if_right(group)
+        if list(metric.terms(if_wrong(group))) == list(metric.terms(if_right(group))):
+            yield DECIDED, if_right(group)
         return
     decided = _decided(group, metric.needs)
     if decided.outcomes:
@@ -79,11 +79,17 @@ def _decided(group: Group, needs: str | None) -> Group:
     return structs.replace(group, outcomes=keep(group.outcomes, by_position=True), partners=partners)
 
 
-def _if_right(group: Group) -> Group:
+def if_right(group: Group) -> Group:
     """The group as if every undecided verdict were right.
 
     If several probes share one answer, such as both contexts of a pair that is asked without them, the
     answer can be right for one reference at most.
+
+    Args:
+        group: The group.
+
+    Returns:
+        The group without undecided verdicts.
     """
 
     def decide(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
@@ -100,8 +106,15 @@ def _if_right(group: Group) -> Group:
     return _each_outcome(group, decide)
 
 
-def _if_wrong(group: Group) -> Group:
-    """The group as if every undecided verdict were wrong."""
+def if_wrong(group: Group) -> Group:
+    """The group as if every undecided verdict were wrong.
+
+    Args:
+        group: The group.
+
+    Returns:
+        The group without undecided verdicts.
+    """
     return _each_outcome(
         group,
         lambda outcomes: tuple(

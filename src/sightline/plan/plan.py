@@ -132,8 +132,10 @@ class Plan:
             sent = probe if replays else replace(probe, messages=keyed.request.messages)
             return stored_probe(sent, draw, keyed.request.key, cluster, evidence=evidence)
 
+        digest = sample_digest(self._inputs.benchmark, self._inputs.samples[index])
         for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
-            yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))
+            record = replace(stored, sample_digest=digest)
+            yield PlannedProbe(probe_position(index, number), record, requests.get(stored.key))
 
     def _request(self, probe: Probe, origin: Origin) -> KeyedRequest | BadImage:
         """The request of a probe, or the error of an image that cannot be sent."""
@@ -212,6 +214,20 @@ def samples_digest(samples: Sequence[Sample]) -> str:
         body = [sample.id, sample.question, names, sample.references, sample.options, sample.labels]
         digest.update(msgspec.json.encode([*body, sample.record], order="sorted"))
     return digest.hexdigest()
+
+
+def sample_digest(benchmark: Benchmark, sample: Sample) -> str:
+    """The digest of one sample, the same in every setting of a benchmark.
+
+    Args:
+        benchmark: The benchmark, which says what of a sample its settings do not change.
+        sample: The sample.
+
+    Returns:
+        The first 16 hexadecimal digits of a SHA-256.
+    """
+    body = msgspec.json.encode([sample.id, benchmark.released_content(sample)], order="sorted")
+    return hashlib.sha256(body).hexdigest()[:16]
 
 
 def _order_by_image(samples: Sequence[Sample]) -> list[int]:

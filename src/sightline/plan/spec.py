@@ -143,11 +143,17 @@ class RequestOptions(EvaluationOptions, total=False):
             " may repeat",
             "model",
             "KEY=VALUE",
+            recorded=True,
         ),
     ]
     model_id: Annotated[
         str | None,
-        Argument("identity of the model in the cache, instead of server and model name", "model", "NAME"),
+        Argument(
+            "identity of the model in the cache, instead of server and model name",
+            "model",
+            "NAME",
+            recorded=True,
+        ),
     ]
     captioner: Annotated[
         str | None,
@@ -304,11 +310,13 @@ def recorded_options(spec: Spec) -> dict[str, Any]:
         spec: The evaluation.
 
     Returns:
-        Option name -> value; None for a switch that is off, for a check that is on, and for an empty text.
+        Option name -> value; None for a switch that is off, for a check that is on, and for an empty text or
+        mapping.
     """
     recorded = [option.name for option in declared_options(RunOptions) if option.argument.recorded]
     values = {name: getattr(spec, name) for name in recorded}
-    return {name: None if value is False or value in ("", "on") else value for name, value in values.items()}
+    unset = ("", "on", {})
+    return {name: None if value is False or value in unset else value for name, value in values.items()}
 
 
 def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:

@@ -24,6 +24,7 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
     form one group. `evidence` lists the images, untransformed, that a judge of the answer sees. `context`,
     `images` and `prompt` are those of the answer's line in answers.jsonl, empty in partners.
+    `sample_digest` is that of the sample, the same in every setting; '' in runs of earlier versions.
     It has more than 15 fields because it is an `Outcome` without its answer.
     """
 
@@ -43,6 +44,7 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     context: str = ""
     images: tuple[str, ...] = ()
     prompt: str = ""
+    sample_digest: str = ""
 
 
 def stored_probe(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from sightline.errors import unknown_name
+from sightline.errors import some_of, unknown_name
 from sightline.metric_types import MetricValue
 from sightline.metrics.significance import Significance
-from sightline.report.notes import compact, definition_notes, null_notes
+from sightline.report.notes import definition_notes, null_notes
 from sightline.report.report_table import (
+    Cell,
     Column,
     Field,
     PValue,
@@ -20,8 +22,8 @@ from sightline.report.report_table import (
     n_cell,
     value_cell,
 )
-from sightline.report.varied_options import short_names
-from sightline.results.comparison import Comparison, MetricSubset
+from sightline.report.varied_options import option_text, short_names
+from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
 
 NOTE = (
     "difference: the second run minus the first within each group, averaged over groups; its 95 % CI"
@@ -42,6 +44,11 @@ CLUSTERS_ASIDE = (
 DETECTABLE = (
     "detectable: the difference that these groups detect with a power of 80 % (two-sided, 5 % level), from"
     " the spread of the differences between clusters; a smaller difference may be missed"
+)
+
+IF_DECIDED = (
+    "if undecided were decided: the difference if all undecided verdicts of one run were right and those of"
+    " the other wrong, and the reverse"
 )
 
 TOGETHER = (
@@ -81,12 +88,12 @@ def comparison_table(
     Returns:
         The table.
     """
-    bases, others = (list(dict.fromkeys(runs)) for runs in zip(*comparison.runs, strict=True))
+    base, other = comparison.sides
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
         (Column("text", "subset", "subset"), lambda change: change.subset),
-        _of_runs("base", bases, comparison.models[0], comparison.base),
-        _of_runs("other", others, comparison.models[1], comparison.other),
+        _of_side("base", base, comparison.base),
+        _of_side("other", other, comparison.other),
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
@@ -94,10 +101,7 @@ def comparison_table(
     ]
     notes = [
         *_unlike(comparison),
-        *(
-            f"run {run}: {errors:,} of {probes:,} probes have no answer and count as not right"
-            for run, (errors, probes) in comparison.unanswered.items()
-        ),
+        *pairing_notes(comparison),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
         DECIDES.format("one row" if len(significances) == 1 else f"{len(significances)} rows"),
@@ -106,9 +110,49 @@ def comparison_table(
     if comparison.each:
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
         notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
-    if comparison.alone:
-        notes.append(f"{comparison.alone:,} groups are in one of the runs only and are left out")
+    if any(bounds[0] != bounds[1] for bounds in map(_bounds_of(comparison), rows) if bounds):
+        fields.insert(5, _if_decided(comparison))
+        notes.append(IF_DECIDED)
     return build_table(comparison.task, fields, rows, notes)
+
+
+def pairing_notes(comparison: Comparison) -> list[str]:
+    """What the runs do not share, and what their answers lack.
+
+    Args:
+        comparison: The comparison.
+
+    Returns:
+        One sentence per fact; empty if both runs are complete, decided, and hold the same probes.
+    """
+    notes = []
+    for side in comparison.sides:
+        name = ", ".join(side.runs)
+        lacking = {"samples": side.lacking_samples, "probes of shared samples": side.lacking_probes}
+        missing = [f"{number:,} {what}" for what, number in lacking.items() if number]
+        if missing:
+            notes.append(f"{name} lacks {' and '.join(missing)} of the other side, which are left out")
+        counts = {
+            "undecided": side.undecided,
+            "without an answer, because the request failed": side.failed,
+            "not sent": side.not_sent,
+        }
+        found = [
+            f"{number:,} ({100 * number / side.probes:.1f} %) {what}"
+            for what, number in counts.items()
+            if number
+        ]
+        if found:
+            notes.append(f"{name}: of {side.probes:,} probes {'; '.join(found)}; they count as not right")
+    if comparison.different_samples:
+        names = some_of(comparison.different_samples, 4)
+        notes.append(f"left out, because the runs hold different data for these samples: {names}")
+    if comparison.unchecked_samples:
+        notes.append(
+            f"for {comparison.unchecked_samples:,} samples a run of an earlier version does not say which"
+            " data it used: only their images are compared"
+        )
+    return [*notes, *_not_compared(comparison.not_compared)]
 
 
 def tests_table(
@@ -180,7 +224,7 @@ def each_pair(comparison: Comparison, change: MetricValue) -> str:
 def _unlike(comparison: Comparison) -> list[str]:
     """What besides the models may cause the difference."""
     differences = [
-        f"{name} {' or '.join(map(compact, base))}, then {' or '.join(map(compact, other))}"
+        f"{name} {' or '.join(map(_typed, base))}, then {' or '.join(map(_typed, other))}"
         for name, (base, other) in comparison.unlike.items()
     ]
     return [f"these runs also differ in: {'; '.join(differences)}"] if differences else []
@@ -195,7 +239,38 @@ def _p_value_field(
     return Column("p_value", head, name), p_value
 
 
-def _of_runs(key: str, runs: Sequence[int], model: str, metrics: Sequence[MetricValue]) -> Field[MetricValue]:
+def _of_side(key: str, side: ComparedSide, metrics: Sequence[MetricValue]) -> Field[MetricValue]:
     values = {(metric.metric, metric.subset): metric for metric in metrics}
-    title = f"run{'s' if len(runs) > 1 else ''} {', '.join(map(str, runs))}\n{short_names([model])[model]}"
+    names = [name.removeprefix("run ") for name in side.runs]
+    numbered = all(name.isdecimal() for name in names)
+    title = ", ".join(names) if not numbered else f"run{'s' if len(names) > 1 else ''} {', '.join(names)}"
+    title = f"{title}\n{short_names([side.model])[side.model]}"
     return Column("value", title, key), lambda change: value_cell(values.get((change.metric, change.subset)))
+
+
+def _typed(value: Any) -> str:
+    """A value as the user types it; `default` for an option that a side does not have."""
+    return "none" if value is None else option_text(value)
+
+
+def _not_compared(reasons: Mapping[str, str]) -> list[str]:
+    """The metrics that are not compared, by reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return [f"not compared: {some_of(listed, 4)} ({reason})" for reason, listed in names.items()]
+
+
+def _bounds_of(comparison: Comparison) -> Callable[[MetricValue], tuple[float, float] | None]:
+    return lambda change: comparison.undecided_bounds.get((change.metric, change.subset))
+
+
+def _if_decided(comparison: Comparison) -> Field[MetricValue]:
+    """The lowest and highest difference that undecided verdicts allow."""
+    bounds_of = _bounds_of(comparison)
+
+    def cell(change: MetricValue) -> Cell:
+        bounds = bounds_of(change)
+        return None if bounds is None else Value(change.value, *bounds, unit=change.unit)
+
+    return Column("value", "if undecided\nwere decided", "if_decided"), cell

@@ -11,6 +11,7 @@ from msgspec import Struct
 from sightline.metric_types import Result
 from sightline.registry import benchmark_class
 from sightline.report.notes import compact
+from sightline.results.run_options import flat_options
 
 
 class ResultPoint(Struct, frozen=True):
@@ -37,7 +38,7 @@ def result_points(results: Sequence[Result]) -> list[ResultPoint]:
     Returns:
         The results with their values of the varied options, in the same order.
     """
-    options = [_plain(result) for result in results]
+    options = [flat_options(result.options) for result in results]
     runs: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for result, plain in zip(results, options, strict=True):
         runs.setdefault((*task_of(result), result.model, result.judge), []).append(plain)
@@ -179,10 +180,3 @@ def _follows(name: str, other: str, options: Sequence[Mapping[str, Any]]) -> boo
     """Whether each value of `other` occurs with one value of `name` only."""
     together = {(exact_text(plain.get(other)), exact_text(plain.get(name))) for plain in options}
     return len(together) == len({value for value, _ in together})
-
-
-def _plain(result: Result) -> dict[str, Any]:
-    """All effective options in one mapping; a sampling option that shares a name is 'gen NAME'."""
-    options = {name: value for name, value in result.options.items() if name != "sampling"}
-    sampling = result.options.get("sampling") or {}
-    return options | {f"gen {name}" if name in options else name: v for name, v in sampling.items()}

@@ -48,12 +48,15 @@ class _GroupTotals:
         self.digest = hashlib.sha256(data_digest.encode())
         self.verdicts: list[Verdict] = []
         self.clusters: dict[tuple[str, ...], str] = {}
+        self._last_sample = ""
         self._keep = len(judges) > 1 or any(isinstance(judge, HumanJudge) for judge in judges)
 
     def add(self, judged: JudgedGroup) -> None:
         """Add one group."""
+        if judged.group.id != self._last_sample:
+            self._last_sample = judged.group.id
+            self.digest.update(judged.group.cluster.encode())
         self.summary.add(judged)
-        self.digest.update(judged.group.cluster.encode())
         if self._keep:
             self.verdicts.extend(judged.verdicts)
             self.clusters.update({verdict.targets: judged.group.cluster for verdict in judged.verdicts})

@@ -1,88 +1,81 @@
-"""Differences between runs of one setting, group by group."""
+"""Differences between runs of one benchmark, group by group."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
+from sightline.judging.groups import NOT_ASKED
 from sightline.metric_types import Metric, MetricValue, Result
-from sightline.metrics.difference import difference, paired
+from sightline.metrics.difference import Before, difference, paired
+from sightline.metrics.scenarios import contains_undecided, if_right, if_wrong
 from sightline.metrics.significance import Significance, significance
 from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
-from sightline.results.comparison import Comparison, MetricSubset
+from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
+from sightline.results.flips import answer_changes
+from sightline.results.judged_run import JudgedRun
+from sightline.results.pairing import GroupPair, Lacking, Pairing, pair_groups
+from sightline.results.run_options import different_options
 from sightline.types import Group
 
-GroupName = tuple[str, int]
-"""The sample and the draw of a group."""
-
-GroupsByName = dict[GroupName, Group]
+MetricPair = tuple[Metric, Metric]
+"""A metric of the second runs, and the same metric of the base runs."""
 
 
-class JudgedRun(Struct, frozen=True, kw_only=True):
-    """The result of a run, and its judged groups by sample and draw."""
-
-    result: Result
-    groups: GroupsByName
-
-
-def compare(runs: Mapping[int, JudgedRun], pairs: Sequence[tuple[int, int]]) -> Comparison:
+def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     """Compare runs pair by pair, and all pairs together (such as one adapter trained from several seeds).
 
     The 95 % confidence intervals resample clusters; all runs of a cluster are drawn together. They cover the
     choice of the data, not that of the seeds.
 
     Args:
-        runs: The judged runs by number.
-        pairs: The numbers of the runs: first the base, then the run that is compared with it.
+        pairs: The judged runs: first the base, then the run that is compared with it.
 
     Returns:
         The values on both sides over the shared groups, and the differences of the second from the first.
 
     Raises:
-        UserError: The runs have different settings or data, or share no group.
+        UserError: The runs belong to different benchmarks, or share no group of the same data.
     """
-    first = runs[pairs[0][0]]
-    for run in runs.values():
-        _check_comparable(first.result, run.result)
-    each = [
-        _shared_groups(number, runs[base].groups, runs[other].groups)
-        for number, (base, other) in enumerate(pairs)
-    ]
-    earlier = {name: group for before, _ in each for name, group in before.items()}
-    later = {name: group for _, after in each for name, group in after.items()}
-    if not later:
-        raise UserError("the two runs have no group in common", expected="runs of the same data")
-    result = runs[pairs[0][1]].result
-    metrics, base_metrics = _metrics(result), _metrics(first.result)
+    base, other = zip(*pairs, strict=True)
+    _check_benchmarks([run.result for run in (*base, *other)])
+    pairings = [pair_groups(before.groups, after.groups) for before, after in pairs]
+    for pair, pairing in zip(pairs, pairings, strict=True):
+        _check_shared(pair, pairing)
+    numbered = [_numbered(number, pairing.pairs) for number, pairing in enumerate(pairings)]
+    every = [pair for several in numbered for pair in several]
+    earlier, later = [pair.base for pair in every], [pair.other for pair in every]
+    before = _before(every)
+    metrics, not_compared = _shared_metrics(other[0].result, base[0].result)
+    changes = [difference(*both, before) for both in metrics]
+    base_values = tally(earlier, [metric for _, metric in metrics])
+    other_values = tally(later, [metric for metric, _ in metrics])
 
-    def before(group: Group) -> Group:
-        return earlier[group.id, group.draw]
+    def differences(groups: Iterable[Group]) -> list[MetricValue]:
+        return _null_without_both(tally(groups, changes), base_values, other_values)
 
-    shared = [(metric, base_metrics[name]) for name, metric in metrics.items() if name in base_metrics]
-    changes = [difference(*both, before) for both in shared]
     return Comparison(
-        runs=tuple(pairs),
-        task=f"{result.benchmark}:{result.setting}",
-        models=(first.result.model, result.model),
-        base=tally(earlier.values(), list(base_metrics.values())),
-        other=tally(later.values(), list(metrics.values())),
-        differences=tally(later.values(), changes),
-        each=[tally(after.values(), changes) for _, after in each] if len(pairs) > 1 else [],
-        alone=sum(len(runs[base].groups.keys() ^ runs[other].groups.keys()) for base, other in pairs),
-        groups={metric.name: paired(later.values(), metric, base, before) for metric, base in shared},
-        unlike=_different_options(*([runs[run].result for run in side] for side in zip(*pairs, strict=True))),
-        unanswered={
-            number: (run.result.errors, run.result.probes)
-            for number, run in runs.items()
-            if run.result.errors
-        },
-        definitions={metric.name: metric.definition for metric in metrics.values()},
+        runs=tuple((before.name, after.name) for before, after in pairs),
+        sides=(_side(base, earlier, pairings, 0), _side(other, later, pairings, 1)),
+        base=base_values,
+        other=other_values,
+        differences=differences(later),
+        each=[differences(pair.other for pair in several) for several in numbered] if len(pairs) > 1 else [],
+        groups={metric.name: paired(later, metric, there, before) for metric, there in metrics},
+        undecided_bounds=dict(_undecided_bounds(every, metrics)),
+        answers=[
+            change
+            for number, pairing in enumerate(pairings)
+            for change in answer_changes(number, pairing.pairs)
+        ],
+        different_samples=list(dict.fromkeys(name for pairing in pairings for name in pairing.different)),
+        unchecked_samples=max(pairing.unchecked for pairing in pairings),
+        unlike=different_options([run.result for run in base], [run.result for run in other]),
+        not_compared=not_compared,
+        definitions={metric.name: metric.definition for metric, _ in metrics},
     )
 
 
@@ -106,71 +99,121 @@ def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict
     }
 
 
-def _shared_groups(
-    pair: int, base: Mapping[GroupName, Group], other: Mapping[GroupName, Group]
-) -> tuple[GroupsByName, GroupsByName]:
-    """The groups of both runs, reduced to the probes of both; the number of the pair enters their names."""
-    earlier, later = {}, {}
-    for (sample, draw), after in other.items():
-        before = base.get((sample, draw))
-        if before is None:
-            continue
-        variants = {outcome.variant for outcome in before} & {outcome.variant for outcome in after}
-        if variants:
-            name = f"{pair} {sample}"
-            earlier[name, draw] = _with_variants(before, name, variants)
-            later[name, draw] = _with_variants(after, name, variants)
-    return earlier, later
+def _numbered(number: int, pairs: Iterable[GroupPair]) -> list[GroupPair]:
+    """The groups without partners; the number of their pair of runs enters their names."""
+    return [
+        GroupPair(*(replace(group, id=f"{number} {group.id}", partners={}) for group in pair))
+        for pair in pairs
+    ]
 
 
-def _with_variants(group: Group, name: str, variants: Collection[str]) -> Group:
-    outcomes = tuple(outcome for outcome in group if outcome.variant in variants)
-    return replace(group, id=name, outcomes=outcomes, partners={})
+def _before(pairs: Iterable[GroupPair]) -> Before:
+    earlier = {pair.other.key: pair.base for pair in pairs}
+    return lambda group: earlier[group.key]
+
+
+def _shared_metrics(other: Result, base: Result) -> tuple[list[MetricPair], dict[str, str]]:
+    """The metrics of both results, and the reason why each of the others is not compared."""
+    sides = [_metrics(result) for result in (other, base)]
+    shared = [(metric, sides[1][name]) for name, metric in sides[0].items() if name in sides[1]]
+    reasons = {}
+    for metrics, result in zip(sides, (other, base), strict=True):
+        for name, metric in metrics.items():
+            if any(name not in side for side in sides):
+                reasons[name] = f"only {result.benchmark}:{result.setting} has it"
+            if metric.needs is not None:
+                reasons[name] = f"needs the answers of '{metric.needs}' too: see `sightline report`"
+    return [both for both in shared if both[0].name not in reasons], reasons
 
 
 def _metrics(result: Result) -> dict[str, Metric]:
-    """The metrics of a run that need no other setting, by name."""
     metrics = find_benchmark(result.benchmark).metrics(result.options)
-    return {metric.name: metric for metric in metrics if metric.needs is None}
+    return {metric.name: metric for metric in metrics}
 
 
-def _different_options(
-    base: Sequence[Result], other: Sequence[Result]
-) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
-    """The options and versions that differ between the two sides, with the distinct values of each side."""
-    sides = [[_comparable_options(result) for result in side] for side in (base, other)]
-    names = dict.fromkeys(name for side in sides for options in side for name in options)
-    different: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
-    for name in names:
-        first, second = (
-            {_canonical(options.get(name)): options.get(name) for options in side} for side in sides
-        )
-        if first.keys() != second.keys():
-            different[name] = (list(first.values()), list(second.values()))
-    return different
-
-
-def _comparable_options(result: Result) -> dict[str, Any]:
-    """Judge, options and versions of a result, without the model; each sampling option by its name."""
-    options = {name: value for name, value in result.options.items() if name != "sampling"}
-    versions = {name: value for name, value in result.versions.items() if name != "reported"}
-    sampling = result.options.get("sampling") or {}
-    return {
-        "judge": result.judge,
-        **options,
-        **{f"sampling {name}": value for name, value in sampling.items()},
-        **{f"version of {name}": value for name, value in versions.items()},
+def _null_without_both(
+    differences: Iterable[MetricValue], *sides: Sequence[MetricValue]
+) -> list[MetricValue]:
+    """The differences; null with the reason where one side has no value."""
+    missing = {
+        (value.metric, value.subset): value.reason for side in sides for value in side if value.value is None
     }
+    return [
+        replace(change, value=None, n=0, low=None, high=None, interval=None, reason=missing[place])
+        if change.value is not None and (place := (change.metric, change.subset)) in missing
+        else change
+        for change in differences
+    ]
 
 
-def _canonical(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")
+def _undecided_bounds(
+    pairs: Sequence[GroupPair], metrics: Sequence[MetricPair]
+) -> Iterator[tuple[MetricSubset, tuple[float, float]]]:
+    """The differences if all undecided verdicts of one side were right and those of the other wrong."""
+    if not any(contains_undecided(group) for pair in pairs for group in pair):
+        return
+    gain = [GroupPair(if_wrong(pair.base), if_right(pair.other)) for pair in pairs]
+    loss = [GroupPair(if_right(pair.base), if_wrong(pair.other)) for pair in pairs]
+    for metric, base in metrics:
+        if metric.judged != "correct":
+            continue
+        means = [_mean_differences(case, metric, base) for case in (gain, loss)]
+        for subset in means[0].keys() & means[1].keys():
+            low, high = sorted(mean[subset] for mean in means)
+            yield (metric.name, subset), (low, high)
 
 
-def _check_comparable(base: Result, other: Result) -> None:
-    """Raise UserError unless two runs are of one setting of one benchmark and of the same data."""
-    tasks = [f"{result.benchmark}:{result.setting}" for result in (base, other)]
-    if tasks[0] != tasks[1]:
-        raise UserError("the two runs are of different settings", found=tasks[1], expected=tasks[0])
-    if base.data_digest != other.data_digest:
-        raise UserError("the two runs use different data", expected="the same --data and --split")
+def _mean_differences(pairs: Sequence[GroupPair], metric: Metric, base: Metric) -> dict[str, float]:
+    """The mean difference by subset, in the unit of the difference."""
+    values = paired((pair.other for pair in pairs), metric, base, _before(pairs))
+    scale = SCALES[metric.unit]
+    return {subset: scale * float((both.after - both.before).mean()) for subset, both in values.items()}
+
+
+def _side(
+    runs: Sequence[JudgedRun], groups: Sequence[Group], pairings: Sequence[Pairing], position: int
+) -> ComparedSide:
+    """One side: the runs at this position of each pair, and their groups."""
+    result = runs[-1].result
+    outcomes = [outcome for group in groups for outcome in group]
+    not_sent = sum(outcome.error == NOT_ASKED for outcome in outcomes)
+    lacking: list[Lacking] = [pairing.lacking[position] for pairing in pairings]
+    return ComparedSide(
+        runs=tuple(dict.fromkeys(run.name for run in runs)),
+        task=f"{result.benchmark}:{result.setting}",
+        model=result.model,
+        probes=len(outcomes),
+        undecided=sum(outcome.verdict == "undecided" for outcome in outcomes),
+        failed=sum(not outcome.answered for outcome in outcomes) - not_sent,
+        not_sent=not_sent,
+        lacking_samples=sum(one.samples for one in lacking),
+        lacking_probes=sum(one.probes for one in lacking),
+    )
+
+
+def _check_benchmarks(results: Sequence[Result]) -> None:
+    """Raise UserError unless all results belong to one benchmark."""
+    first, *others = [result.benchmark for result in results]
+    for name in others:
+        if name != first:
+            raise UserError("the runs belong to different benchmarks", found=name, expected=first)
+
+
+def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
+    """Raise UserError if two runs share no group of the same data."""
+    names = f"{pair[0].name} and {pair[1].name}"
+    if pairing.pairs:
+        return
+    if pairing.different:
+        raise UserError(
+            f"{names} hold different data for each of the {len(pairing.different)} samples that both have",
+            found=some_of(pairing.different, 4),
+            expected="runs of the same --data and --split",
+        )
+    samples = [{group.id for group in run.groups.values()} for run in pair]
+    if not samples[0] & samples[1]:
+        raise UserError(f"{names} have no sample in common", expected="runs of the same --data and --split")
+    raise UserError(
+        f"{names} have no group in common: one pools the draws of several variants of a sample",
+        expected="runs that group their answers in the same way (--unchanged in both, or in none)",
+    )

@@ -9,38 +9,80 @@ from msgspec import Struct
 
 from sightline.metric_types import MetricDefinition, MetricValue
 from sightline.metrics.significance import PairedValues
+from sightline.results.flips import AnswerChange
 
 MetricSubset = tuple[str, str]
 """The name of a metric and of a subset."""
+
+
+class ComparedSide(Struct, frozen=True):
+    """One side of a comparison: the base runs, or the runs that are compared with them.
+
+    Attributes:
+        runs: The names of the runs, each once.
+        task: Benchmark and setting, such as "codis:default".
+        model: The model.
+        probes: The number of probes that are compared; the next three are parts of it.
+        undecided: Those with an undecided verdict.
+        failed: Those whose request failed.
+        not_sent: Those that were not sent.
+        lacking_samples: The number of samples that only the other side has.
+        lacking_probes: The number of probes that only the other side has, of samples that both have.
+    """
+
+    runs: tuple[str, ...]
+    task: str
+    model: str
+    probes: int
+    undecided: int
+    failed: int
+    not_sent: int
+    lacking_samples: int
+    lacking_probes: int
 
 
 class Comparison(Struct, frozen=True):
     """Two runs, or several pairs of runs, on the groups that both runs of a pair hold.
 
     Attributes:
-        runs: The numbers of the runs, a pair each.
-        task: Benchmark and setting, such as "codis:default".
-        models: The models of the first and of the second runs.
+        runs: The names of the runs, a pair each.
+        sides: The base runs, and those that are compared with them.
         base: Every metric of the first runs over the shared groups.
         other: Every metric of the second runs over the shared groups.
         differences: The second runs minus the first.
         each: The differences of each pair alone; empty for one pair.
-        alone: The number of groups that only one run of a pair holds.
         groups: The values of the groups by metric and subset.
-        unlike: Judge, options and versions that differ between both sides, by name, with the values of each.
-        unanswered: By run with failed probes: the number of probes without an answer, and of all probes.
+        undecided_bounds: The lowest and the highest difference that undecided verdicts allow, in the unit of
+            the difference; empty if none is undecided.
+        answers: What became of each answer.
+        different_samples: The samples that are left out because the runs hold different data for them.
+        unchecked_samples: The number of samples whose data a run of an earlier version does not describe.
+        unlike: Setting, judge, options and versions that differ, by name, with the values of each side.
+        not_compared: The metrics that are not compared, with the reason.
         definitions: The definitions of the metrics by name.
     """
 
-    runs: tuple[tuple[int, int], ...]
-    task: str
-    models: tuple[str, str]
+    runs: tuple[tuple[str, str], ...]
+    sides: tuple[ComparedSide, ComparedSide]
     base: Sequence[MetricValue]
     other: Sequence[MetricValue]
     differences: Sequence[MetricValue]
     each: Sequence[Sequence[MetricValue]]
-    alone: int
     groups: Mapping[str, Mapping[str, PairedValues]]
+    undecided_bounds: Mapping[MetricSubset, tuple[float, float]]
+    answers: Sequence[AnswerChange]
+    different_samples: Sequence[str]
+    unchecked_samples: int
     unlike: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
-    unanswered: Mapping[int, tuple[int, int]]
+    not_compared: Mapping[str, str]
     definitions: Mapping[str, MetricDefinition]
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark of both sides."""
+        return self.sides[0].task.partition(":")[0]
+
+    @property
+    def task(self) -> str:
+        """The tasks of both sides, such as "iibench:none and iibench:cot"; one name if they are equal."""
+        return " and ".join(dict.fromkeys(side.task for side in self.sides))

@@ -9,11 +9,20 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.benchmarks.options import Setting
 from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.plan.effective import setting_of
+from sightline.plan.spec import Spec, recorded_options
+from sightline.registry import benchmark as find_benchmark
+from sightline.registry import benchmark_names
+from sightline.results.description import EvaluationDescription
+from sightline.results.run_options import flat_options
 from sightline.results.stored_run import StoredRun, decode_run
 
-ALWAYS = {"temperature", "split", "augment", "text_metrics", "unchanged", "size", "limit", "repeats", "fresh"}
-"""Options that the list always holds; it holds others only if the runs of a task differ in them."""
+ALWAYS = ("split",)
+"""Options that the list holds even where they have their default."""
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
@@ -26,7 +35,9 @@ class RunLine(Struct, frozen=True, kw_only=True):
         judges: The names of the judges.
         started: The local time, as `2026-01-31 12:00:00`.
         limit: The largest number of samples; None for all.
-        options: The options that differ from a default, of those that the list holds.
+        options: The effective options that differ from those of the task without any option, and the split;
+            for runs that agree in all of this, also the digest of the data and the identity of the model, if
+            they differ.
         state: How the run ended, as a suffix: '' if it is complete.
     """
 
@@ -53,10 +64,8 @@ def list_runs(store: Store) -> list[RunLine]:
         (decode_run(number, body, is_finished=ended is not None), started)
         for number, body, started, ended in store.runs()
     ]
-    options_by_task: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for run, _ in runs:
-        options_by_task[run.task].append(_options(run))
-    names = {task: _varied_names(options) | ALWAYS for task, options in options_by_task.items()}
+    options = [_options(run.description) for run, _ in runs]
+    unlike = _unlike([run.description for run, _ in runs], options)
     return [
         RunLine(
             number=run.number,
@@ -65,33 +74,64 @@ def list_runs(store: Store) -> list[RunLine]:
             judges=run.description.judges,
             started=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started)),
             limit=run.description.options.get("limit"),
-            options={name: value for name, value in _options(run).items() if name in names[run.task]},
+            options={**own, **others},
             state=_state(run),
         )
-        for run, started in runs
+        for (run, started), own, others in zip(runs, options, unlike, strict=True)
     ]
 
 
-def _options(run: StoredRun) -> dict[str, Any]:
-    """The options of a run that differ from a default, those of its sampling first.
+def _unlike(
+    runs: Sequence[EvaluationDescription], options: Sequence[Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    """What else differs between runs of one line: the data, or the model behind a name."""
+    lines = [
+        repr([run.benchmark, run.setting, run.model, run.judges, own])
+        for run, own in zip(runs, options, strict=True)
+    ]
+    facts = [{"data": run.data_digest[:8], "model_identity": run.identity} for run in runs]
+    by_line: defaultdict[str, list[Mapping[str, str]]] = defaultdict(list)
+    for line, fact in zip(lines, facts, strict=True):
+        by_line[line].append(fact)
+    return [
+        {name: value for name, value in fact.items() if len({other[name] for other in by_line[line]}) > 1}
+        for line, fact in zip(lines, facts, strict=True)
+    ]
 
-    `augment` implies the OCR reader, which is left out.
+
+def _options(run: EvaluationDescription) -> dict[str, Any]:
+    """The options of a run that differ from those of its task without any option, and those of ALWAYS.
+
+    Options that code sets are left out, and the OCR reader, which `augment` implies. If the benchmark or the
+    setting is unknown here, its defaults are too, and all its options are listed.
     """
-    options = run.description.options
-    by = options.get("captioned_by") or {}
-    found = {**(options.get("sampling") or {}), **options, "captioned_by": by.get("model", by.get("file"))}
-    defaults = {"repeats": 1, "text_metrics": "none", "reader": found.get("reader")}
+    by = run.options.get("captioned_by") or {}
+    options = {**run.options, "captioned_by": by.get("model", by.get("file"))}
+    usual, internal = recorded_options(Spec(task="")), {"reader"}
+    known = _benchmark_and_setting(run)
+    if known is not None:
+        benchmark, setting = known
+        internal |= {name for name, option in benchmark.options.items() if option.internal}
+        usual |= defaults(benchmark, setting)
+        if run.options.get("sampling") is not None:
+            usual["sampling"] = setting.sampling
+            options["sampling"] = {**dict.fromkeys(setting.sampling), **run.options["sampling"]}
+    without = flat_options(usual)
     return {
         name: value
-        for name, value in found.items()
-        if value not in (None, False, defaults.get(name)) and not isinstance(value, dict)
+        for name, value in flat_options(options).items()
+        if name not in internal and (name in ALWAYS or value != without.get(name))
     }
 
 
-def _varied_names(runs: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The names of the options in which runs differ."""
-    names = {name for options in runs for name in options}
-    return {name for name in names if any(options.get(name) != runs[0].get(name) for options in runs)}
+def _benchmark_and_setting(run: EvaluationDescription) -> tuple[Benchmark, Setting] | None:
+    if run.benchmark not in benchmark_names():
+        return None
+    benchmark = find_benchmark(run.benchmark)
+    try:
+        return benchmark, setting_of(benchmark, f"{run.benchmark}:{run.setting}")
+    except UserError:  # a setting of an earlier version
+        return None
 
 
 def _state(run: StoredRun) -> str:

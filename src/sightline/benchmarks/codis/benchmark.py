@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sightline.benchmarks.base import Benchmark, answer_cases
 from sightline.benchmarks.codis import bias
 from sightline.benchmarks.codis.data import RECORDS, read_samples
@@ -159,6 +161,10 @@ class Codis(Benchmark):
     ) -> Mapping[str, Any]:
         """The records of data.json."""
         return {sample.id: sample.record[0] for sample in read_samples(folder, False, None)}
+
+    def released_content(self, sample: Sample) -> Any:
+        """The record without the caption, which setting captions adds."""
+        return super().released_content(replace(sample, record=sample.record[0]))
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """The images of data.json by their `image_id`."""

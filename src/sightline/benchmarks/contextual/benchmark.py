@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.appendix_cases import ERRORS
@@ -147,6 +149,10 @@ class Contextual(Benchmark):
     ) -> Mapping[str, Any]:
         """The lines of the split's table."""
         return read_released(folder, split)
+
+    def released_content(self, sample: Sample) -> Any:
+        """The line of the table without the examples, which few-shot settings add."""
+        return super().released_content(replace(sample, record=replace(sample.record, examples=())))
 
     def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
         """The verdicts of gpt4_judgments.json."""

@@ -159,6 +159,17 @@ class Groups(Benchmark):
         """The unchanged input, sent repeatedly: Sampling."""
         return {**options, "unchanged": True}
 
+    def released_content(self, sample: Sample) -> Any:
+        """The texts of all lines: option `size` changes the images, and confirms them by the cluster."""
+        return [
+            (line.variant, line.prompt, line.question, line.references, line.options)
+            for line in sample.record
+        ]
+
+    def pools_draws(self, options: Mapping[str, Any]) -> bool:
+        """Sampling compares the draws of one input with each other."""
+        return bool(options.get(UNCHANGED))
+
     def task_arguments(self, options: Mapping[str, Any]) -> str:
         """Sampling is a task of its own."""
         return f"--{UNCHANGED}" if options.get(UNCHANGED) else ""

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.iibench.data import images_by_path, read_explanations, read_released, read_samples
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
@@ -168,6 +170,10 @@ class IIBench(Benchmark):
     ) -> Mapping[str, Any]:
         """The questions as the split's file has them; there are none without a data folder."""
         return read_released(folder, split) if folder is not None else {}
+
+    def released_content(self, sample: Sample) -> Any:
+        """Everything but the order of the options, which a predictions file may change."""
+        return super().released_content(replace(sample, record=None))
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """The images of every split in the folder by their `local_path`."""

@@ -1,0 +1,188 @@
+"""Changed answers: what became right or wrong from one run to another, and which responses are identical."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Literal
+
+from msgspec import Struct
+
+from sightline.results.pairing import GroupPair, probe_pairs
+from sightline.types import GroupKey, Outcome, VerdictName
+
+Change = Literal["both_right", "gained", "lost", "both_wrong", "unscored"]
+"""From not right to right is gained, from right to not right lost; without a reference, nothing is scored."""
+
+
+class AnswerChange(Struct, frozen=True):
+    """The answers of two runs to one probe.
+
+    Attributes:
+        pair: The number of the pair of runs, from 0.
+        group: The key of the group.
+        variants: The variant in each run.
+        verdicts: The verdict in each run.
+        change: What became of the answer.
+        identical: Whether both responses have the same text; None if one run has no answer.
+        responses: The responses.
+    """
+
+    pair: int
+    group: GroupKey
+    variants: tuple[str, str]
+    verdicts: tuple[VerdictName, VerdictName]
+    change: Change
+    identical: bool | None
+    responses: tuple[str, str]
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the verdict of a run is undecided."""
+        return "undecided" in self.verdicts
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether a run has no answer."""
+        return self.identical is None
+
+
+class ChangeCounts(Struct, frozen=True):
+    """The numbers of changes among answers or groups.
+
+    The first four add up to `scored`, and `gained` minus `lost` is the change in right ones: an undecided
+    verdict and a missing answer are not right. `undecided` and `unanswered` count how many of all involve
+    such a verdict, or lack an answer, in one run at least.
+    """
+
+    unit: Literal["answers", "groups"]
+    scored: int
+    both_right: int
+    gained: int
+    lost: int
+    both_wrong: int
+    undecided: int
+    unanswered: int
+    identical: int
+    compared: int
+
+
+class GroupChange(Struct, frozen=True):
+    """What became of a group, which is right if all its answers are."""
+
+    answers: tuple[AnswerChange, ...]
+
+    @property
+    def change(self) -> Change:
+        """The change of the whole group."""
+        changes = [answer.change for answer in self.answers]
+        if "unscored" in changes:
+            return "unscored"
+        before = all(change in ("both_right", "lost") for change in changes)
+        after = all(change in ("both_right", "gained") for change in changes)
+        return change_of(before, after)
+
+    @property
+    def identical(self) -> bool | None:
+        """Whether all responses are identical; None if an answer is missing."""
+        found = [answer.identical for answer in self.answers]
+        return None if None in found else all(found)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether any verdict is undecided."""
+        return any(answer.undecided for answer in self.answers)
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether any answer is missing."""
+        return self.identical is None
+
+
+def answer_changes(number: int, pairs: Iterable[GroupPair]) -> list[AnswerChange]:
+    """Compare the answers of two runs probe by probe.
+
+    Args:
+        number: The number of the pair of runs.
+        pairs: The groups of both runs.
+
+    Returns:
+        One change per probe that both runs hold.
+    """
+    return [
+        _answer_change(number, pair.other.key, *outcomes) for pair in pairs for outcomes in probe_pairs(pair)
+    ]
+
+
+def group_changes(answers: Iterable[AnswerChange]) -> list[GroupChange]:
+    """Join the changes of the answers of each group.
+
+    Args:
+        answers: The changes, those of one group next to each other.
+
+    Returns:
+        One change per group.
+    """
+    return [
+        GroupChange(tuple(members)) for _, members in groupby(answers, key=lambda one: (one.pair, one.group))
+    ]
+
+
+def count_changes(answers: Sequence[AnswerChange]) -> list[ChangeCounts]:
+    """Count changes.
+
+    Args:
+        answers: The changes of the answers.
+
+    Returns:
+        The counts of the answers; then, if a group has several answers, those of the groups.
+    """
+    groups = group_changes(answers)
+    counts = [_counts("answers", answers)]
+    return counts if len(groups) == len(answers) else [*counts, _counts("groups", groups)]
+
+
+def change_of(before: bool, after: bool) -> Change:
+    """Name a change.
+
+    Args:
+        before: Whether the base run is right.
+        after: Whether the other run is right.
+
+    Returns:
+        The change.
+    """
+    if before:
+        return "both_right" if after else "lost"
+    return "gained" if after else "both_wrong"
+
+
+def _answer_change(number: int, group: GroupKey, base: Outcome, other: Outcome) -> AnswerChange:
+    answered = base.answered and other.answered
+    return AnswerChange(
+        pair=number,
+        group=group,
+        variants=(base.variant, other.variant),
+        verdicts=(base.verdict, other.verdict),
+        change=change_of(base.right, other.right) if base.scored and other.scored else "unscored",
+        identical=base.response == other.response if answered else None,
+        responses=(base.response, other.response),
+    )
+
+
+def _counts(
+    unit: Literal["answers", "groups"], changes: Sequence[AnswerChange] | Sequence[GroupChange]
+) -> ChangeCounts:
+    kinds = [change.change for change in changes]
+    return ChangeCounts(
+        unit=unit,
+        scored=len(kinds) - kinds.count("unscored"),
+        both_right=kinds.count("both_right"),
+        gained=kinds.count("gained"),
+        lost=kinds.count("lost"),
+        both_wrong=kinds.count("both_wrong"),
+        undecided=sum(change.undecided for change in changes),
+        unanswered=sum(change.unanswered for change in changes),
+        identical=sum(change.identical is True for change in changes),
+        compared=sum(not change.unanswered for change in changes),
+    )

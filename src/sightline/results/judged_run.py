@@ -1,0 +1,89 @@
+"""A run whose answers are judged: its result and its groups, from the store or from a results folder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from sightline.formats.jsonl import read_outcomes
+from sightline.formats.verdicts import read_verdicts
+from sightline.judging.verdict_selection import select_verdict
+from sightline.metric_types import Result
+from sightline.plan.spec import Decide
+from sightline.registry import benchmark as find_benchmark
+from sightline.results.read_results import read_result
+from sightline.types import Case, Group, GroupKey, Outcome, Verdict
+
+
+class JudgedRun(Struct, frozen=True, kw_only=True):
+    """The result of a run, and its judged groups by their keys. `name` is what tables call the run."""
+
+    name: str
+    result: Result
+    groups: Mapping[GroupKey, Group]
+
+
+def read_judged_run(folder: Path) -> JudgedRun:
+    """Read a judged run from its results folder, with the verdicts that the folder holds.
+
+    Args:
+        folder: The results folder: metrics.json, answers.jsonl and verdicts.jsonl.
+
+    Returns:
+        The run. Its groups have no partners: metrics that need another setting have no value.
+
+    Raises:
+        UserError: A file is missing or not valid.
+    """
+    result = read_result(folder)
+    benchmark = find_benchmark(result.benchmark)
+    pools = benchmark.pools_draws(result.options)
+    members: defaultdict[GroupKey, list[Outcome]] = defaultdict(list)
+    for outcome in read_outcomes(folder / "answers.jsonl"):
+        key = (outcome.sample, 0, outcome.variant) if pools else (outcome.sample, outcome.draw, "")
+        members[key].append(outcome)
+    decide: Decide = "majority" if result.options.get("decide") == "majority" else "first"
+    about_several = _verdicts_by_first_target(read_verdicts(folder / "verdicts.jsonl"))
+    groups = {
+        key: Group(
+            key[0],
+            key[1],
+            outcomes[0].cluster,
+            tuple(outcomes),
+            judgements=tuple(_judgements(outcomes, about_several, decide)),
+            pooled=key[2],
+        )
+        for key, outcomes in members.items()
+    }
+    return JudgedRun(name=str(folder), result=result, groups=groups)
+
+
+def _verdicts_by_first_target(verdicts: Iterable[Verdict]) -> Mapping[str, Sequence[Verdict]]:
+    """The verdicts on several answers, each once: samples that share requests repeat them."""
+    found: defaultdict[str, dict[tuple[object, ...], Verdict]] = defaultdict(dict)
+    for verdict in verdicts:
+        if len(verdict.targets) > 1:
+            identity = (verdict.targets, verdict.question, verdict.scorer, verdict.judge, verdict.draw)
+            found[verdict.targets[0]].setdefault(identity, verdict)
+    return {first: list(by_identity.values()) for first, by_identity in found.items()}
+
+
+def _judgements(
+    outcomes: Sequence[Outcome], about_several: Mapping[str, Sequence[Verdict]], decide: Decide
+) -> Iterator[Verdict]:
+    """The verdict that counts on each case about several answers of a group."""
+    keys = {outcome.key for outcome in outcomes}
+    cases: defaultdict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
+    for key in dict.fromkeys(outcome.key for outcome in outcomes):
+        for verdict in about_several.get(key, ()):
+            if keys.issuperset(verdict.targets):
+                cases[verdict.question, verdict.targets].append(verdict)
+    for (question, targets), verdicts in cases.items():
+        by_judge: defaultdict[str, list[Verdict]] = defaultdict(list)
+        for verdict in verdicts:
+            by_judge[verdict.scorer if verdict.kind == "human" else verdict.judge].append(verdict)
+        case = Case(targets, question, "", ())
+        yield select_verdict(case, list(by_judge.values()), decide)
