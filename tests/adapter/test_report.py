@@ -89,10 +89,11 @@ def test_the_pooled_difference_is_the_mean_of_the_differences(runs: Runs, capsys
         _differences(_json(["compare", "1", run, "--by", "wording", *BOTH, *runs.store], capsys)[0])
         for run in ("2", "3")
     ]
-    (table,) = _json(["compare", "1", "2,3", "--by", "wording", *BOTH, *runs.store], capsys)
+    (table, *_) = _json(["compare", "1", "2,3", "--by", "wording", *BOTH, *runs.store], capsys)
     together = _differences(table)
     assert ("acc", "all") in together
     assert any(together.values())
+    assert any("adapter none, then" in note for note in table["notes"])
     for place, value in together.items():
         assert value == pytest.approx((alone[0][place] + alone[1][place]) / 2)
     assert {row["groups"] for row in table["rows"] if row["subset"] == "all"} == {12}
@@ -102,8 +103,8 @@ def test_the_pooled_difference_is_the_mean_of_the_differences(runs: Runs, capsys
 
 
 def test_equally_many_runs_on_both_sides_form_pairs(runs: Runs, capsys: Capture) -> None:
-    (there,) = _json(["compare", "2", "3", *BOTH, *runs.store], capsys)
-    (both,) = _json(["compare", "2,3", "3,2", *BOTH, *runs.store], capsys)
+    (there, *_) = _json(["compare", "2", "3", *BOTH, *runs.store], capsys)
+    (both, *_) = _json(["compare", "2,3", "3,2", *BOTH, *runs.store], capsys)
     assert any(_differences(there).values())
     assert all(value == pytest.approx(0) for value in _differences(both).values())
 
@@ -114,7 +115,7 @@ def test_equally_many_runs_on_both_sides_form_pairs(runs: Runs, capsys: Capture)
         (["1,2", "1,2,3"], "2 base runs and 3 compared runs"),
         (["1", "7"], "there is no run 7"),
         (["1", "2", "--metric", "con2"], "no such metric"),
-        (["1", "two"], "'two' is not the number of a run"),
+        (["1", "two"], "two: is neither the number of a run nor a results folder"),
     ],
 )
 def test_runs_that_cannot_be_compared_give_exit_status_2(
@@ -127,7 +128,7 @@ def test_runs_that_cannot_be_compared_give_exit_status_2(
 def test_the_report_finds_the_runs_and_shows_the_cost(runs: Runs, capsys: Capture) -> None:
     words = ["adapter", "report", *runs.adapters, "--by", "wording", *runs.store]
     effects, costs = _json(words, capsys)
-    (table,) = _json(["compare", "1", "2,3", "--by", "wording", *BOTH, *runs.store], capsys)
+    (table, *_) = _json(["compare", "1", "2,3", "--by", "wording", *BOTH, *runs.store], capsys)
     wanted = _differences(table)
     found = _differences(effects)
     assert {("acc", "all"), ("agree", "all"), ("acc", "wording=r2")} <= found.keys()

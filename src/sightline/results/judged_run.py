@@ -8,7 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.errors import UserError
 from sightline.formats.jsonl import read_outcomes
+from sightline.formats.run_metadata import METRICS
 from sightline.formats.verdicts import read_verdicts
 from sightline.judging.verdict_selection import select_verdict
 from sightline.metric_types import Result
@@ -38,6 +40,12 @@ def read_judged_run(folder: Path) -> JudgedRun:
     Raises:
         UserError: A file is missing or not valid.
     """
+    if not (folder / METRICS).is_file():
+        raise UserError(
+            "is neither the number of a run nor a results folder",
+            file=folder,
+            expected=f"a number of `sightline report --list`, or a folder with {METRICS} (--out)",
+        )
     result = read_result(folder)
     benchmark = find_benchmark(result.benchmark)
     pools = benchmark.pools_draws(result.options)
