@@ -328,7 +328,7 @@ def test_of_several_results_the_one_that_fails_is_named(runs: Runs, capsys: Capt
 
 def test_a_list_of_runs_has_nothing_to_look_at(runs: Runs, capsys: Capture) -> None:
     assert main(["report", "--list", "--fail-if", "acc_p<80", *runs.store]) == 2
-    assert "--list prints no metrics" in capsys.readouterr().err
+    assert "--list and --endpoints print no metrics" in capsys.readouterr().err
 
 
 def test_a_metric_that_is_not_there_is_found_before_anything_is_asked(runs: Runs, tmp_path: Path) -> None:

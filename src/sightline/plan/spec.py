@@ -315,7 +315,7 @@ def recorded_options(spec: Spec) -> dict[str, Any]:
     """
     recorded = [option.name for option in declared_options(RunOptions) if option.argument.recorded]
     values = {name: getattr(spec, name) for name in recorded}
-    unset = ("", "on", {})
+    unset: tuple[Any, ...] = ("", "on", {})
     return {name: None if value is False or value in unset else value for name, value in values.items()}
 
 
