@@ -187,7 +187,7 @@ class Benchmark(ABC):
         other = self.settings.get(setting)
         return {**options, **(other.options if other else {})}
 
-    def released_content(self, sample: Sample) -> Any:
+    def sample_content(self, sample: Sample) -> Any:
         """List what of a sample is data, and the same in every setting.
 
         `compare` pairs two runs only on samples of equal content.

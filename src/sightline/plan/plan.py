@@ -226,7 +226,7 @@ def sample_digest(benchmark: Benchmark, sample: Sample) -> str:
     Returns:
         The first 16 hexadecimal digits of a SHA-256.
     """
-    body = msgspec.json.encode([sample.id, benchmark.released_content(sample)], order="sorted")
+    body = msgspec.json.encode([sample.id, benchmark.sample_content(sample)], order="sorted")
     return hashlib.sha256(body).hexdigest()[:16]
 
 

@@ -162,9 +162,9 @@ class Codis(Benchmark):
         """The records of data.json."""
         return {sample.id: sample.record[0] for sample in read_samples(folder, False, None)}
 
-    def released_content(self, sample: Sample) -> Any:
+    def sample_content(self, sample: Sample) -> Any:
         """The record without the caption, which setting captions adds."""
-        return super().released_content(replace(sample, record=sample.record[0]))
+        return super().sample_content(replace(sample, record=sample.record[0]))
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """The images of data.json by their `image_id`."""

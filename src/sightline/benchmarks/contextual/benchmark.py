@@ -150,9 +150,9 @@ class Contextual(Benchmark):
         """The lines of the split's table."""
         return read_released(folder, split)
 
-    def released_content(self, sample: Sample) -> Any:
+    def sample_content(self, sample: Sample) -> Any:
         """The line of the table without the examples, which few-shot settings add."""
-        return super().released_content(replace(sample, record=replace(sample.record, examples=())))
+        return super().sample_content(replace(sample, record=replace(sample.record, examples=())))
 
     def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
         """The verdicts of gpt4_judgments.json."""

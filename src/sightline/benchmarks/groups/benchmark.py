@@ -159,7 +159,7 @@ class Groups(Benchmark):
         """The unchanged input, sent repeatedly: Sampling."""
         return {**options, "unchanged": True}
 
-    def released_content(self, sample: Sample) -> Any:
+    def sample_content(self, sample: Sample) -> Any:
         """The texts of all lines: option `size` changes the images, and confirms them by the cluster."""
         return [
             (line.variant, line.prompt, line.question, line.references, line.options)

@@ -171,9 +171,9 @@ class IIBench(Benchmark):
         """The questions as the split's file has them; there are none without a data folder."""
         return read_released(folder, split) if folder is not None else {}
 
-    def released_content(self, sample: Sample) -> Any:
+    def sample_content(self, sample: Sample) -> Any:
         """Everything but the order of the options, which a predictions file may change."""
-        return super().released_content(replace(sample, record=None))
+        return super().sample_content(replace(sample, record=None))
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """The images of every split in the folder by their `local_path`."""
