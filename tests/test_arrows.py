@@ -44,6 +44,7 @@ GROUND = (
     "images",
     "metric_types",
     "paths",
+    "plugins",
     "progress",
     "prompts",
     "types",

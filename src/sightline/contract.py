@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from sightline.errors import UserError
+from sightline.plugins import place_of
 
 
 def check_contract(kind: str, name: str, entry: object, base: type) -> None:
@@ -29,20 +30,24 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
     whose = f"the {kind} registered as '{name}'"
     if not isinstance(entry, type) or not (getattr(base, "_is_protocol", False) or issubclass(entry, base)):
         expected = f"a class that derives from {base.__module__}.{base.__qualname__}"
-        raise UserError(f"{whose} is not a {kind}", found=repr(entry), expected=expected)
+        raise UserError(
+            f"{whose} is not a {kind}", file=place_of(entry), found=repr(entry), expected=expected
+        )
     _check_members(whose, name, entry, base)
 
 
 @cache
 def _check_members(whose: str, name: str, entry: type, base: type) -> None:
     """Raise UserError for a member that does not fit. Each class is checked once."""
+    place = place_of(entry)
     for member, hint in get_type_hints(base).items():
         if not hasattr(entry, member):
-            raise UserError(f"{whose} lacks an attribute", field=member, expected=_spelled(hint))
+            raise UserError(f"{whose} lacks an attribute", file=place, field=member, expected=_spelled(hint))
         if not _fits(getattr(entry, member), hint):
             found = repr(getattr(entry, member))
             raise UserError(
                 f"{whose} has an attribute of another type",
+                file=place,
                 field=member,
                 found=found,
                 expected=_spelled(hint),
@@ -50,10 +55,13 @@ def _check_members(whose: str, name: str, entry: type, base: type) -> None:
     for member, method in inspect.getmembers(base, inspect.isfunction):
         ours = getattr(entry, member, None)
         if ours is None or member in getattr(entry, "__abstractmethods__", ()):
-            raise UserError(f"{whose} lacks a method", field=member, expected=_call(member, method))
+            raise UserError(
+                f"{whose} lacks a method", file=place, field=member, expected=_call(member, method)
+            )
         if not member.startswith("_") and _arguments(ours) != _arguments(method):
             raise UserError(
                 f"{whose} has a method with other arguments",
+                file=place_of(ours) or place,
                 field=member,
                 found=_call(member, ours),
                 expected=_call(member, method),
@@ -61,6 +69,7 @@ def _check_members(whose: str, name: str, entry: type, base: type) -> None:
     if entry.name != name:  # type: ignore[attr-defined]
         raise UserError(
             f"{whose} has another name",
+            file=place,
             field="name",
             found=entry.name,  # type: ignore[attr-defined]
             expected=name,

@@ -8,13 +8,11 @@ Other packages register through the entry points `sightline.benchmarks`, `sightl
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.errors import UserError, unknown_name
+from sightline.errors import UserError, did_you_mean, unknown_name
+from sightline.plugins import add_package, load_plugin
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
@@ -197,23 +195,22 @@ def plug_in(file: str) -> None:
     Raises:
         UserError: The file cannot be loaded, or defines none of the mappings.
     """
-    path = Path(file)
-    spec = importlib.util.spec_from_file_location(f"sightline_plugin_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise UserError("cannot be loaded", file=file, expected="a Python file")
-    module = importlib.util.module_from_spec(spec)
-    # Classes resolve their annotations in their module, which they find by its name.
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(f"fails when it is loaded: {error!r}", file=file) from error
-    if not any(hasattr(module, kind) for kind in _from_plugins):
+    module = load_plugin(file)
+    found = {kind: getattr(module, kind) for kind in _from_plugins if hasattr(module, kind)}
+    if not found:
         raise UserError(
             f"defines none of {', '.join(_from_plugins)}", file=file, expected="a mapping of names"
         )
-    for kind, things in _from_plugins.items():
-        things.update(getattr(module, kind, {}))
+    for kind, things in found.items():
+        if not isinstance(things, Mapping):
+            raise UserError(
+                "is no mapping of names",
+                file=file,
+                field=kind,
+                found=things,
+                expected=f'{kind} = {{"NAME": CLASS}}',
+            )
+        _from_plugins[kind].update(things)
 
 
 def _find(kind: str, name: str, built_in: Mapping[str, str]) -> Any:
@@ -223,8 +220,13 @@ def _find(kind: str, name: str, built_in: Mapping[str, str]) -> Any:
         return _load(built_in[name])
     for entry in _entry_points(kind):
         if entry.name == name:
+            add_package(entry.module)
             return entry.load()
-    raise unknown_name(kind.removesuffix("s"), name, _names(kind, built_in))
+    names = _names(kind, built_in)
+    raise UserError(
+        f"unknown {kind.removesuffix('s')} '{name}'{did_you_mean(name, names)}",
+        expected=f"one of {', '.join(names)}, or --plugin FILE with a file that defines it",
+    )
 
 
 def _load(entry: str) -> Any:

@@ -193,8 +193,11 @@ def test_the_identity_of_a_model_includes_its_adapter(folder: Folder, tmp_path: 
 
 def test_another_base_model_is_refused(folder: Folder, tmp_path: Path) -> None:
     saved = _saved(folder("llava"), KINDS["prefix"], tmp_path)
-    with pytest.raises(UserError, match="trained on another model"):
+    trained, given = (LocalModel(folder(name), name="hf/tiny").identity for name in ("llava", "blip2"))
+    with pytest.raises(UserError, match="trained on another model") as refused:
         LocalModel(folder("blip2"), name="hf/tiny", attachment=saved)
+    assert refused.value.found == trained, "the file holds the identity of its training"
+    assert given in str(refused.value.expected)
     half = LocalModel(folder("llava"), name="hf/tiny", args=LocalArgs(dtype="bfloat16"), attachment=saved)
     assert "bfloat16 adapter" in half.identity
 

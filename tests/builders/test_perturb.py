@@ -287,7 +287,7 @@ def test_an_invalid_plugin_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lacking.py").write_text("class Own:\n    name = 'own'\n\nperturbations = {'own': Own}\n")
     with pytest.raises(UserError, match="lacks an attribute"):
         load_perturbation("own", (str(tmp_path / "lacking.py"),))
-    with pytest.raises(UserError, match="cannot be loaded"):
+    with pytest.raises(UserError, match="there is no such file"):
         load_perturbation("own", (str(tmp_path / "none.py"),))
 
 

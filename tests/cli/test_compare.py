@@ -159,7 +159,7 @@ def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path,
 
 def test_an_unfinished_run_is_not_compared_and_is_reported_as_such(runs: Runs, capsys: Capture) -> None:
     store = Store.open(runs.store[1], create=False)
-    _, body, _ = store.run(1)
+    body, _ = store.run(1)
     begun = str(store.start_run(body))
     store.add_probes(int(begun), list(enumerate(store.probes(1)))[:2])
     for pair in (["1", begun], [begun, "1"]):

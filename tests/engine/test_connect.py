@@ -167,6 +167,21 @@ def test_an_address_that_cannot_be_read_is_refused_without_its_password() -> Non
     assert connect.display("postgresql://me:secret@host/name") == "postgresql://me:***@host/name"
 
 
+def test_a_database_server_that_is_down_is_one_message_with_host_and_remedy() -> None:
+    pytest.importorskip("psycopg")
+    for url in (
+        "postgresql://me:secret@127.0.0.1:1/name",
+        "postgresql://me@127.0.0.1:1/name?password=secret",
+    ):
+        with pytest.raises(EnvironmentFailedError) as failed:
+            Store.open(url)
+        message = str(failed.value)
+        assert "127.0.0.1:1/name" in message
+        assert "expected a server that runs at this host" in message
+        assert "secret" not in message
+        assert "\n" not in message
+
+
 def _open_and_add(path: str, number: int, times: int) -> None:
     store = Store.open(path)
     for time in range(times):

@@ -10,9 +10,10 @@ import pytest
 from tests.results.conftest import Describe
 
 from sightline.engine.store import Store
+from sightline.errors import UserError
 from sightline.images import ImageLimits
 from sightline.results.run_list import list_runs
-from sightline.results.stored_run import decode_run, read_stored_run
+from sightline.results.stored_run import decode_run, latest_finished_run, read_stored_run
 
 
 @pytest.fixture
@@ -88,3 +89,29 @@ def test_runs_of_other_data_or_another_model_behind_one_name_are_told_apart(
         {"data": "d2", "model_identity": "weights 2"},
     ]
     store.close()
+
+
+def test_the_latest_finished_run_is_reported_with_a_note_on_a_later_unfinished_one(
+    tmp_path: Path, body: Any
+) -> None:
+    store = Store.open(str(tmp_path / "s.db"))
+    with pytest.raises(UserError, match="no run in this store"):
+        latest_finished_run(store)
+    first = store.start_run(body())
+    with pytest.raises(UserError, match=f"`sightline report {first}`"):
+        latest_finished_run(store)
+    store.finish_run(first, body())
+    assert latest_finished_run(store)[1] == []
+    later = store.start_run(body())
+    run, (note,) = latest_finished_run(store)
+    assert run.number == first
+    assert f"run {later} is later and not finished" in note
+    store.close()
+
+
+def test_the_benchmark_of_a_plugin_that_is_not_loaded_is_an_error_that_names_the_plugin(body: Any) -> None:
+    stored = body()
+    stored["description"]["benchmark"] = "of a plugin"
+    run = decode_run(3, {**stored, "plugin": "/my plugins/colors.py"}, is_finished=True)
+    with pytest.raises(UserError, match=r"run 3 .*expected --plugin '/my plugins/colors.py'"):
+        _ = run.benchmark

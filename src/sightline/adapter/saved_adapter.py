@@ -82,7 +82,11 @@ class SavedAdapter:
         trained = self.metadata.base
         if base.split()[:2] != trained.split()[:2]:
             raise UserError(
-                "this adapter was trained on another model", file=self.folder, found=base, expected=trained
+                "this adapter was trained on another model",
+                file=self.folder / METADATA,
+                field="base",
+                found=trained,
+                expected=f"{base!r}, the identity of the model: give the model of the training",
             )
         template, expected = (identity.partition(" template ")[2] or "auto" for identity in (base, trained))
         if template != expected:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.records import refuse_repeated_ids
-from sightline.errors import UserError
+from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import json_records, read_bytes
 
 
@@ -33,17 +34,27 @@ def read_captions(file: str | None, needed: bool) -> dict[str, str]:
     path = Path(file)
     rows = json_records(read_bytes(path), path)
     if len(rows) == 1 and "caption" not in rows[0][1]:
-        pairs: list[tuple[Any, Any]] = list(rows[0][1].items())
+        pairs = [(name, _text(rows[0][1], name, path, name)) for name in rows[0][1]]
     else:
-        pairs = [(row.get("image_id"), row.get("caption")) for _, row in rows]
-    refuse_repeated_ids(path, [name for name, _ in pairs if isinstance(name, str)])
-    for name, caption in pairs:
-        if not isinstance(name, str) or not isinstance(caption, str):
-            raise UserError(
-                "is not a caption",
-                file=path,
-                record=name,
-                found=caption,
-                expected="image_id and caption as texts",
-            )
+        pairs = [
+            (_text(row, "image_id", path, where), _text(row, "caption", path, where)) for where, row in rows
+        ]
+    refuse_repeated_ids(path, [name for name, _ in pairs])
     return dict(pairs)
+
+
+def _text(record: Mapping[str, Any], name: str, path: Path, where: str) -> str:
+    """A field of a record; UserError if it is missing or is no text."""
+    if name not in record:
+        raise UserError(
+            f"lacks {name}{did_you_mean(name, record)}",
+            file=path,
+            record=where,
+            found=", ".join(record),
+            expected="image_id and caption",
+        )
+    if not isinstance(record[name], str):
+        raise UserError(
+            "is not a text", file=path, record=where, field=name, found=record[name], expected="a text"
+        )
+    return str(record[name])

@@ -76,7 +76,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     execution = parser.add_argument_group("execution")
     add_workers(execution)
-    add_store(execution, plugins=False)
+    add_store(execution)
     parser.set_defaults(execute=execute)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import add_building, add_sources, make, sources_of
+from sightline.cli.options import add_plugins
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     add = parser.add_argument
     add("--kind", required=True, metavar="NAME", help="crop, jpeg, rotate, blur, or one of a plugin's")
-    add("--plugin", action="append", default=[], metavar="FILE", help="Python file that adds perturbations")
     add(
         "--prompt",
         metavar="TEXT",
         help="prompt for sources without a question (default: MM-R3's about the place); if it contains "
         "{question}, it is the prompt for all sources, with their question in that position",
     )
+    add_plugins(parser)
     add_building(parser)
     parser.set_defaults(execute=execute)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_review_options import add_review_lists, checked_lists
+from sightline.cli.options import add_plugins
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--data", metavar="DIR", help="data folder, for the paths of images (default: SIGHTLINE_DATA)")
     add("--out", metavar="FILE", help="file for the verdicts, for --judge human:FILE and judge-report")
     add("--force", action="store_true", help="replace LIST.csv or FILE")
+    add_plugins(parser)
     parser.set_defaults(execute=execute)
 
 

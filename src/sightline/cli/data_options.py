@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_options, add_quiet
+from sightline.cli.options import add_options, add_plugins, add_quiet
 
 if TYPE_CHECKING:
     from sightline.benchmarks.release import Release
@@ -23,6 +23,7 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_quiet(parser)
+    add_plugins(parser)
 
 
 def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from sightline.cli.options import add_plugins
 from sightline.registry import export_formats
 
 EXAMPLE = """examples:
@@ -42,6 +43,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="the model's name, for formats that hold it (default: that in metrics.json next to the answers)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
+    add_plugins(parser)
     parser.set_defaults(execute=execute)
 
 

@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from sightline.cli.options import add_plugins
+
 EXAMPLE = """examples:
   sightline import model_samples_ii_bench.jsonl --task iibench:none --data data/iibench --out answers.jsonl
   sightline import outputs.json --task codis --data data/codis --out answers.jsonl
@@ -46,6 +48,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json for these answers"
     )
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_plugins(parser)
     parser.set_defaults(execute=execute)
 
 

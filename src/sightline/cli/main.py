@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()
         return OK
-    except (EnvironmentFailedError, OSError) as error:
+    except EnvironmentFailedError as error:
         return _stop(error, FAILED, debug)
     except Exception as error:
-        return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
+        return _stop_unexpected(error, debug)
     except KeyboardInterrupt as interruption:
         message = str(interruption) or "all answers so far are kept; run the same command to continue"
         print(f"interrupted; {message}", file=sys.stderr)
@@ -98,6 +98,17 @@ def _refuse_unknown_options(words: Sequence[str], parser: argparse.ArgumentParse
             return
         if name.startswith("--") and name not in known:
             raise UserError(f"unknown option {name}{did_you_mean(name, known)}; see `{parser.prog} --help`")
+
+
+def _stop_unexpected(error: Exception, debug: bool) -> int:
+    """Report an error of a plugin, of the operating system, or of Sightline itself."""
+    from sightline.plugins import error_of_plugin
+
+    if of_plugin := error_of_plugin(error):
+        return _stop(error, WRONG, debug, str(of_plugin))
+    if isinstance(error, OSError):
+        return _stop(error, FAILED, debug)
+    return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
 
 
 def _stop(error: BaseException, status: int, debug: bool, message: str = "") -> int:

@@ -159,16 +159,14 @@ def add_plugins(group: ArgumentGroup) -> None:
     )
 
 
-def add_store(group: ArgumentGroup, *, plugins: bool = True) -> None:
-    """Add --store.
+def add_store(group: ArgumentGroup) -> None:
+    """Add --store and --plugin.
 
     Args:
-        group: The parser or group that receives it.
-        plugins: Whether there is --plugin too.
+        group: The parser or group that receives them.
     """
     add_options(group, ["store"])
-    if plugins:
-        add_plugins(group)
+    add_plugins(group)
 
 
 def add_model(group: ArgumentGroup, *, required: bool = True) -> None:

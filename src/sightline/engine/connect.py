@@ -62,7 +62,12 @@ def display(url: str) -> str:
     Returns:
         The same without a password.
     """
-    return _parse(url).render_as_string(hide_password=True) if "://" in url else url
+    if "://" not in url:
+        return url
+    parsed = _parse(url)
+    if "password" in parsed.query:
+        parsed = parsed.update_query_dict({"password": "***"})
+    return parsed.render_as_string(hide_password=True)
 
 
 def prepare(engine: Engine, name: str) -> None:

@@ -129,8 +129,34 @@ def database_errors(name: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        reason = " ".join(str(error.orig).split())
+        remedy = "when the server runs again" if "://" in name else "make room or repair the disk, then"
         raise EnvironmentFailedError(
-            f"the store {name} failed: {reason}. Everything committed before is kept; "
-            "make room or repair the disk, then run the same command again"
+            f"the store {name} failed: {_reason(error)}. Everything committed before is kept; "
+            f"{remedy} run the same command again"
         ) from None
+
+
+def check_connection(engine: Engine, name: str) -> None:
+    """Connect to a database server; a file needs no server.
+
+    Args:
+        engine: The database engine.
+        name: What the message calls the database, without a password.
+
+    Raises:
+        EnvironmentFailedError: The server does not answer, or refuses the user or the database.
+    """
+    if engine.dialect.name == "sqlite":
+        return
+    try:
+        engine.connect().close()
+    except DBAPIError as error:
+        raise EnvironmentFailedError(
+            f"the store {name} cannot be opened: {_reason(error)}; expected a server that runs at this host "
+            "and port, this database on it, and a user who may write to it (or --store FILE)"
+        ) from None
+
+
+def _reason(error: DBAPIError) -> str:
+    """The message of the database in one line."""
+    return " ".join(str(error.orig).split()).rstrip(".")

@@ -17,7 +17,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
 from sightline.engine.connect import connect, display, prepare
-from sightline.engine.database import Database, database_errors, insert_new, parts
+from sightline.engine.database import Database, check_connection, database_errors, insert_new, parts
 from sightline.engine.endpoint_log import EndpointLog
 from sightline.errors import UserError
 from sightline.formats.verdicts import decode_verdict
@@ -69,6 +69,7 @@ class Store:
                 system.
         """
         engine, name = connect(url, create=create), display(url)
+        check_connection(engine, name)
         with database_errors(name):
             prepare(engine, name)
         return cls(engine, name, clock)
@@ -225,29 +226,27 @@ class Store:
             for column in (schema.probes.c.run, schema.verdicts.c.run, schema.runs.c.id):
                 connection.execute(delete(column.table).where(column == run))
 
-    def run(self, run: int | None = None) -> tuple[int, dict[str, Any], bool]:
+    def run(self, run: int) -> tuple[dict[str, Any], bool]:
         """Look up a run.
 
         Args:
-            run: Its number; None: the latest finished run.
+            run: Its number.
 
         Returns:
-            Its number, its description, and whether it is finished.
+            Its description, and whether it is finished.
 
         Raises:
             UserError: There is no such run.
         """
         runs = schema.runs
-        query = select(runs.c.id, runs.c.body, runs.c.finished).order_by(runs.c.id.desc()).limit(1)
-        query = query.where(runs.c.id == run) if run is not None else query.where(runs.c.finished.isnot(None))
+        query = select(runs.c.body, runs.c.finished).where(runs.c.id == run)
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
-            what = f"run {run}" if run is not None else "finished run"
             raise UserError(
-                f"there is no {what} in this store", file=self.name, expected="a run of `report --list`"
+                f"there is no run {run} in this store", file=self.name, expected="a run of `report --list`"
             )
-        return int(row[0]), msgspec.json.decode(row[1]), row[2] is not None
+        return msgspec.json.decode(row[0]), row[1] is not None
 
     def runs(self) -> list[tuple[int, dict[str, Any], float, float | None]]:
         """List all runs.

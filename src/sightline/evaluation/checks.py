@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
 from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
 from sightline.models.base import Model
 from sightline.plan.spec import Spec
+from sightline.plugins import wrong_return
 from sightline.scoring.scorer import ModelScorer, by_question
-from sightline.types import ImageRef, Sample
+from sightline.types import ImageRef, Probe, Sample
 
 
-def check_sample_ids(samples: Iterable[Sample], benchmark: str) -> None:
-    """Check that every sample has its own id: samples with one id would merge into one group.
+def check_samples(samples: Sequence[Sample], benchmark: Benchmark, options: Mapping[str, Any]) -> None:
+    """Check the types of samples and of the first one's probes, and that every sample has its own id.
+
+    Samples with one id would merge into one group.
 
     Args:
         samples: The samples of a benchmark.
-        benchmark: The name of the benchmark, for the error.
+        benchmark: The benchmark.
+        options: The effective options of the benchmark.
 
     Raises:
-        UserError: Two samples have the same id.
+        UserError: Two samples have the same id, or a plugin's method returned something else.
     """
     ids: set[str] = set()
     for sample in samples:
+        if not isinstance(sample, Sample):
+            raise wrong_return(benchmark.samples, sample, Sample)
         if sample.id in ids:
-            raise UserError(f"two samples of {benchmark} have the same id", record=sample.id, field="id")
+            raise UserError(f"two samples of {benchmark.name} have the same id", record=sample.id, field="id")
         ids.add(sample.id)
+    for probe in benchmark.probes(samples[0], options) if samples else ():
+        if not isinstance(probe, Probe):
+            raise wrong_return(benchmark.probes, probe, Probe)
 
 
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:

@@ -9,7 +9,7 @@ from sightline.benchmarks.published import published
 from sightline.config import Config, load_config
 from sightline.errors import UserError
 from sightline.evaluation.augment import image_replacement
-from sightline.evaluation.checks import check_judge_images, check_model, check_sample_ids
+from sightline.evaluation.checks import check_judge_images, check_model, check_samples
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.prepared import (
     Prepared,
@@ -111,7 +111,7 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
 def _samples(spec: Spec, benchmark: Benchmark, split: str, options: EffectiveOptions) -> list[Sample]:
     folder = spec_data_folder(spec)
     samples = list(benchmark.samples(folder, split, options.benchmark))
-    check_sample_ids(samples, benchmark.name)
+    check_samples(samples, benchmark, options.benchmark)
     selected = select_samples(samples, spec.limit, spec.shuffle, spec.seed)
     if not selected:
         raise UserError(f"the {split} split of {benchmark.name} contains no samples", file=folder)

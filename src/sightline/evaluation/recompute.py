@@ -13,10 +13,9 @@ from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.registry import benchmark as find_benchmark
 from sightline.results.aggregate import aggregate
 from sightline.results.published import add_published
-from sightline.results.stored_run import read_stored_run
+from sightline.results.stored_run import latest_finished_run, read_stored_run
 
 UNFINISHED = "is not finished. Repeat the command to send the missing requests (in a new run)"
 
@@ -45,11 +44,11 @@ def recompute(
     Raises:
         UserError: There is no such run.
     """
-    stored = read_stored_run(store, run)
-    description = stored.description
+    stored, notes = latest_finished_run(store) if run is None else (read_stored_run(store, run), [])
     if not stored.is_finished:
-        description = replace(description, notes=[*description.notes, f"run {stored.number} {UNFINISHED}"])
-    benchmark = find_benchmark(description.benchmark)
+        notes = [f"run {stored.number} {UNFINISHED}"]
+    description = replace(stored.description, notes=[*stored.description.notes, *notes])
+    benchmark = stored.benchmark
     aggregated = aggregate(
         description,
         CollectedAnswers(probes=lambda: read_stored_probes(store, stored.number), answers=store),

@@ -28,10 +28,8 @@ from sightline.judging.text_metrics import identities_of
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import read_stored_probes
+from sightline.plugins import file_of
 from sightline.results.description import EvaluationDescription
-
-PROBES_PER_WRITE = 256
-"""How many probes are collected before they are written to the store."""
 
 
 async def run_evaluation(
@@ -106,14 +104,10 @@ async def _evaluate(
 
 def _requests(plan: Plan, store: Store, run: int) -> Iterator[KeyedRequest]:
     """The requests of a plan; its probes are written to the store on the way."""
-    unwritten: list[tuple[int, bytes]] = []
     for chunk in plan.chunks():
-        unwritten += [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk]
-        if len(unwritten) >= PROBES_PER_WRITE:
-            store.add_probes(run, unwritten)
-            unwritten = []
+        # Before their requests, so that a report of an interrupted run counts the answers it has.
+        store.add_probes(run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk])
         yield from (planned.request for planned in chunk if planned.request is not None)
-    store.add_probes(run, unwritten)
 
 
 def _request_count(prepared: Prepared) -> int:
@@ -148,4 +142,5 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
         },
         "embedder": embedder.identity if embedder else None,
         "texts": identities_of(prepared.measures.text_metrics),
+        "plugin": file_of(type(prepared.task.benchmark)),
     }

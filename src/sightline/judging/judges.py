@@ -14,6 +14,7 @@ from sightline.engine.keys import KeyedRequest, with_key
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
+from sightline.plugins import wrong_return
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
 from sightline.types import Answer, Case, Failure, ImageFile, JudgeKind, Request, Verdict
 
@@ -76,7 +77,10 @@ class RulesJudge(Judge):
         scorer = self._scorers.get(case.question)
         if scorer is None:
             return []
-        return [_verdict(case, scorer.decide(case), scorer.name, self.name, "rules")]
+        reading = scorer.decide(case)
+        if not isinstance(reading, Reading):
+            raise wrong_return(scorer.decide, reading, Reading)
+        return [_verdict(case, reading, scorer.name, self.name, "rules")]
 
 
 class ModelJudge(Judge):

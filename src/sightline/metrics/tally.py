@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.metric_types import Metric, MetricValue, Unit
+from sightline.metric_types import Metric, MetricValue, Term, Unit
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.scenarios import (
     ALL_SCENARIOS,
@@ -22,6 +22,7 @@ from sightline.metrics.scenarios import (
     scenarios,
 )
 from sightline.metrics.statistics import Floats, Interval, intervals
+from sightline.plugins import wrong_return
 from sightline.types import (
     Group,
     Labels,
@@ -155,6 +156,8 @@ class _MetricRows:
     def add(self, group: Group, cluster: int, label_set: int, scenario: int, label_sets: _LabelSets) -> None:
         """Add the terms of the metric over one group."""
         for term in self.metric.terms(group):
+            if not isinstance(term, Term):
+                raise wrong_return(self.metric.terms, term, Term)
             if term.labels is None:
                 self.uses_group_labels = True
                 self.label_sets.append(label_set)

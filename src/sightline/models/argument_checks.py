@@ -35,6 +35,23 @@ def refuse_protocol_fields(names: Iterable[str]) -> None:
             )
 
 
+def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
+    """Refuse an adapter for a model that Sightline does not run itself.
+
+    Args:
+        args: The arguments of the model, by `--model-arg` and `--adapter`.
+        spec: The model as the user named it.
+
+    Raises:
+        UserError: The arguments name an adapter.
+    """
+    if "adapter" in args:
+        raise UserError(
+            f"--adapter needs a model that runs in this process, and {spec} does not",
+            expected="hf/ORG/NAME, hf/FOLDER or mini",
+        )
+
+
 def read_values(option: str, values: Mapping[str, Any], kind: type[T]) -> T:
     """Convert option values to a struct.
 

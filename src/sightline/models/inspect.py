@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, unknown_name
 from sightline.images import BadImage, ImageLimits, data_url
-from sightline.models.argument_checks import read_values
+from sightline.models.argument_checks import read_values, refuse_adapter
 from sightline.models.base import Capabilities, Model
 from sightline.models.chat_response import failure_of_status
 from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
@@ -82,6 +82,7 @@ def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
         raise UserError("inspect_ai is not installed", expected="pip install 'sightline[inspect]'")
     if not all(rest.partition("/")):
         raise UserError(f"'{spec}' names no model", expected="inspect/PROVIDER/NAME")
+    refuse_adapter(options.args, spec)
     own = {name: value for name, value in options.args.items() if name in InspectArgs.__struct_fields__}
     passed = {name: value for name, value in options.args.items() if name not in own}
     refuse_secrets(passed)

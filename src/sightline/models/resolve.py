@@ -14,13 +14,14 @@ from sightline import registry
 from sightline.config import Config, api_key
 from sightline.errors import UserError, unknown_name
 from sightline.formats.prediction import AnswerFiles
-from sightline.models.argument_checks import read_values
+from sightline.models.argument_checks import read_values, refuse_adapter
 from sightline.models.base import Model
 from sightline.models.baseline import ChanceBaseline
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.models.replay import Replay
 from sightline.models.served import Served
 from sightline.models.server_command import SGLANG, VLLM, ServerKind, server_command
+from sightline.plugins import wrong_return
 
 if TYPE_CHECKING:
     from sightline.models.local.args import LocalArgs
@@ -86,6 +87,8 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
         spec = named.spec
     prefix, make = registry.model_factory(spec)
     models: list[Model] = make(spec.removeprefix(prefix), spec, options)
+    if not isinstance(models, list | tuple):
+        raise wrong_return(make, models, list)
     if options.model_id is not None:
         for model in models:
             model.identity = options.model_id
@@ -182,7 +185,7 @@ def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
     if not rest:
         raise UserError("no model after 'hf/'", expected="hf/ORG/NAME, or hf/FOLDER")
-    args: LocalArgs = _arguments(options.args, LocalArgs)
+    args: LocalArgs = _arguments(options.args, LocalArgs, spec)
     folder = find_folder(rest, args, fetch=not options.keyless)
     return [LocalModel(folder, name=spec, args=args, attachment=_attachment(args))]
 
@@ -201,7 +204,7 @@ def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.model import LocalModel
 
-    args: LocalArgs = _arguments({"dtype": "float32", **options.args}, LocalArgs)
+    args: LocalArgs = _arguments({"dtype": "float32", **options.args}, LocalArgs, spec)
     return [LocalModel(MINI, name=spec, args=args, version=spec, attachment=_attachment(args))]
 
 
@@ -249,7 +252,7 @@ def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     Returns:
         The model.
     """
-    _arguments(options.args, Struct)
+    _arguments(options.args, Struct, spec)
     return [Replay(rest, options.answer_files)]
 
 
@@ -267,7 +270,7 @@ def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     Raises:
         UserError: There is no such baseline.
     """
-    _arguments(options.args, Struct)
+    _arguments(options.args, Struct, spec)
     if rest != "chance":
         raise unknown_name("model", spec, ["baseline/chance"])
     return [ChanceBaseline(options.seed)]
@@ -294,13 +297,13 @@ def _at_address(
         key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
     )
-    return OpenAICompatible(target, _arguments(options.args, EndpointArgs))
+    return OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
 
 
 def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> Served:
     if not model:
         raise UserError(f"no model after '{spec}'", expected=f"{spec}ORG/NAME, or {spec}FOLDER")
-    args: ServedArgs = _arguments(options.args, ServedArgs)
+    args: ServedArgs = _arguments(options.args, ServedArgs, spec)
     command = server_command(
         kind, model, flags=args.flags, program=args.executable, starts=not options.keyless
     )
@@ -329,8 +332,10 @@ def _host_and_port(address: str) -> tuple[str, int]:
     return parts.hostname, port
 
 
-def _arguments(args: Mapping[str, Any], kind: type[Any]) -> Any:
+def _arguments(args: Mapping[str, Any], kind: type[Any], spec: str) -> Any:
     fields = getattr(kind, "__struct_fields__", ())
+    if "adapter" not in fields:
+        refuse_adapter(args, spec)
     for name in args:
         if name not in fields:
             if not fields:

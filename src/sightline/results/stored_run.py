@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
+from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
+from sightline.errors import UserError
 from sightline.images import ImageLimits
+from sightline.registry import benchmark as find_benchmark
+from sightline.registry import benchmark_names
 from sightline.results.description import EvaluationDescription, stored_description
 
 
@@ -31,6 +36,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
         judges: The judge models by name.
         embedder: The identity of the embedder; None if there is none.
         text_metrics: The identity of each text metric by name.
+        plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         stopped: Why requests stopped before the end, such as `budget`; None if they did not.
     """
 
@@ -40,6 +46,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     judges: Mapping[str, StoredJudge] = field(default_factory=dict)
     embedder: str | None = None
     text_metrics: Mapping[str, str] = field(default_factory=dict)
+    plugin: str | None = None
     stopped: str | None = None
 
     @property
@@ -47,13 +54,24 @@ class StoredRun(Struct, frozen=True, kw_only=True):
         """Benchmark and setting, such as `codis:default`."""
         return f"{self.description.benchmark}:{self.description.setting}"
 
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark; UserError, with the plugin to load, if it is not loaded."""
+        name = self.description.benchmark
+        if self.plugin is not None and name not in benchmark_names():
+            raise UserError(
+                f"run {self.number} used the benchmark '{name}' of a plugin, which is not loaded",
+                expected=f"--plugin {shlex.quote(self.plugin)}",
+            )
+        return find_benchmark(name)
 
-def read_stored_run(store: Store, number: int | None = None) -> StoredRun:
+
+def read_stored_run(store: Store, number: int) -> StoredRun:
     """Read a run from the store.
 
     Args:
         store: The store.
-        number: The number of the run; None takes the latest that finished.
+        number: The number of the run.
 
     Returns:
         The run.
@@ -61,8 +79,35 @@ def read_stored_run(store: Store, number: int | None = None) -> StoredRun:
     Raises:
         UserError: There is no such run.
     """
-    found, body, is_finished = store.run(number)
-    return decode_run(found, body, is_finished=is_finished)
+    body, is_finished = store.run(number)
+    return decode_run(number, body, is_finished=is_finished)
+
+
+def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
+    """Read the latest run that finished.
+
+    Args:
+        store: The store.
+
+    Returns:
+        The run, and a note if a later run did not finish.
+
+    Raises:
+        UserError: No run finished.
+    """
+    runs = store.runs()
+    if not runs:
+        raise UserError("there is no run in this store", file=store.name, expected="`sightline run` first")
+    latest = runs[-1][0]
+    number = max((number for number, _, _, ended in runs if ended is not None), default=None)
+    if number is None:
+        raise UserError(
+            f"no run in this store is finished; the latest is run {latest}",
+            file=store.name,
+            expected=f"`sightline report {latest}` for the answers so far, or the same command again",
+        )
+    later = f"run {latest} is later and not finished: `sightline report {latest}` shows its answers so far"
+    return read_stored_run(store, number), [later] if latest > number else []
 
 
 def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
@@ -83,5 +128,6 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
         judges=msgspec.convert(body.get("judges") or {}, dict[str, StoredJudge]),
         embedder=body.get("embedder"),
         text_metrics=body.get("texts") or {},
+        plugin=body.get("plugin"),
         stopped=(body.get("counts") or {}).get("stopped"),
     )

@@ -130,6 +130,37 @@ def test_captions_without_a_file_say_what_is_missing(data: Path) -> None:
         Codis().samples(data, "test", options_of("captions"))
 
 
+def test_a_caption_whose_name_is_no_image_is_refused_while_an_image_lacks_one(
+    data: Path, tmp_path: Path
+) -> None:
+    first, *others = dict.fromkeys(
+        sample.record[0].image_id for sample in Codis().samples(data, "test", options_of("default"))
+    )
+    file = tmp_path / "captions.json"
+    file.write_text(json.dumps({f"images/{first}": "a hand"}))
+    options = options_of("captions", captions=str(file))
+    with pytest.raises(UserError, match=f"did you mean '{first}'") as refused:
+        Codis().samples(data, "test", options)
+    assert (refused.value.file, refused.value.record) == (str(file), f"images/{first}")
+    file.write_text(json.dumps(dict.fromkeys([first, *others, "of-more-data.jpg"], "a hand")))
+    assert len(Codis().samples(data, "test", options)) == 353
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"imageid": "a.jpg", "caption": "a hand"}, "entry 1: lacks image_id, did you mean 'imageid'"),
+        ({"image_id": "a.jpg", "caption": 5}, "entry 1, field caption: is not a text"),
+    ],
+)
+def test_a_wrong_record_of_captions_is_named(
+    data: Path, tmp_path: Path, record: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "captions.json").write_text(json.dumps([record]))
+    with pytest.raises(UserError, match=message):
+        Codis().samples(data, "test", options_of("captions", captions=str(tmp_path / "captions.json")))
+
+
 def test_the_ground_truths_score_100_and_with_halves_swapped_no_pair_is_right(
     data: Path, tmp_path: Path
 ) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from sightline.benchmarks.captions import read_captions
 from sightline.benchmarks.records import data_folder, read_records, refuse_repeated_ids
-from sightline.errors import UserError
+from sightline.errors import UserError, did_you_mean
 from sightline.types import ImageRef, Sample
 
 RECORDS = "data.json"
@@ -61,7 +62,9 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
     if not records:
         raise UserError("has no records", file=path, expected="the released data.json")
     caption_of = read_captions(captions, captioned)
-    samples = [
+    if captioned:
+        _check_names(caption_of, captions, [record.image_id for record in records], path)
+    return [
         Sample(
             id=record.id,
             question=record.question,
@@ -73,6 +76,21 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
         for record in records
         if not captioned or record.image_id in caption_of
     ]
-    if not samples:
-        raise UserError("no pair is left", file=captions or path, expected="captions for its image_ids")
-    return samples
+
+
+def _check_names(captions: Collection[str], file: str | None, images: Sequence[str], records: Path) -> None:
+    """Raise UserError if images lack a caption while captions have names that are not images.
+
+    A file may caption some images only (section 5.1), or more than a part of the data has.
+    """
+    wrong = [name for name in captions if name not in images]
+    missing = [name for name in dict.fromkeys(images) if name not in captions]
+    if missing and (wrong or not captions):
+        nearest = did_you_mean(wrong[0], missing) if wrong else ""
+        raise UserError(
+            f"{len(wrong):,} of {len(captions):,} captions are for no image of {records}{nearest}",
+            file=file,
+            record=wrong[0] if wrong else None,
+            field="image_id",
+            expected=f"an image_id of {records.name}, such as {missing[0]}",
+        )
