@@ -134,7 +134,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "no plugin": (
         ["build", "perturb", "{photos}", "--kind", "own", "--out", "{out}", "--plugin", "{out}.py"],
-        "cannot be loaded",
+        "there is no such file",
     ),
     "apart from nothing built": (
         [*JPEG, "--apart-from", "{photos}"],
