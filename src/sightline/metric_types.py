@@ -21,6 +21,25 @@ Range = tuple[float | None, float | None]
 PERCENT = (0.0, 100.0)
 """The range of a metric that is a share."""
 
+RELIABLE_CLUSTERS = 10
+"""An interval of fewer clusters is approximate."""
+
+IntervalMethod = Literal["wilson", "wilson, approximate", "t", "t, approximate", "bootstrap"]
+"""How a confidence interval was made (`metrics/statistics.py`). Results of earlier versions have
+intervals of the bootstrap."""
+
+
+def is_approximate(method: IntervalMethod | None) -> bool:
+    """Whether an interval is of fewer than RELIABLE_CLUSTERS clusters.
+
+    Args:
+        method: The method of the interval; None without an interval.
+
+    Returns:
+        Whether its method says so.
+    """
+    return method is not None and method.endswith("approximate")
+
 
 class Term(Struct, frozen=True):
     """The contribution of one group to a metric: its value is the sum of `sum` over the sum of `count`.
@@ -100,11 +119,11 @@ class MetricValue(Struct, frozen=True):
         value: The value in `unit`; None if it is undefined, with n 0 and a `reason`.
         n: The number that the metric averages over.
         clusters: The number of independent images.
-        low: The lower bound of the 95 % confidence interval; None if the clusters do not differ.
+        low: The lower bound of the 95 % confidence interval; None without an interval.
         high: Its upper bound.
-        interval: The kind of interval.
+        interval: The method of the interval.
         unit: The unit; shares are percentages 0-100.
-        reason: Why there is no value.
+        reason: Why there is no value, or no interval.
         published: The figures of papers for this metric and subset.
         value_decided: The value without undecided verdicts.
         value_if_right: The value if all undecided verdicts were right.
@@ -118,7 +137,7 @@ class MetricValue(Struct, frozen=True):
     clusters: int
     low: float | None = None
     high: float | None = None
-    interval: Literal["bootstrap", "wilson"] | None = None
+    interval: IntervalMethod | None = None
     unit: Unit = "percent"
     reason: str | None = None
     published: list[PublishedValue] | None = None

@@ -67,11 +67,12 @@ def test_a_mean_is_over_the_answers_that_have_a_number_and_is_not_clipped() -> N
         outcome("2", "time", bleurt=130.0),
         outcome("3", "web", bleurt=40.0),
         outcome("4", "web"),
+        *(outcome(f"5{number}", "new", bleurt=50.0) for number in range(9)),
     ]
     groups = [Group(one.sample, 0, one.sample, (one,)) for one in outcomes]
     found = {value.subset: value for value in tally(groups, text_metrics({"text_metrics": "bleurt"}))}
     assert found["all"].value == pytest.approx(50)
-    assert (found["all"].n, found["all"].unit, found["all"].interval) == (3, "percent", "bootstrap")
+    assert (found["all"].n, found["all"].unit, found["all"].interval) == (12, "percent", "t")
     assert found["category=time"].value == pytest.approx(55)
     assert found["category=web"].n == 1
 

@@ -14,7 +14,7 @@ from sightline.builders.review_lists import AcceptanceRule, Mark
 from sightline.builders.verify import ReviewedLine, read_table_lines, share_right, verify
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.metrics.statistics import wilson
+from sightline.metrics.statistics import TOO_FEW
 
 Capture = pytest.CaptureFixture[str]
 
@@ -167,7 +167,7 @@ def test_the_share_counts_decided_lines_and_has_the_published_value(table: Path)
     found = [ReviewedLine(line, (Mark(True, "a"),), place != 3) for place, line in enumerate(lines[1:])]
     metric = share_right([*found, ReviewedLine(lines[0], (), None)])
     assert (metric.value, metric.n, metric.clusters) == (75.0, 4, 4)
-    assert (metric.low, metric.high) == pytest.approx([100 * bound for bound in wilson(3, 4)])
+    assert (metric.low, metric.high, metric.reason) == (None, None, TOO_FEW)
     assert metric.published is not None
     assert [(one.value, one.comparable) for one in metric.published] == [(96.0, False)]
     nothing = share_right([ReviewedLine(lines[0], (), None)])

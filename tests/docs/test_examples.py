@@ -15,6 +15,7 @@ from PIL import Image, ImageOps
 import sightline
 from sightline.cli.main import main
 from sightline.formats.groups import read_groups
+from sightline.metrics.statistics import TOO_FEW
 from sightline.registry import plug_in
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -41,7 +42,7 @@ def test_the_benchmark_of_the_docs_runs_with_the_model_of_the_docs(tmp_path: Pat
     )
     assert (run.result.samples, run.result.errors) == (3, 0)
     assert round(run.metrics[0].value or 0, 1) == 66.7
-    assert run.metrics[0].interval == "wilson"
+    assert run.metrics[0].reason == TOO_FEW
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def test_a_judge_without_spread_is_neither_distinguishable_nor_not(tmp_path: Pat
         ("fair", "no"),
         ("yes", "unknown"),
     ]
-    told = "good; these data do not distinguish it from fair; unknown for yes: there is no interval"
+    told = "good; these data do not distinguish it from fair; unknown for yes: there is no test"
     assert against_best.notes[0].endswith(told)
 
 
@@ -385,7 +385,7 @@ def test_the_other_judges_are_compared_with_the_best_one(tmp_path: Path) -> None
     found = report(folder(tmp_path / "a", given))
     assert found.best == "good"
     ((name, contrast),) = found.contrasts
-    assert (name, contrast.distinguishable) == ("bad", True)
+    assert (name, contrast.distinguishable, contrast.holm) == ("bad", True, contrast.p)
     assert contrast.difference.value == pytest.approx(-45)
     assert contrast.needed is not None
     assert contrast.needed < 40

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from sightline.errors import UserError
 from sightline.metrics.agreement import agreement, human_consistency
-from sightline.metrics.statistics import wilson
 from sightline.types import Verdict, VerdictName
 
 RATERS = ("ann", "ben", "cem", "dot")
@@ -36,15 +36,14 @@ def ratings(item: int, votes: str) -> list[Verdict]:
 
 
 def test_agreement_is_the_share_of_common_answers_read_alike() -> None:
-    humans = [verdict(1, "right"), verdict(2, "wrong"), verdict(3, "wrong"), verdict(4, "right")]
-    model = [verdict(1, "right", "gpt-4"), verdict(2, "right", "gpt-4"), verdict(3, "wrong", "gpt-4")]
+    humans = [verdict(item, "right") for item in range(13)]
+    model = [verdict(item, "right" if item < 8 else "wrong", "gpt-4") for item in range(12)]
     found = agreement(humans, model)
     assert found.value == pytest.approx(200 / 3)
-    assert (found.n, found.clusters) == (3, 3)
+    assert (found.n, found.clusters) == (12, 12)
     assert (found.metric, found.judge, found.interval) == ("agreement", "ann, gpt-4", "wilson")
-    low, high = wilson(2, 3)
-    assert found.low == pytest.approx(100 * low)
-    assert found.high == pytest.approx(100 * high)
+    expected = binomtest(8, 12).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((100 * expected.low, 100 * expected.high))
 
 
 @pytest.mark.parametrize("name", ["undecided", "error", "unscored"])
@@ -77,12 +76,11 @@ def test_of_repeated_verdicts_the_first_counts() -> None:
 
 
 def test_answers_about_one_image_are_one_cluster() -> None:
-    humans = [verdict(item, "right") for item in range(4)]
-    clusters: dict[tuple[str, ...], str] = {(str(item),): f"image {item // 2}" for item in range(4)}
-    found = agreement(humans, [verdict(item, "right", "gpt-4") for item in range(4)], clusters=clusters)
-    assert (found.n, found.clusters, found.interval, found.high) == (4, 2, "wilson", 100)
-    assert found.low is not None
-    assert found.low < 50
+    humans = [verdict(item, "right") for item in range(20)]
+    clusters: dict[tuple[str, ...], str] = {(str(item),): f"image {item // 2}" for item in range(20)}
+    found = agreement(humans, [verdict(item, "right", "gpt-4") for item in range(20)], clusters=clusters)
+    assert (found.n, found.clusters, found.interval, found.high) == (20, 10, "wilson", 100)
+    assert found.low == pytest.approx(100 * binomtest(10, 10).proportion_ci(method="wilson").low)
 
 
 def test_the_printed_agreements_are_shares_of_706_queries(shared: Path) -> None:
@@ -144,7 +142,7 @@ def test_consistency_without_verdicts_has_no_value() -> None:
 )
 def test_four_raters_lose_a_quarter_of_an_answer_for_each_who_differs(items: list[str]) -> None:
     verdicts = [given for item, votes in enumerate(items) for given in ratings(item, votes)]
-    found = human_consistency(verdicts, resamples=2)
+    found = human_consistency(verdicts)
     differing = sum(min(votes.count("r"), votes.count("w")) for votes in items)
     assert found.value.value == pytest.approx(100 - 100 * differing / (4 * len(items)))
 
@@ -155,7 +153,7 @@ def test_the_printed_consistencies_are_shares_of_400_ratings(shared: Path) -> No
         verdicts = [
             given for item in range(100) for given in ratings(item, "rrrw" if item < differing else "rrrr")
         ]
-        found = human_consistency(verdicts, resamples=2)
+        found = human_consistency(verdicts)
         assert (found.value.n, found.value.clusters) == (400, 100)
         assert found.value.value == pytest.approx(printed, abs=0.0501)
 

@@ -94,7 +94,7 @@ def test_the_letters_are_a_distribution_over_all_answers() -> None:
         outcome("miss"),
         outcome("error"),
     ]
-    values = tally([group(one) for one in outcomes], choice.ANSWERED, resamples=10)
+    values = tally([group(one) for one in outcomes], choice.ANSWERED)
     assert [value.metric for value in values] == [f"answered_{letter}" for letter in "ABCDEF"]
     assert [value.value for value in values] == pytest.approx([100 / 6, 200 / 6, 0, 0, 0, 100 / 6])
     assert {value.n for value in values} == {6}
@@ -121,7 +121,7 @@ def test_leakage_is_the_difference_of_the_two_accuracies() -> None:
     gained = group(outcome("right"), no_image=outcome("wrong"))
     lost = group(outcome("wrong"), no_image=outcome("right"))
     groups = [gained] * 5 + [lost] * 2
-    [leakage] = tally(groups, [choice.LEAKAGE], resamples=10)
+    [leakage] = tally(groups, [choice.LEAKAGE])
     assert leakage.value == pytest.approx(100 * 5 / 7 - 100 * 2 / 7)
 
 
@@ -135,7 +135,7 @@ def test_consistent_is_right_under_every_order_of_the_options() -> None:
 def test_each_subset_of_the_test_split_has_its_denominator(shared: Path) -> None:
     folder = shared / "data/iibench"
     golden = json.loads((folder / "golden_tables.json").read_text())["denominators_test_questions"]
-    found = {value.subset: value.n for value in tally(_test_split(folder), [choice.MISS], resamples=2)}
+    found = {value.subset: value.n for value in tally(_test_split(folder), [choice.MISS])}
     assert found.pop("all") == golden.pop("overall") == 1399
     assert found == {f"{label}={value}": n for label, own in golden.items() for value, n in own.items()}
 

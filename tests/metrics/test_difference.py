@@ -65,20 +65,20 @@ def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_si
     assert changes["all"].n == 3
     assert changes["style=s2"].value == pytest.approx(100 * 1 / 3)
     assert changes["style=s1"].value == pytest.approx(0)
-    low, value, high = changes["all"].low, changes["all"].value, changes["all"].high
-    assert low is not None
-    assert value is not None
-    assert high is not None
-    assert low <= value <= high
 
 
-@pytest.mark.parametrize(("before", "after", "value"), [("10", "10", 0), ("00", "11", 100)])
-def test_what_changes_alike_everywhere_has_no_interval(before: str, after: str, value: float) -> None:
-    """Five groups that all gain are p 0.0625 to a flip of signs: no spread is no certainty."""
-    runs = {str(number): (before, after) for number in range(5)}
+@pytest.mark.parametrize(
+    ("before", "after", "value", "low", "high"),
+    [("10", "10", 0, -27.75, 27.75), ("00", "11", 100, 44.5, 100)],
+)
+def test_what_changes_alike_everywhere_has_an_interval_with_a_width(
+    before: str, after: str, value: float, low: float, high: float
+) -> None:
+    """No spread is no certainty: 27.75 % is Wilson's upper bound of 0 of 10."""
+    runs = {str(number): (before, after) for number in range(10)}
     change = _changes(Metric(name="acc", terms=_acc, **PLAIN), runs)["all"]
-    assert (change.value, change.clusters) == (value, 5)
-    assert (change.low, change.high, change.interval) == (None, None, None)
+    assert (change.value, change.clusters, change.interval) == (value, 10, "wilson")
+    assert (change.low, change.high) == pytest.approx((low, high), abs=0.01)
 
 
 def test_terms_without_labels_of_their_own_have_those_of_their_group() -> None:

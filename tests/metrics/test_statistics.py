@@ -1,11 +1,10 @@
-"""Intervals and correlations against scipy, against plain Python and against the printed figures of CODIS."""
+"""Intervals and correlations against scipy and statsmodels, and against the printed figures of CODIS."""
 
 from __future__ import annotations
 
 import json
-import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import quantiles
 
 import numpy as np
 import pytest
@@ -13,33 +12,75 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sightline.metrics import statistics
+from sightline.metric_types import Range
 from sightline.metrics.statistics import (
+    NO_SPREAD,
+    TOO_FEW,
     Floats,
     Interval,
-    bootstrap,
     correlation,
-    intervals,
-    percentile_interval,
-    resampled_ratios,
-    wilson,
+    ratio_estimates,
+    ratio_intervals,
 )
 
-
-@pytest.mark.parametrize(
-    ("successes", "n"), [(0, 1), (1, 1), (0, 40), (40, 40), (3, 7), (114, 353), (1034, 1399)]
-)
-def test_wilson_equals_scipys(successes: int, n: int) -> None:
-    expected = stats.binomtest(successes, n).proportion_ci(method="wilson")
-    assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+SHARE: Range = (0, 1)
+DIFFERENCE: Range = (-1, 1)
+UNBOUNDED: Range = (None, None)
+RANGES = st.sampled_from([SHARE, DIFFERENCE, UNBOUNDED, (0, None)])
 
 
-@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_holds_its_share_and_stays_a_share(case: tuple[int, int]) -> None:
-    successes, n = case
-    low, high = wilson(successes, n)
-    assert 0 <= low <= successes / n <= high <= 1
-    assert low < high
+def interval(
+    sums: Sequence[float] | Floats, counts: Sequence[float] | Floats, bounds: Range, level: float = 0.95
+) -> Interval:
+    """The interval of one ratio over clusters, which must have one."""
+    one, other = np.array([sums], dtype=np.float64), np.array([counts], dtype=np.float64)
+    [found] = ratio_intervals(one, other, [bounds], level=level)
+    assert isinstance(found, Interval), found
+    return found
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 5), (5, 5), (0, 40), (40, 40), (3, 7), (114, 353)])
+@pytest.mark.parametrize("level", [0.95, 0.9])
+def test_a_share_of_single_units_has_the_wilson_interval_of_statsmodels(
+    successes: int, n: int, level: float
+) -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion", reason="needs the extra 'dev'")
+    expected = proportion.proportion_confint(successes, n, alpha=1 - level, method="wilson")
+    units = np.arange(n) < successes
+    found = interval(units.astype(np.float64), np.ones(n), SHARE, level)
+    assert found[:2] == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=5, max_size=60), st.sampled_from([0.9, 0.95]))
+def test_the_mean_of_single_units_has_the_t_interval_of_scipy(values: list[int], level: float) -> None:
+    if len(set(values)) == 1:
+        return
+    expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+    found = interval(values, np.ones(len(values)), UNBOUNDED, level)
+    assert found[:2] == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), min_size=5, max_size=30))
+@settings(max_examples=30, deadline=None)
+def test_the_variance_of_a_ratio_is_hc2_of_a_regression_on_the_cluster_sizes(
+    clusters: list[tuple[int, int]],
+) -> None:
+    """A ratio is the weighted regression of cluster means on a constant; statsmodels gives its HC2 error."""
+    api = pytest.importorskip("statsmodels.api", reason="needs the extra 'dev'")
+    sizes, sums = np.array(clusters, dtype=np.float64).T
+    fit = api.WLS(sums / sizes, np.ones(len(sizes)), weights=sizes).fit()
+    found = ratio_estimates(sums[None], sizes[None])
+    assert found.values[0] == pytest.approx(fit.params[0])
+    assert np.sqrt(found.variances[0]) == pytest.approx(fit.HC2_se[0], abs=1e-9)
+
+
+@given(st.integers(5, 40), st.integers(0, 2**32 - 1))
+def test_clusters_of_one_size_have_one_degree_of_freedom_less_than_clusters(n: int, seed: int) -> None:
+    sums, _ = _clusters(n, 1, seed=seed)
+    assert ratio_estimates(sums, np.full((1, n), 4.0)).freedom[0] == pytest.approx(n - 1)
+    uneven = np.ones((1, n))
+    uneven[0, 0] = 9
+    assert ratio_estimates(sums, uneven).freedom[0] < n - 1
 
 
 @given(st.lists(st.tuples(st.integers(-1000, 1000), st.integers(-1000, 1000)), min_size=3, max_size=30))
@@ -85,144 +126,87 @@ def test_context_awareness_goes_with_acc_p_and_hardly_with_acc_q_as_printed(shar
     assert correlation(awareness, printed["Acc_q"]) == pytest.approx(0.43, abs=0.005)
 
 
-def test_the_bootstrap_equals_a_plain_one_over_the_same_draws() -> None:
-    clusters, resamples, seed = 37, 400, 11
-    sums, counts = _clusters(clusters, 3, seed=1)
-    counts[:, 2] = 0
-    counts[:3, 2] = sums[:3, 2] = 1  # few resamples hold one of these: the others have no denominator
-    generator = np.random.Generator(np.random.PCG64(seed))
-    draws = [generator.integers(0, clusters, clusters).tolist() for _ in range(resamples)]
-    low, high = bootstrap(sums, counts, seed=seed, resamples=resamples)
-    for column in range(3):
-        ratios = []
-        for drawn in draws:
-            whole = sum(counts[cluster, column] for cluster in drawn)
-            if whole:
-                ratios.append(sum(sums[cluster, column] for cluster in drawn) / whole)
-        cuts = quantiles(ratios, n=40, method="inclusive")
-        assert (low[column], high[column]) == pytest.approx((cuts[0], cuts[-1]), abs=1e-12)
+@given(st.integers(5, 40), st.integers(0, 2**32 - 1), RANGES)
+@settings(max_examples=50, deadline=None)
+def test_doubling_every_unit_inside_the_clusters_changes_no_interval(
+    clusters: int, seed: int, bounds: Range
+) -> None:
+    sums, counts = _clusters(clusters, 1, seed=seed)
+    once, twice = interval(sums[0], 2 * counts[0], bounds), interval(2 * sums[0], 4 * counts[0], bounds)
+    assert once[:2] == pytest.approx(twice[:2])
 
 
-def test_resamples_do_not_depend_on_the_size_of_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    sums, counts = _clusters(50, 4, seed=2)
-    at_once = resampled_ratios(sums, counts, seed=5, resamples=100)
-    monkeypatch.setattr(statistics, "_BLOCK_BYTES", 7 * 8 * 50)
-    assert (resampled_ratios(sums, counts, seed=5, resamples=100) == at_once).all()
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(1, 6)), min_size=5, max_size=30),
+    RANGES,
+    st.sampled_from([0.9, 0.95]),
+)
+@settings(max_examples=200, deadline=None)
+def test_an_interval_has_a_width_holds_its_value_and_stays_within_the_range(
+    clusters: list[tuple[float, int]], bounds: Range, level: float
+) -> None:
+    counts = np.array([count for _, count in clusters], dtype=np.float64)
+    sums = np.array([share for share, _ in clusters]) * counts
+    [found] = ratio_intervals(sums[None], counts[None], [bounds], level=level)
+    value = sums.sum() / counts.sum()
+    if isinstance(found, str):
+        assert (found, bounds[1]) == (NO_SPREAD, None)
+        return
+    low, high = bounds
+    assert found.low < found.high
+    assert (-np.inf if low is None else low) - 1e-9 <= found.low <= value + 1e-9
+    assert value - 1e-9 <= found.high <= (np.inf if high is None else high) + 1e-9
 
 
-def test_a_ratio_sees_the_same_resamples_alone_and_among_others() -> None:
-    sums, counts = _clusters(60, 5, seed=3)
-    together = resampled_ratios(sums, counts, seed=1, resamples=50)
-    alone = resampled_ratios(sums[:, 3:4], counts[:, 3:4], seed=1, resamples=50)
-    assert (together[3] == alone[0]).all()
-
-
-def test_the_seed_determines_the_interval() -> None:
-    sums, counts = _clusters(60, 1, seed=4)
-    first = resampled_ratios(sums, counts, seed=1)
-    assert (first == resampled_ratios(sums, counts, seed=1)).all()
-    assert (first != resampled_ratios(sums, counts, seed=2)).any()
-
-
-@given(st.integers(2, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
-def test_doubling_every_unit_inside_the_clusters_changes_no_interval(clusters: int, seed: int) -> None:
-    sums, counts = _clusters(clusters, 2, seed=seed)
-    once = bootstrap(sums, counts, resamples=100)
-    twice = bootstrap(2 * sums, 2 * counts, resamples=100)
-    np.testing.assert_array_equal(once, twice)
-
-
-def test_the_bootstrap_covers_the_truth_where_units_of_a_cluster_are_alike() -> None:
-    # Five units a cluster that are all right or all wrong: as if they were independent, the interval
-    # would be sqrt(5) times too narrow and hold the truth in about 60 of 100 cases.
-    generator = np.random.default_rng(0)
-    runs, clusters, truth = 200, 80, 0.4
-    counts = np.full((clusters, runs), 5.0)
-    sums = np.where(generator.random((clusters, runs)) < truth, counts, 0.0)
-    low, high = bootstrap(sums, counts, resamples=1000)
-    covered = ((low <= truth) & (truth <= high)).mean()
-    assert 0.90 <= covered <= 0.98
-
-
-def test_percentiles_are_numpys_and_leave_out_what_is_undefined() -> None:
-    replicates = np.random.default_rng(0).random((2, 101))
-    expected = np.quantile(replicates, [0.025, 0.975], axis=1)
-    np.testing.assert_allclose(percentile_interval(replicates), expected)
-    gaps = np.hstack([np.full((2, 9), np.nan), replicates])
-    np.testing.assert_allclose(percentile_interval(gaps), expected)
-    assert np.isnan(percentile_interval(np.full((1, 4), np.nan))).all()
-
-
-def test_memory_stays_bounded_for_many_clusters() -> None:
-    sums, counts = _clusters(10_000, 100, seed=0)
-    tracemalloc.start()
-    bootstrap(sums, counts, resamples=500)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 64 << 20
-
-
-def test_one_unit_in_every_cluster_gets_wilsons_interval() -> None:
-    sums, counts = np.array([[1.0], [0.0], [1.0], [0.0]]), np.array([[1.0], [1.0], [1.0], [0.0]])
-    [found] = intervals(sums, counts, np.array([True]))
-    assert found == Interval(*wilson(2, 3), "wilson")
+@pytest.mark.parametrize("bounds", [SHARE, DIFFERENCE, UNBOUNDED])
+def test_a_higher_level_has_a_wider_interval(bounds: Range) -> None:
+    sums, counts = _clusters(20, 1, seed=0)
+    narrow, wide = (interval(sums[0], counts[0], bounds, level) for level in (0.9, 0.95))
+    assert wide.low < narrow.low < narrow.high < wide.high
 
 
 @pytest.mark.parametrize(
-    ("sums", "counts", "share"),
-    [
-        ([1, 0, 1], [1, 1, 2], True),
-        ([0, 0, 1], [0.5, 1, 1], True),
-        ([0.5, 0, 1], [1, 1, 1], True),
-        ([1, 0, 1], [1, 1, 1], False),
-    ],
-    ids=["two units in a cluster", "half a unit", "half right", "no share"],
+    ("clusters", "word"), [(5, "wilson, approximate"), (9, "wilson, approximate"), (10, "wilson")]
 )
-def test_all_other_values_get_the_bootstrap_interval(
-    sums: list[float], counts: list[float], share: bool
-) -> None:
-    [found] = intervals(np.array([sums], float).T, np.array([counts], float).T, np.array([share]))
-    assert found is not None
-    assert found.kind == "bootstrap"
+def test_fewer_than_ten_clusters_make_an_approximate_interval(clusters: int, word: str) -> None:
+    assert interval([1.0, 0] + [1] * (clusters - 2), np.full(clusters, 2.0), SHARE).method == word
 
 
-def test_one_cluster_has_no_interval() -> None:
-    assert intervals(np.array([[3.0], [0.0]]), np.array([[4.0], [0.0]]), np.array([True])) == [None]
+@pytest.mark.parametrize("bounds", [SHARE, DIFFERENCE, UNBOUNDED])
+def test_fewer_than_five_clusters_have_no_interval_but_a_reason(bounds: Range) -> None:
+    sums, counts = np.array([[3.0, 0, 1, 2, 0]]), np.array([[4.0, 1, 1, 2, 0]])
+    assert ratio_intervals(sums, counts, [bounds]) == [TOO_FEW]
 
 
-def test_where_no_resample_holds_a_unit_there_is_no_interval() -> None:
-    counts = np.array([[1.0]] * 2 + [[0.0]] * 10_000)
-    sums = counts * np.arange(float(len(counts)))[:, None]
-    found = {intervals(sums, counts, np.array([False]), seed=seed, resamples=2)[0] for seed in range(40)}
-    assert None in found
-    assert len(found) > 1
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_share_on_which_all_clusters_agree_has_the_wilson_interval_of_the_clusters(value: float) -> None:
+    counts = np.arange(1.0, 15)
+    expected = stats.binomtest(int(value * 14), 14).proportion_ci(method="wilson")
+    assert interval(value * counts, counts, SHARE)[:2] == pytest.approx((expected.low, expected.high))
 
 
 @pytest.mark.parametrize("value", [0.0, 1 / 3, -0.1, 12345.678])
-def test_clusters_that_agree_have_no_interval_whatever_rounding_makes_of_them(value: float) -> None:
-    counts = np.arange(1.0, 8)[:, None]
-    assert intervals(value * counts, counts, np.array([False])) == [None]
+def test_clusters_that_agree_have_no_interval_without_bounds_whatever_rounding_makes_of_them(
+    value: float,
+) -> None:
+    counts = np.arange(1.0, 8)[None]
+    assert ratio_intervals(value * counts, counts, [UNBOUNDED]) == [NO_SPREAD]
 
 
-def test_a_share_of_clusters_that_agree_has_wilsons_whatever_rounding_makes_of_it() -> None:
-    counts = np.arange(1.0, 8)[:, None]
-    [found] = intervals(counts / 3, counts, np.array([True]))
-    assert found is not None
-    assert found.kind == "wilson"
-    assert found[:2] == pytest.approx(wilson(7 / 3, 7))
+def test_two_runs_without_any_difference_have_an_interval_around_0() -> None:
+    found = interval(np.zeros(50), np.ones(50), DIFFERENCE)
+    assert found.low == -found.high
+    assert 0.05 < found.high < 0.1
 
 
 def test_an_interval_holds_its_value_whatever_rounding_did() -> None:
-    assert Interval(0.2, 0.3, "bootstrap").around(30.000000000000004, 100) == (
-        20.0,
-        30.000000000000004,
-        "bootstrap",
-    )
+    assert Interval(0.2, 0.3, "t").around(30.000000000000004, 100) == (20.0, 30.000000000000004, "t")
 
 
 def _clusters(clusters: int, width: int, *, seed: int) -> tuple[Floats, Floats]:
-    """Whole counts 1 to 4, and whole sums up to them."""
+    """Whole counts 1 to 4, and whole sums up to them, that are not all equal shares."""
     generator = np.random.default_rng(seed)
-    counts = generator.integers(1, 5, (clusters, width)).astype(np.float64)
-    return np.floor((counts + 1) * generator.random((clusters, width))), counts
+    counts = generator.integers(1, 5, (width, clusters)).astype(np.float64)
+    sums = np.floor((counts + 1) * generator.random((width, clusters)))
+    sums[:, 0], sums[:, 1] = 0, counts[:, 1]
+    return sums, counts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ttest_1samp
 
 from sightline.metric_types import (
     PERCENT,
@@ -20,7 +20,7 @@ from sightline.metric_types import (
 )
 from sightline.metrics.choice import ACCURACY, ERROR, LEAKAGE
 from sightline.metrics.paired import ACC_P, ACC_P_IMAGES, ACC_Q, CONTEXT_AWARENESS
-from sightline.metrics.statistics import bootstrap, wilson
+from sightline.metrics.statistics import TOO_FEW, Interval, ratio_intervals
 from sightline.metrics.tally import tally
 from sightline.types import (
     Group,
@@ -86,13 +86,15 @@ def test_a_share_is_a_percentage_of_what_counts() -> None:
     assert (value.metric, value.subset, value.unit) == ("accuracy", "all", "percent")
     assert (value.value, value.n, value.clusters) == (200 / 3, 3, 3)
     assert isinstance(value.n, int)
-    assert value.reason is None
 
 
 def test_a_metric_in_numbers_is_not_scaled() -> None:
-    groups = [Group("0", 0, str(place), (outcome("right", s=s),)) for place, s in enumerate([0.25, 0.5])]
+    scores = [0.25, 0.5] * 10
+    groups = [Group("0", 0, str(place), (outcome("right", s=s),)) for place, s in enumerate(scores)]
     [value] = tally(groups, [SCORE])
-    assert (value.value, value.unit, value.interval) == (0.375, "number", "bootstrap")
+    expected = ttest_1samp(scores, 0).confidence_interval()
+    assert (value.value, value.unit, value.interval) == (0.375, "number", "wilson")
+    assert (value.low, value.high) == pytest.approx((expected.low, expected.high), abs=0.01)
 
 
 def test_subsets_follow_all_by_the_first_appearance_of_the_label_and_then_by_value() -> None:
@@ -150,27 +152,25 @@ def test_a_partner_without_terms_is_not_reported_as_missing() -> None:
 
 
 def test_groups_that_share_a_image_are_one_cluster() -> None:
-    groups = [group("right", cluster="a"), group("wrong", cluster="a"), group("right", cluster="b")]
-    [value] = tally(groups, [ACCURACY])
-    assert (value.n, value.clusters, value.interval) == (3, 2, "bootstrap")
+    pairs = ((mark, cluster) for cluster in "abcdefghij" for mark in ("right", "wrong"))
+    [value] = tally([group(mark, cluster=cluster) for mark, cluster in pairs], [ACCURACY])
+    assert (value.n, value.clusters, value.interval) == (20, 10, "wilson")
+    assert value.low == pytest.approx(50 * (1 - binomtest(0, 10).proportion_ci(method="wilson").high))
 
 
 def test_clusters_that_all_agree_have_an_interval_with_a_width() -> None:
-    groups = [group("wrong", cluster=cluster) for cluster in "aabbcc"]
+    groups = [group("wrong", cluster=cluster) for cluster in 2 * "abcdefghij"]
     [value] = tally(groups, [ACCURACY])
-    _, high = binomtest(0, 3).proportion_ci(method="wilson")
+    _, high = binomtest(0, 10).proportion_ci(method="wilson")
     assert (value.value, value.low, value.interval) == (0, 0, "wilson")
     assert value.high == pytest.approx(100 * high)
 
 
-def test_wilson_only_where_every_cluster_holds_one_unit() -> None:
-    values = tally([*one_each(["right", "wrong", "right"]), group("right", "wrong", cluster="3")], [ACCURACY])
-    assert values[0].interval == "bootstrap"
-    [value] = tally(one_each(["right", "wrong", "right"]), [ACCURACY])
-    assert value.interval == "wilson"
-    low, high = wilson(2, 3)
-    assert value.low == pytest.approx(100 * low)
-    assert value.high == pytest.approx(100 * high)
+def test_the_interval_of_single_units_is_wilsons() -> None:
+    verdicts: list[VerdictName] = ["right", "wrong", "right"]
+    [value] = tally(one_each(4 * verdicts), [ACCURACY])
+    expected = binomtest(8, 12).proportion_ci(method="wilson")
+    assert (value.low, value.high) == pytest.approx((100 * expected.low, 100 * expected.high))
 
 
 def test_a_difference_is_never_taken_for_a_share() -> None:
@@ -178,20 +178,19 @@ def test_a_difference_is_never_taken_for_a_share() -> None:
         labelled = group(shown, cluster=cluster, labels={"half": label})
         return structs.replace(labelled, partners={"no-image": (outcome(hidden),)})
 
-    groups = [
-        one("right", "wrong", "1", "up"),
-        one("right", "right", "2", "up"),
-        one("wrong", "right", "3", "down"),
-    ]
-    assert subset(tally(groups, [LEAKAGE]), "half=up").interval == "bootstrap"
+    groups = [one("right", "wrong", str(number), "up") for number in range(12)]
+    [low] = [value.low for value in tally(groups, [LEAKAGE]) if value.subset == "half=up"]
+    share = binomtest(12, 12).proportion_ci(method="wilson").low
+    assert low == pytest.approx(100 * (2 * share - 1))
 
 
-def test_one_cluster_has_no_interval() -> None:
+def test_one_cluster_has_no_interval_but_a_reason() -> None:
     [value] = tally([group("right", cluster="a"), group("wrong", cluster="a")], [ACCURACY])
     assert (value.value, value.low, value.high, value.interval) == (50, None, None, None)
+    assert value.reason == TOO_FEW
 
 
-def test_a_subsets_interval_is_the_bootstrap_over_all_clusters() -> None:
+def test_a_subsets_interval_is_that_of_the_ratio_over_its_clusters() -> None:
     pairs: list[list[VerdictName]] = [["wrong", "wrong"], ["right", "wrong"], ["right", "right"]]
     generator = np.random.default_rng(0)
     sums = generator.integers(0, 3, (40, 2)).astype(np.float64)
@@ -200,12 +199,11 @@ def test_a_subsets_interval_is_the_bootstrap_over_all_clusters() -> None:
         for cluster, row in enumerate(sums)
         for half, own in zip("ab", row, strict=True)
     ]
-    low, high = bootstrap(sums, np.full((40, 2), 2.0), seed=7)
-    values = tally(groups, [ACC_Q], seed=7)
-    for column, half in enumerate("ab"):
+    values = tally(groups, [ACC_Q])
+    for half, own in zip("ab", ratio_intervals(sums.T, np.full((2, 40), 2.0), [(0, 1)] * 2), strict=True):
         value = subset(values, f"half={half}")
-        assert value.low == pytest.approx(100 * low[column])
-        assert value.high == pytest.approx(100 * high[column])
+        assert isinstance(own, Interval)
+        assert (value.low, value.high) == pytest.approx((100 * own.low, 100 * own.high))
 
 
 def test_undecided_verdicts_add_the_values_without_them_and_if_right() -> None:
@@ -285,12 +283,12 @@ GROUPS = st.lists(
 @given(GROUPS)
 @settings(max_examples=50, deadline=None)
 def test_a_value_lies_in_its_interval_and_between_its_two_sides(groups: list[Group]) -> None:
-    for value in tally(groups, [ACCURACY, ACC_P, ACC_Q], resamples=50):
+    for value in tally(groups, [ACCURACY, ACC_P, ACC_Q]):
         if value.value is None:
             assert (value.n, value.low, value.high) == (0, None, None)
             assert value.reason
             continue
-        assert value.reason is None
+        assert (value.reason is None) == (value.low is not None)
         assert value.value_if_right is None or value.value <= value.value_if_right
         if value.low is not None and value.high is not None:
             assert 0 <= value.low <= value.value <= value.high <= 100
@@ -300,7 +298,7 @@ def test_a_value_lies_in_its_interval_and_between_its_two_sides(groups: list[Gro
 @settings(max_examples=50, deadline=None)
 def test_the_subsets_of_a_partition_add_up_to_all(groups: list[Group]) -> None:
     for metric in (ACCURACY, ACC_P):
-        whole, *parts = tally(groups, [metric], resamples=2)
+        whole, *parts = tally(groups, [metric])
         assert sum(part.n for part in parts) == whole.n
         hits = sum(part.value * part.n for part in parts if part.value is not None)
         assert hits == pytest.approx((whole.value or 0) * whole.n)
@@ -309,10 +307,9 @@ def test_the_subsets_of_a_partition_add_up_to_all(groups: list[Group]) -> None:
 @given(GROUPS)
 @settings(max_examples=25, deadline=None)
 def test_repeating_every_probe_narrows_no_interval(groups: list[Group]) -> None:
-    once = tally(groups, [ACCURACY], resamples=50)
-    twice = tally([group for group in groups for _ in range(2)], [ACCURACY], resamples=50)
+    once = tally(groups, [ACCURACY])
+    twice = tally([group for group in groups for _ in range(2)], [ACCURACY])
     for one, two in zip(once, twice, strict=True):
         assert (one.value, one.clusters, 2 * one.n) == (two.value, two.clusters, two.n)
-        if one.interval == "bootstrap":
-            assert one.low == two.low
-            assert one.high == two.high
+        if one.n > one.clusters and one.low is not None:
+            assert (one.low, one.high) == pytest.approx((two.low, two.high))

@@ -58,9 +58,9 @@ def mmr3() -> Make:
 
 
 def estimate(metric: str, subset: str, value: float, n: int, clusters: int, **more: Any) -> MetricValue:
-    """A percentage, or a difference of two, with a bootstrap interval of 4 points to either side."""
+    """A percentage, or a difference of two, with an interval of 4 points to either side."""
     low, high = max(0.0 if value >= 0 else -100.0, value - 4), min(100.0, value + 4)
-    return MetricValue(metric, subset, value, n, clusters, low, high, "bootstrap", **more)
+    return MetricValue(metric, subset, value, n, clusters, low, high, "wilson", **more)
 
 
 def _mmr3(task: str = "restyling", *, chosen: dict[str, Any] | None = None, **changes: Any) -> Result:

@@ -43,7 +43,8 @@ def test_a_note_of_several_models_is_printed_once_with_their_names(codis: Make, 
         "codis:default, baseline/chance: many are undecided",
         "codis: a model that ignores the context gets acc_p 0.0",
         "iibench: chance: accuracy 16.7 (one of six options)",
-        "95 % CI: bootstrap over clusters (samples that share an image)",
+        "95 % CI: Wilson score interval with the effective number of units; samples that share an image form"
+        " a cluster",
     )
 
 

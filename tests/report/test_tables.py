@@ -43,6 +43,7 @@ def test_the_first_table_has_every_metric_over_all(codis: Make) -> None:
         "value": 56.25,
         "low": 52.25,
         "high": 60.25,
+        "interval": "wilson",
         "n": 706,
         "clusters": 216,
     }
@@ -161,7 +162,7 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
         ({}, "judged by rules"),
         ({}, "chance on questions with two options: acc_q 50.0, acc_p 25.0"),
         ({}, "a model that ignores the context gets acc_p 0.0"),
-        ({}, "95 % CI: bootstrap over clusters"),
+        ({}, "95 % CI: Wilson score interval with the effective number of units"),
         ({}, "output_variability: no value, no answers of setting no-context"),
         (
             {"mixed_versions": True},
@@ -303,7 +304,7 @@ def test_an_undefined_value_is_null_in_json_and_empty_in_csv(codis: Make) -> Non
     (plain,) = json.loads(json_text([whole]))
     row = next(row for row in plain["rows"] if row["metric"] == "output_variability")
     assert (row["value"], row["n"], row["Human (Tables 3, 4)"]) == (None, 0, 81.9)
-    assert "output_variability,,,,0,0,81.9,,True" in csv_text(whole)
+    assert "output_variability,,,,,0,0,81.9,,True" in csv_text(whole)
 
 
 def test_tables_load_nothing_heavy() -> None:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue
+from sightline.metrics.statistics import TOO_FEW
 from sightline.results.fail_if import check_condition_metrics, conditions_met, parse_conditions
 
 METRICS = [
-    MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "bootstrap"),
-    MetricValue("acc_p", "category=Location and Orientation", 20.0, 5, 1),
+    MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "wilson"),
+    MetricValue("acc_p", "category=Location and Orientation", 20.0, 5, 1, reason=TOO_FEW),
     MetricValue("acc_p", "words=a<b [c]", 50.0, 2, 2, 10.0, 90.0, "wilson"),
     MetricValue("leakage", "all", None, 0, 0, reason="needs the answers of setting 'no-image'"),
     MetricValue("s_gt", "all", 1 / 3, 3, 3),
@@ -50,8 +51,7 @@ def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> No
         ("leakage>1", "there is no number to compare (needs the answers of setting 'no-image')"),
         (
             "acc_p[category=Location and Orientation].low<3",
-            "there is no number to compare (no confidence interval: fewer than two clusters, or all clusters "
-            "have the same value)",
+            "there is no number to compare (no confidence interval with fewer than 5 clusters)",
         ),
         (
             "acc_p[category=Nowhere]<1",

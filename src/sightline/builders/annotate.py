@@ -138,14 +138,13 @@ def open_form(
     }
 
 
-def agreement(images: Sequence[AnnotatedImage], *, seed: int = 0) -> list[MetricValue]:
+def agreement(images: Sequence[AnnotatedImage]) -> list[MetricValue]:
     """Compute how far annotators agree on each label.
 
     A set of values agrees only with an equal set.
 
     Args:
         images: The annotated images.
-        seed: Seed of the confidence intervals, which resample images.
 
     Returns:
         Two values per label: `agreement`, the share of pairs of annotators who agree, in percent, and
@@ -166,8 +165,8 @@ def agreement(images: Sequence[AnnotatedImage], *, seed: int = 0) -> list[Metric
         )
         counts = counts.reshape(len(annotations), len(categories))
         clusters = [one.image for one in several]
-        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters, seed=seed)
-        share = clustered_mean("agreement", pairs, shares=True, reason=ALONE, seed=seed)
+        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters)
+        share = clustered_mean("agreement", pairs, reason=ALONE)
         absent = {} if several else {"reason": ALONE}
         metrics += [
             structs.replace(share, subset=f"label={label}"),
@@ -219,13 +218,12 @@ def iibench_records(
     ]
 
 
-def annotation_report(images: Sequence[AnnotatedImage], total: int, *, seed: int = 0) -> dict[str, Any]:
+def annotation_report(images: Sequence[AnnotatedImage], total: int) -> dict[str, Any]:
     """The content of annotation.json.
 
     Args:
         images: The annotated images.
         total: Number of images in the folder.
-        seed: Seed of the confidence intervals.
 
     Returns:
         Counts, agreement, and the annotations of every image, as plain data.
@@ -236,7 +234,7 @@ def annotation_report(images: Sequence[AnnotatedImage], total: int, *, seed: int
         "annotated": len(images),
         "open": sum(bool(one.open) for one in images),
         "human": list(dict.fromkeys(name for one in images for name in one.by_annotator)),
-        "metrics": agreement(images, seed=seed),
+        "metrics": agreement(images),
         "labels": [
             {
                 "image": one.image,
@@ -269,7 +267,6 @@ def write_annotations(
     split: str,
     out: Path,
     *,
-    seed: int = 0,
     force: bool = False,
 ) -> BuildManifest:
     """Write the annotated images as a data folder: SPLIT.json, questions.csv, annotation.json, images/,
@@ -282,7 +279,6 @@ def write_annotations(
         gallery: The images of the folder.
         split: 'test' or 'dev'.
         out: The output folder.
-        seed: Seed of the confidence intervals.
         force: Replace a folder that was built from other input.
 
     Returns:
@@ -310,7 +306,7 @@ def write_annotations(
         files={
             f"{split}.json": indented_json(records),
             TABLE: _table(settled, paths),
-            REPORT: indented_json(annotation_report(images, len(gallery.files), seed=seed)),
+            REPORT: indented_json(annotation_report(images, len(gallery.files))),
         },
         sources={path: file.digest for path, file in copied.items()},
         dropped=dropped,

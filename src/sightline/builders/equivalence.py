@@ -21,7 +21,7 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
-from sightline.metric_types import MetricValue
+from sightline.metric_types import MetricValue, Range
 from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import same_or_different
@@ -74,9 +74,7 @@ class EquivalenceMeasure(Struct, frozen=True):
     unanswered: int = 0
 
 
-def by_humans(
-    pairs: Sequence[VariantPair], file: Path, *, kind: str = "", seed: int = 0
-) -> EquivalenceMeasure:
+def by_humans(pairs: Sequence[VariantPair], file: Path, *, kind: str = "") -> EquivalenceMeasure:
     """Compute the share of pairs that humans judge the same.
 
     The majority of the verdicts on a pair counts; ties are left out and counted, as are unfilled lines.
@@ -85,7 +83,6 @@ def by_humans(
         pairs: The pairs of the folder.
         file: Filled-in lines of `write_pairs`.
         kind: The builder; published values for it are attached.
-        seed: Seed of the confidence interval.
 
     Returns:
         The measure.
@@ -119,7 +116,7 @@ def by_humans(
         }
     )
     names = sorted({one.judge for given in about.values() for one in given if one.judge and _voted([one])})
-    metric = _share(HUMANS, decided, seed, judge=", ".join(names) or None, reason="no pair is decided")
+    metric = _share(HUMANS, decided, judge=", ".join(names) or None, reason="no pair is decided")
     if printed := published_equivalence(kind):
         metric = structs.replace(metric, published=printed)
     return EquivalenceMeasure([metric], notes, _different(decided))
@@ -131,7 +128,6 @@ async def by_judge(
     store: Store,
     judge: str,
     *,
-    seed: int = 0,
     show_progress: bool = False,
 ) -> EquivalenceMeasure:
     """Compute the share of pairs of questions that a chat model calls the same. Images are not compared.
@@ -143,7 +139,6 @@ async def by_judge(
         client: The judge model.
         store: Caches the replies.
         judge: The judge's name in results.
-        seed: Seed of the confidence interval.
         show_progress: Whether progress is shown.
 
     Returns:
@@ -175,12 +170,12 @@ async def by_judge(
             "pairs excluded: the judge has not answered": failed,
         }
     )
-    metric = _share(JUDGE, decided, seed, judge=judge, reason="the judge decided nothing")
+    metric = _share(JUDGE, decided, judge=judge, reason="the judge decided nothing")
     return EquivalenceMeasure([metric], notes, _different(decided), failed)
 
 
 def by_similarity(
-    pairs: Sequence[VariantPair], model: Embedder, *, seed: int = 0, show_progress: bool = False
+    pairs: Sequence[VariantPair], model: Embedder, *, show_progress: bool = False
 ) -> EquivalenceMeasure:
     """Compute the mean sentence similarity of originals and rephrasings, and the share of pairs above
     THRESHOLD.
@@ -188,7 +183,6 @@ def by_similarity(
     Args:
         pairs: The pairs; images have no sentence similarity.
         model: The embedder.
-        seed: Seed of the confidence intervals.
         show_progress: Whether progress is shown.
 
     Returns:
@@ -207,8 +201,8 @@ def by_similarity(
             advance(len(window))
     above = [(pair, cosine > THRESHOLD) for pair, cosine in zip(texts, cosines, strict=True)]
     metrics = [
-        _mean(SIMILARITY, list(zip(texts, cosines, strict=True)), seed, shares=False),
-        _share(SHARE, above, seed),
+        _mean(SIMILARITY, list(zip(texts, cosines, strict=True)), bounds=(-1, 1)),
+        _share(SHARE, above),
     ]
     return EquivalenceMeasure(metrics, [f"sentence similarity by {model.name}"], _different(above))
 
@@ -269,26 +263,23 @@ def _same(verdicts: Sequence[Verdict]) -> bool | None:
     return None if winner is None else winner == "right"
 
 
-def _share(name: str, decided: Sequence[tuple[VariantPair, bool]], seed: int, **more: Any) -> MetricValue:
-    return _mean(name, [(pair, float(same)) for pair, same in decided], seed, shares=True, **more)
+def _share(name: str, decided: Sequence[tuple[VariantPair, bool]], **more: Any) -> MetricValue:
+    return _mean(name, [(pair, float(same)) for pair, same in decided], **more)
 
 
 def _mean(
     name: str,
     values: Sequence[tuple[VariantPair, float]],
-    seed: int,
     *,
-    shares: bool,
+    bounds: Range = (0, 1),
     judge: str | None = None,
     reason: str = "there is no pair",
 ) -> MetricValue:
-    """The mean in percent with its 95 % interval, resampled by image; Wilson's where each has one pair."""
+    """The mean in percent with its 95 % CI between images."""
     from sightline.metrics.metric_values import clustered_mean
 
     clustered = [(pair.cluster, value) for pair, value in values]
-    return structs.replace(
-        clustered_mean(name, clustered, shares=shares, reason=reason, seed=seed), judge=judge
-    )
+    return structs.replace(clustered_mean(name, clustered, reason=reason, bounds=bounds), judge=judge)
 
 
 def _null(name: str, reason: str) -> MetricValue:

@@ -176,12 +176,11 @@ def verify(
     return reviewed
 
 
-def share_right(reviewed: Sequence[ReviewedLine], *, seed: int = 0) -> MetricValue:
+def share_right(reviewed: Sequence[ReviewedLine]) -> MetricValue:
     """Compute the share of accepted lines.
 
     Args:
         reviewed: The lines.
-        seed: Seed of the confidence interval, which resamples images.
 
     Returns:
         Accepted lines of the decided ones, in percent. For ConTextual's layout the paper's own value (section
@@ -190,22 +189,19 @@ def share_right(reviewed: Sequence[ReviewedLine], *, seed: int = 0) -> MetricVal
     decided = [(_cluster(one.line), float(one.accepted)) for one in reviewed if one.accepted is not None]
     names = ", ".join(sorted({mark.by for one in reviewed for mark in one.marks}))
     reason = "no line is decided"
-    share = clustered_mean("right", decided, shares=True, reason=reason, seed=seed)
+    share = clustered_mean("right", decided, reason=reason)
     share = structs.replace(share, judge=names or None)
     if not all(set(COLUMNS) <= one.line.cells.keys() for one in reviewed):
         return share
     return structs.replace(share, published=published(NAME, KIND, "Humans")["right", "all"])
 
 
-def verification_report(
-    reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, *, seed: int = 0
-) -> dict[str, Any]:
+def verification_report(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule) -> dict[str, Any]:
     """The content of verification.json.
 
     Args:
         reviewed: The lines.
         rule: When a line is accepted.
-        seed: Seed of the confidence interval.
 
     Returns:
         The share, the counts, and every line's round and marks, as plain data.
@@ -218,7 +214,7 @@ def verification_report(
         "accepted": verdicts.count(True),
         "rejected": verdicts.count(False),
         "undecided": verdicts.count(None),
-        "metrics": [share_right(reviewed, seed=seed)],
+        "metrics": [share_right(reviewed)],
         "decided": [
             {"key": one.line.key, "round": one.line.round, "accepted": one.accepted, "marks": one.marks}
             for one in reviewed
@@ -245,7 +241,6 @@ def write_accepted(
     table: str,
     out: Path,
     *,
-    seed: int = 0,
     force: bool = False,
 ) -> VerifiedManifest:
     """Write the accepted lines, rejected.csv for revision, verification.json, images/ and, last,
@@ -259,7 +254,6 @@ def write_accepted(
         rule: When a line is accepted.
         table: File name of the table of accepted lines.
         out: The folder.
-        seed: Seed of the confidence interval.
         force: Replace a folder that was built from other input.
 
     Returns:
@@ -277,7 +271,7 @@ def write_accepted(
         files={
             table: csv_bytes([columns, *(list(one.line.cells.values()) for one in accepted)]),
             REJECTED: csv_bytes([[*columns, *REVIEW_COLUMNS], *revision]),
-            REPORT: indented_json(verification_report(reviewed, rule, seed=seed)),
+            REPORT: indented_json(verification_report(reviewed, rule)),
         },
         sources={path: file.digest for path, file in gallery.files.items()},
         dropped={one.line.key: "humans mark it wrong" for one in rejected},

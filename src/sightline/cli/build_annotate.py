@@ -67,7 +67,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         default="test",
         help="name of the split and its JSON file (default: test)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="seed of the confidence intervals (default: 0)")
     add("--json", action="store_true", help="print annotation.json instead of the table")
     add("--force", action="store_true", help="replace FORM.csv, or a folder with other images")
     parser.set_defaults(execute=execute)
@@ -94,9 +93,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.out:
         out = Path(options.out)
         refuse_other_contents(out, identify_build(gallery, options.split), force=options.force)
-        manifest = write_annotations(
-            images, gallery, options.split, out, seed=options.seed, force=options.force
-        )
+        manifest = write_annotations(images, gallery, options.split, out, force=options.force)
         counts = f"{manifest.probes:,} questions about {manifest.groups:,} images"
         print(f"{out / options.split}.json: {counts}", file=sys.stderr)
     if options.write:
@@ -130,11 +127,11 @@ def _print(images: Sequence[AnnotatedImage], gallery: CheckedImages, options: ar
     if options.json:
         from sightline.builders.annotate import annotation_report
 
-        print_json(annotation_report(images, len(gallery.files), seed=options.seed))
+        print_json(annotation_report(images, len(gallery.files)))
         return
     from sightline.report.terminal import show
 
-    show([_table(images, gallery, options.seed)])
+    show([_table(images, gallery)])
 
 
 def _unused(images: Sequence[AnnotatedImage]) -> list[str]:
@@ -148,11 +145,11 @@ def _unused(images: Sequence[AnnotatedImage]) -> list[str]:
     ]
 
 
-def _table(images: Sequence[AnnotatedImage], gallery: CheckedImages, seed: int) -> ReportTable:
+def _table(images: Sequence[AnnotatedImage], gallery: CheckedImages) -> ReportTable:
     from sightline.builders.annotate import agreement
     from sightline.report.report_table import Column, build_table, clusters_cell, n_cell, value_cell
 
-    values = agreement(images, seed=seed)
+    values = agreement(images)
     rows = list(zip(values[::2], values[1::2], strict=True))
     humans = Counter(name for one in images for name in one.by_annotator)
     undecided = [one for one in images if one.open]

@@ -56,7 +56,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="seed of the sample and the confidence intervals (default: 0)",
+        help="seed of the sample (default: 0)",
     )
     add("--force", action="store_true", help="replace the file of --write")
     add("--json", action="store_true", help="print the measures as JSON")
@@ -123,7 +123,7 @@ def _humans(options: argparse.Namespace, every: list[VariantPair]) -> Equivalenc
     from sightline.builders.variant_pairs import kind_of_folder
 
     kind = kind_of_folder(Path(options.folder))
-    return by_humans(every, Path(options.human), kind=kind, seed=options.seed)
+    return by_humans(every, Path(options.human), kind=kind)
 
 
 def _write(options: argparse.Namespace, every: list[VariantPair]) -> None:
@@ -161,14 +161,10 @@ def _measured(
         SIMILARITY: not_requested(SIMILARITY, "--similarity"),
     }
     if embedder is not None:
-        measures[SIMILARITY] = by_similarity(
-            drawn, embedder, seed=options.seed, show_progress=not options.quiet
-        )
+        measures[SIMILARITY] = by_similarity(drawn, embedder, show_progress=not options.quiet)
     if client is not None:
         with client.store() as store:
-            judging = by_judge(
-                drawn, client, store, options.judge, seed=options.seed, show_progress=not options.quiet
-            )
+            judging = by_judge(drawn, client, store, options.judge, show_progress=not options.quiet)
             measures[JUDGE] = asyncio.run(judging)
     identity = embedder.identity if embedder is not None else None
     return equivalence_report(Path(options.folder), every, len(drawn), measures, identity)

@@ -51,7 +51,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="refuse the marks of this annotator; may repeat",
     )
     add("--out", metavar="DIR", help="folder for the accepted lines and rejected.csv")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the confidence interval (default: 0)")
     add("--json", action="store_true", help="print verification.json instead of the table")
     add("--force", action="store_true", help="replace LIST.csv, or a folder with other lines")
     parser.set_defaults(execute=execute)
@@ -85,7 +84,7 @@ def execute(options: argparse.Namespace) -> int:
         out, name = Path(options.out), tables[0].name
         table = ACCEPTED if name == REJECTED else name
         refuse_other_contents(out, identify_build(lines, rule), force=options.force)
-        manifest = write_accepted(reviewed, rule, table, out, seed=options.seed, force=options.force)
+        manifest = write_accepted(reviewed, rule, table, out, force=options.force)
         print(
             f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images next to it",
             file=sys.stderr,
@@ -111,14 +110,14 @@ def _print(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, options: argp
     if options.json:
         from sightline.builders.verify import verification_report
 
-        print_json(verification_report(reviewed, rule, seed=options.seed))
+        print_json(verification_report(reviewed, rule))
         return
     from sightline.report.terminal import show
 
-    show([_table(reviewed, rule, options.seed)])
+    show([_table(reviewed, rule)])
 
 
-def _table(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) -> ReportTable:
+def _table(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule) -> ReportTable:
     from sightline.builders.verify import share_right
     from sightline.report.report_table import (
         Column,
@@ -129,7 +128,7 @@ def _table(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, seed: int) ->
         value_cell,
     )
 
-    metric = share_right(reviewed, seed=seed)
+    metric = share_right(reviewed)
     published = metric.published[0] if metric.published else None
     verdicts = [one.accepted for one in reviewed]
     notes = [

@@ -54,7 +54,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)
     add("--by", metavar="LABEL", help="print a table by this label instead of category")
     add_quiet(parser)
-    add("--seed", type=int, default=0, metavar="N", help="seed of the confidence intervals (default: 0)")
     add_printing(parser, by=False)
     add_store(parser)
     parser.set_defaults(execute=execute)
@@ -67,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.report.judges import judge_tables
 
     judge_data = _judge_data(options)
-    tables = judge_tables(judge_report(judge_data, _labels(options.by, judge_data), seed=options.seed))
+    tables = judge_tables(judge_report(judge_data, _labels(options.by, judge_data)))
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
     return 0
 

@@ -42,7 +42,6 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         data_digest=samples_digest(task.samples),
         planned_samples=len(task.samples),
         against=spec.against,
-        seed=spec.seed,
         notes=[
             *_sampling_notes(prepared),
             *_training_data_notes(prepared),

@@ -136,7 +136,7 @@ def _checked_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         raise UserError(
             "inspect's models do not report how likely an answer is", expected="set_answer_by=text"
         )
-    description: dict[str, Any] = msgspec.to_builtins(_describe(item, judge, prepared.spec.seed))
+    description: dict[str, Any] = msgspec.to_builtins(_describe(item, judge))
     return Task(
         dataset=MemoryDataset(list(_samples(item)), name=item.name),
         solver=ask(),
@@ -148,7 +148,7 @@ def _checked_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     )
 
 
-def _describe(item: PreparedTask, judge: str, seed: int) -> EvaluationDescription:
+def _describe(item: PreparedTask, judge: str) -> EvaluationDescription:
     """The evaluation without its model, which inspect names."""
     return EvaluationDescription(
         benchmark=item.benchmark.name,
@@ -161,7 +161,6 @@ def _describe(item: PreparedTask, judge: str, seed: int) -> EvaluationDescriptio
         options={},
         data_digest=samples_digest(item.samples),
         planned_samples=len(item.samples),
-        seed=seed,
     )
 
 

@@ -19,15 +19,12 @@ MIN_HUMANS = 4
 """The number of humans from which their consistency is reported (Appendix A)."""
 
 
-def agreements(
-    verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str], seed: int
-) -> list[MetricValue]:
+def agreements(verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str]) -> list[MetricValue]:
     """The agreement of every two judges, and the consistency of humans with their majority.
 
     Args:
         verdicts: The verdicts of all judges; only the question `correct` counts.
-        clusters: The cluster of each verdict's targets, which the confidence intervals resample.
-        seed: The seed of the confidence intervals.
+        clusters: The cluster of each verdict's targets, for the confidence intervals.
 
     Returns:
         `agreement` with the subset 'judges=A and B' for every two judges, then `human_consistency`; empty if
@@ -39,7 +36,7 @@ def agreements(
             by_judge.setdefault(verdict.judge, []).append(verdict)
     values = [
         replace(
-            agreement(by_judge[first], by_judge[second], clusters=clusters, seed=seed),
+            agreement(by_judge[first], by_judge[second], clusters=clusters),
             subset=f"judges={first} and {second}",
         )
         for first, second in combinations(by_judge, 2)
@@ -47,14 +44,12 @@ def agreements(
     ]
     humans = [verdict for own in by_judge.values() for verdict in own if verdict.kind == "human"]
     if len({verdict.judge for verdict in humans}) >= MIN_HUMANS:
-        values.append(_consistency(humans, clusters, seed))
+        values.append(_consistency(humans, clusters))
     return values
 
 
-def _consistency(
-    humans: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str], seed: int
-) -> MetricValue:
+def _consistency(humans: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str]) -> MetricValue:
     try:
-        return human_consistency(humans, clusters=clusters, seed=seed).value
+        return human_consistency(humans, clusters=clusters).value
     except UserError as error:
         return MetricValue("human_consistency", "all", None, 0, 0, reason=str(error))

@@ -30,6 +30,7 @@ from sightline.metrics.association import (
     Statistic,
 )
 from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
+from sightline.metrics.significance import holm
 from sightline.metrics.statistics import Floats
 from sightline.scoring.majority import majority
 from sightline.types import Verdict
@@ -54,14 +55,13 @@ class _JudgeLevels(Struct, frozen=True):
         return [self.answers[index].cluster for index in np.flatnonzero(chosen)]
 
 
-def judge_report(data: JudgeData, labels: Sequence[str] = (), *, seed: int = 0) -> JudgeReport:
+def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
     """Compare every judge and every text metric with the majority of the humans.
 
     Args:
         data: The answers and the verdicts. An answer without a majority of humans is left out.
         labels: The labels by whose values the answers are also split. They are always split by responder,
             if there are several.
-        seed: The seed of the confidence intervals.
 
     Returns:
         The report.
@@ -83,18 +83,19 @@ def judge_report(data: JudgeData, labels: Sequence[str] = (), *, seed: int = 0) 
             expected="results folders with another --judge than humans, or --set text_metrics=rouge_l",
         )
     rows = [
-        _judge_result(judged, judge, subset, chosen, seed)
+        _judge_result(judged, judge, subset, chosen)
         for subset, chosen in _subsets(answers, labels)
         for judge in judged.by_judge
     ]
-    best, contrasts = _differences_from_best(judged, rows, seed)
+    best, contrasts, tested = _differences_from_best(judged, rows)
     return JudgeReport(
         rows=rows,
-        humans=_annotator_agreement(data, ratings, votes, seed),
+        humans=_annotator_agreement(data, ratings, votes),
         best=best,
         contrasts=contrasts,
-        accepted=accepted_shares(answers, judged.truth, seed=seed),
-        errors=error_shares(data.answers, data.humans, seed=seed),
+        tested=tested,
+        accepted=accepted_shares(answers, judged.truth),
+        errors=error_shares(data.answers, data.humans),
         versions={name: model for name, model in data.versions.items() if name in judged.by_judge},
         benchmarks=data.benchmarks,
         notes=data.notes,
@@ -112,9 +113,7 @@ def _no_human_verdict(data: JudgeData) -> UserError:
     )
 
 
-def _judge_result(
-    judged: _JudgeLevels, judge: str, subset: str, chosen: NDArray[np.bool_], seed: int
-) -> JudgeResult:
+def _judge_result(judged: _JudgeLevels, judge: str, subset: str, chosen: NDArray[np.bool_]) -> JudgeResult:
     """One judge over one subset; `chosen` of shape (answers,) selects its answers."""
     values = judged.by_judge[judge]
     read = chosen & ~np.isnan(values)
@@ -123,7 +122,7 @@ def _judge_result(
 
     def measure(statistic: Statistic, among: NDArray[np.bool_]) -> MetricValue:
         clusters = judged.clusters(among)
-        value = statistic_value(statistic, values[among], judged.truth[among], clusters, seed=seed)
+        value = statistic_value(statistic, values[among], judged.truth[among], clusters)
         return replace(value, subset=subset, judge=judge)
 
     return JudgeResult(
@@ -140,28 +139,40 @@ def _judge_result(
 
 
 def _differences_from_best(
-    judged: _JudgeLevels, rows: Sequence[JudgeResult], seed: int
-) -> tuple[str | None, list[tuple[str, JudgeDifference]]]:
-    """The judge with the highest ROC-AUC, and the difference of every other judge from it.
+    judged: _JudgeLevels, rows: Sequence[JudgeResult]
+) -> tuple[str | None, list[tuple[str, JudgeDifference]], int]:
+    """The judge with the highest ROC-AUC, the difference of every other judge from it, and the number of
+    tests.
 
     Only judges that judged every answer of the most complete judge can be the best: areas over different
-    answers are not comparable.
+    answers are not comparable. The best is chosen on the same answers, so that every pair of judges counts as
+    a test.
     """
     overall = {row.judge: row.roc_auc.value for row in rows if row.subset == "all"}
     areas = {judge: value for judge, value in overall.items() if value is not None}
     if not areas:
-        return None, []
+        return None, [], 0
     read = {judge: ~np.isnan(judged.by_judge[judge]) for judge in areas}
     most = max(read.values(), key=np.count_nonzero)
     best = max((judge for judge in areas if read[judge][most].all()), key=areas.__getitem__)
-    differences = []
-    for judge in sorted((one for one in areas if one != best), key=lambda one: -areas[one]):
-        shared = read[judge] & read[best]
-        levels_of_both = judged.by_judge[judge][shared], judged.by_judge[best][shared]
-        clusters = judged.clusters(shared)
-        one = judge_difference(ROC_AUC, levels_of_both, judged.truth[shared], clusters, seed=seed)
-        differences.append((judge, replace(one, difference=replace(one.difference, judge=judge))))
-    return best, differences
+    others = sorted((one for one in areas if one != best), key=lambda one: -areas[one])
+    pairs = list(combinations([*others, best], 2))
+    differences = [_difference(judged, *pair) for pair in pairs]
+    corrected = holm([one.p for one in differences])
+    contrasts = [
+        (judge, replace(one, holm=p, difference=replace(one.difference, judge=judge)))
+        for (judge, other), one, p in zip(pairs, differences, corrected, strict=True)
+        if other == best
+    ]
+    return best, contrasts, sum(p is not None for p in corrected)
+
+
+def _difference(judged: _JudgeLevels, judge: str, other: str) -> JudgeDifference:
+    """The ROC-AUC of a judge minus that of another, over the answers that both read."""
+    readings = judged.by_judge[judge], judged.by_judge[other]
+    shared = ~np.isnan(readings[0]) & ~np.isnan(readings[1])
+    levels_of_both = readings[0][shared], readings[1][shared]
+    return judge_difference(ROC_AUC, levels_of_both, judged.truth[shared], judged.clusters(shared))
 
 
 def _subsets(
@@ -226,9 +237,7 @@ def _ratings(data: JudgeData) -> dict[str, Floats]:
     return ratings
 
 
-def _annotator_agreement(
-    data: JudgeData, ratings: Mapping[str, Floats], votes: Floats, seed: int
-) -> AnnotatorAgreement:
+def _annotator_agreement(data: JudgeData, ratings: Mapping[str, Floats], votes: Floats) -> AnnotatorAgreement:
     """The agreement among the humans; `votes` has shape (humans, answers)."""
     right, wrong = ((votes == vote).sum(axis=0).astype(np.float64) for vote in (1, 0))
     rated = right + wrong
@@ -240,10 +249,10 @@ def _annotator_agreement(
     if len(ratings) <= MAX_PAIRED_JUDGES:
         for (one, first), (other, second) in combinations(ratings.items(), 2):
             both = ~np.isnan(first) & ~np.isnan(second)
-            kappa = statistic_value(KAPPA, first[both], second[both], clusters(both), seed=seed)
+            kappa = statistic_value(KAPPA, first[both], second[both], clusters(both))
             pairs.append(replace(kappa, subset=f"humans={one} and {other}"))
     several = rated >= 2
-    alpha = statistic_value(ALPHA, right[several], wrong[several], clusters(several), seed=seed)
+    alpha = statistic_value(ALPHA, right[several], wrong[several], clusters(several))
     return AnnotatorAgreement(
         raters=len(ratings),
         answers=int((rated > 0).sum()),

@@ -64,6 +64,7 @@ class JudgeReport(Struct, frozen=True):
         humans: The agreement of the human annotators.
         best: The judge with the highest ROC-AUC among those that read the most answers.
         contrasts: Every other judge with its ROC-AUC minus that of `best`.
+        tested: The number of pairs of judges whose difference is tested: the family of Holm's correction.
         accepted: The share of each responder's answers that humans accept.
         errors: The share of each error type by responder.
         versions: The identities of the models behind the text metrics.
@@ -75,6 +76,7 @@ class JudgeReport(Struct, frozen=True):
     humans: AnnotatorAgreement
     best: str | None
     contrasts: list[tuple[str, JudgeDifference]]
+    tested: int
     accepted: list[MetricValue]
     errors: list[MetricValue]
     versions: Mapping[str, str]

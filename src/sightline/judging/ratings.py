@@ -23,13 +23,12 @@ RESPONDER = "responder"
 """The label of subsets by the model that answered."""
 
 
-def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats, *, seed: int = 0) -> list[MetricValue]:
+def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats) -> list[MetricValue]:
     """The share of each responder's answers that humans accept.
 
     Args:
         answers: The answers.
         truth: 1 for each answer that the majority accepts, otherwise 0; shape (answers,).
-        seed: The seed of the confidence intervals.
 
     Returns:
         One value per responder, in percent.
@@ -38,12 +37,10 @@ def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats, *, seed: int
     for answer, value in zip(answers, truth.tolist(), strict=True):
         for responder in answer.responders:
             by_responder[responder].append((answer.cluster, value))
-    return [_share("accepted", responder, values, seed) for responder, values in by_responder.items()]
+    return [_share("accepted", responder, values) for responder, values in by_responder.items()]
 
 
-def error_shares(
-    answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict], *, seed: int = 0
-) -> list[MetricValue]:
+def error_shares(answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict]) -> list[MetricValue]:
     """The share of each error among a responder's answers in which some human names an error.
 
     An answer has an error if more than half of the humans who name any error in it name this one. An answer
@@ -52,7 +49,6 @@ def error_shares(
     Args:
         answers: The answers.
         verdicts: The verdicts of humans; their labels are the errors.
-        seed: The seed of the confidence intervals.
 
     Returns:
         One value per responder and error, in percent, the most frequent error of a responder first.
@@ -70,7 +66,7 @@ def error_shares(
         counts = Counter(error for _, errors in found for error in sorted(errors))
         for error, _ in counts.most_common():
             shares = [(cluster, float(error in errors)) for cluster, errors in found]
-            values.append(_share(error, responder, shares, seed))
+            values.append(_share(error, responder, shares))
     return values
 
 
@@ -88,6 +84,6 @@ def _agreed_errors(by_human: Mapping[str, set[str]]) -> frozenset[str]:
     return frozenset(error for error in named if majority(error in errors for errors in by_human.values()))
 
 
-def _share(name: str, responder: str, values: Sequence[tuple[str, float]], seed: int) -> MetricValue:
-    share = clustered_mean(name, values, shares=True, reason="there is no answer", seed=seed)
+def _share(name: str, responder: str, values: Sequence[tuple[str, float]]) -> MetricValue:
+    share = clustered_mean(name, values, reason="there is no answer")
     return replace(share, subset=f"{RESPONDER}={responder}")

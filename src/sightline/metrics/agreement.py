@@ -96,8 +96,6 @@ def agreement(
     second: Iterable[Verdict],
     *,
     clusters: Clusters | None = None,
-    seed: int = 0,
-    resamples: int = 2000,
 ) -> MetricValue:
     """The share of items on which two judges agree, right or not right (CODIS 5.3, Table 7).
 
@@ -107,8 +105,6 @@ def agreement(
         first: The verdicts of one judge.
         second: The verdicts of the other judge.
         clusters: The cluster of the targets; None makes each item its own cluster.
-        seed: The seed of the bootstrap.
-        resamples: The number of resamples.
 
     Returns:
         The share of the items that both decided, 0-100.
@@ -121,8 +117,6 @@ def agreement(
         np.array([one[item] for item in both], dtype=np.float64),
         np.array([other[item] for item in both], dtype=np.float64),
         [(clusters or {}).get(targets, targets) for targets, _, _ in both],
-        seed=seed,
-        resamples=resamples,
     )
     names = dict.fromkeys(verdict.judge for verdict in (*first, *second))
     return replace(value, judge=", ".join(names) or None)
@@ -133,8 +127,6 @@ def human_consistency(
     *,
     fifth: str | None = None,
     clusters: Clusters | None = None,
-    seed: int = 0,
-    resamples: int = 2000,
 ) -> HumanConsistency:
     """The mean agreement of human raters with their majority (CODIS Appendix A, Table 8).
 
@@ -146,8 +138,6 @@ def human_consistency(
         fifth: The rater who decides ties and never enters the mean; None detects the judge who rated
             tied items only.
         clusters: The cluster of the targets; None makes each item its own cluster.
-        seed: The seed of the bootstrap.
-        resamples: The number of resamples.
 
     Returns:
         The agreement, 0-100, with the counts of items and ties.
@@ -177,10 +167,7 @@ def human_consistency(
     value = clustered_mean(
         "human_consistency",
         agreed,
-        shares=True,
         reason="no item was decided by all raters",
-        seed=seed,
-        resamples=resamples,
     )
     value = replace(value, judge=", ".join(votes) or None)
     return HumanConsistency(value, tuple(votes), fifth, items, ties, unresolved)

@@ -1,8 +1,8 @@
 """Statistics of two series over answers: ROC-AUC, Spearman, agreement, Cohen's kappa, alpha.
 
 Every statistic takes two series over n answers, and `weights` of shape (k, n): how often each of k resamples
-holds each answer (ones for the data themselves). It returns k values, NaN where a resample leaves it
-undefined; `value_of` turns NaN into None."""
+holds each answer (ones for the data themselves, zeros for a cluster that is left out). It returns k values,
+NaN where a resample leaves it undefined; `value_of` turns NaN into None."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from sightline.metric_types import Unit
+from sightline.metric_types import Range, Unit
 from sightline.metrics.statistics import Floats
 
 
@@ -24,6 +24,7 @@ class Statistic(Struct, frozen=True):
         of: The function of first series, second series and weights.
         absent: The reason that is given if it is undefined.
         unit: With "percent", values are multiplied by 100.
+        range: The smallest and the largest possible value, before scaling.
         share: Whether it is the share of answers on which both series agree.
     """
 
@@ -31,6 +32,7 @@ class Statistic(Struct, frozen=True):
     of: Callable[[Floats, Floats, Floats], Floats]
     absent: str
     unit: Unit = "number"
+    range: Range = (-1, 1)
     share: bool = False
 
 
@@ -167,9 +169,9 @@ def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
     return krippendorff_alpha(ones, 2 - ones, weights)
 
 
-ROC_AUC = Statistic("roc_auc", roc_auc, "humans mark all of these answers right, or none", "percent")
+ROC_AUC = Statistic("roc_auc", roc_auc, "humans mark all of these answers right, or none", "percent", (0, 1))
 SPEARMAN = Statistic("spearman", spearman, "one of the two has the same value for all answers")
-AGREEMENT = Statistic("agreement", agreement, "no answer was decided by both", "percent", share=True)
+AGREEMENT = Statistic("agreement", agreement, "no answer was decided by both", "percent", (0, 1), share=True)
 KAPPA = Statistic("kappa", cohen_kappa, "both judges give every answer the same verdict")
 ALPHA_OF_TWO = Statistic("alpha", alpha_of_two, "both judges give every answer the same verdict")
 ALPHA = Statistic("alpha", krippendorff_alpha, "no answer has two ratings, or all ratings are the same")

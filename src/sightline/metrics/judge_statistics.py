@@ -1,14 +1,13 @@
 """The quality of a judge with its confidence interval, and the difference of two judges.
 
-ConTextual 3.3.1 and Table 4. The 95 % confidence intervals resample whole clusters: the answers to one item
-are drawn together.
+ConTextual 3.3.1 and Table 4. The variance of a statistic is that of the jackknife over whole clusters: the
+answers to one item are left out together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
@@ -17,21 +16,23 @@ from numpy.typing import NDArray
 
 from sightline.metric_types import MetricValue
 from sightline.metrics.association import Statistic, value_of
+from sightline.metrics.difference import difference_range
 from sightline.metrics.metric_values import with_interval
+from sightline.metrics.significance import LEVEL
 from sightline.metrics.statistics import (
     POWER_80,
+    Estimates,
     Floats,
     Interval,
-    bootstrap_interval,
-    cluster_weights,
     intervals,
-    percentile_interval,
+    ratio_intervals,
 )
 
-RESAMPLES = 2000
+MOST_BLOCKS = 1000
+"""With more clusters than this, the jackknife leaves out blocks of clusters."""
 
 BLOCK_CELLS = 1 << 20
-"""Resamples times answers that are evaluated together: some tens of MB."""
+"""Replicates times answers that are evaluated together: some tens of MB."""
 
 NOTHING_JUDGED = "no answer was judged by both"
 
@@ -41,143 +42,142 @@ class JudgeDifference(Struct, frozen=True):
 
     Attributes:
         difference: The difference with its 95 % CI.
+        p: The two-sided p-value of the t test of the difference; None if it cannot be tested.
         detectable: The difference that as many clusters detect with a power of 80 % at the 5 % level, in
             the unit of the difference; None if it cannot be estimated.
         needed: The number of clusters from which the observed difference is detected with that power; None
-            if it cannot be estimated. Both assume that the bootstrap's standard error falls with the
-            square root of the number of clusters.
+            if it cannot be estimated. Both assume that the standard error falls with the square root of the
+            number of clusters.
+        holm: `p` after Holm's correction for all pairs of judges of a report.
     """
 
     difference: MetricValue
+    p: float | None
     detectable: float | None
     needed: int | None
+    holm: float | None = None
 
     @property
     def distinguishable(self) -> bool | None:
-        """Whether the confidence interval of the difference excludes 0; None without an interval."""
-        low, high = self.difference.low, self.difference.high
-        return None if low is None or high is None else not low <= 0 <= high
+        """Whether the corrected p-value is at most LEVEL; None without a test."""
+        return None if self.holm is None else self.holm <= LEVEL
 
 
 def statistic_value(
-    statistic: Statistic,
-    first: Floats,
-    second: Floats,
-    clusters: Sequence[Hashable],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    statistic: Statistic, first: Floats, second: Floats, clusters: Sequence[Hashable]
 ) -> MetricValue:
     """A statistic of two series with its 95 % CI.
 
-    A share has the interval of shares (`statistics.intervals`), any other statistic a percentile bootstrap.
+    A share has the interval of shares (`statistics.ratio_intervals`), any other statistic that of its
+    jackknife (`statistics.intervals`).
 
     Args:
         statistic: The statistic.
         first: The first series, shape (n,).
         second: The second series, shape (n,).
         clusters: The item of each answer, n of them.
-        seed: The seed of the bootstrap.
-        resamples: The number of resamples.
 
     Returns:
-        The value for the subset 'all'. No interval if there are fewer than two clusters or all resamples
-        agree.
+        The value for the subset 'all'.
     """
-    bootstrap = _Bootstrap.of(clusters, seed, resamples)
-    if statistic.share:
-        interval = bootstrap.share_interval(first == second)
-    else:
-        interval = _interval(bootstrap.replicates(statistic, first, second))
+    jackknife = _Jackknife.of(clusters)
     value = value_of(statistic, first, second)
+    interval: Interval | str = ""
+    if statistic.share:
+        interval = jackknife.share_interval(first == second)
+    elif value is not None:
+        estimates = jackknife.estimates(value, jackknife.replicates(statistic, first, second))
+        (interval,) = intervals(estimates, [statistic.range])
     return with_interval(
-        _metric_value(statistic, value, len(first), bootstrap.count), interval, _scale(statistic)
+        _metric_value(statistic, value, len(first), jackknife.clusters), interval, _scale(statistic)
     )
 
 
 def judge_difference(
-    statistic: Statistic,
-    readings: tuple[Floats, Floats],
-    truth: Floats,
-    clusters: Sequence[Hashable],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    statistic: Statistic, readings: tuple[Floats, Floats], truth: Floats, clusters: Sequence[Hashable]
 ) -> JudgeDifference:
-    """The statistic of one judge minus that of another, on the same answers and resamples.
+    """The statistic of one judge minus that of another, on the same answers.
 
     Args:
         statistic: The statistic of a judge and the ground truth.
         readings: The series of the first and of the second judge, each of shape (n,).
         truth: The ground truth, shape (n,).
         clusters: The item of each answer, n of them.
-        seed: The seed of the bootstrap.
-        resamples: The number of resamples.
 
     Returns:
-        The difference with its interval and power.
+        The difference with its interval, test and power.
     """
-    bootstrap = _Bootstrap.of(clusters, seed, resamples)
+    jackknife = _Jackknife.of(clusters)
     first, second = (value_of(statistic, reading, truth) for reading in readings)
-    replicates = [bootstrap.replicates(statistic, reading, truth) for reading in readings]
-    spread = replicates[0] - replicates[1]
     difference = None if first is None or second is None else first - second
-    value = _metric_value(statistic, difference, len(truth), bootstrap.count)
-    value = with_interval(value, _interval(spread), _scale(statistic))
+    value = _metric_value(statistic, difference, len(truth), jackknife.clusters)
     if statistic.unit == "percent":
         value = replace(value, unit="points")
-    if value.value is None or value.low is None:
-        return JudgeDifference(value, None, None)
-    detectable = POWER_80 * _scale(statistic) * float(np.nanstd(spread, ddof=1))
-    needed = math.ceil(bootstrap.count * (detectable / value.value) ** 2) if value.value else None
-    return JudgeDifference(value, detectable, needed)
+    if difference is None:
+        return JudgeDifference(value, None, None, None)
+    one, other = (jackknife.replicates(statistic, reading, truth) for reading in readings)
+    estimates = jackknife.estimates(difference, one - other)
+    (interval,) = intervals(estimates, [difference_range(statistic.range)])
+    value = with_interval(value, interval, _scale(statistic))
+    error = math.sqrt(estimates.variances[0])
+    if isinstance(interval, str) or not error:
+        return JudgeDifference(value, None if difference else 1.0, None, None)
+    needed = math.ceil(jackknife.clusters * (POWER_80 * error / difference) ** 2) if difference else None
+    p = _two_sided(difference / error, float(estimates.freedom[0]))
+    return JudgeDifference(value, p, POWER_80 * _scale(statistic) * error, needed)
 
 
-class _Bootstrap(Struct, frozen=True):
-    """A cluster bootstrap: the number of the cluster of each answer, shape (n,), and their count."""
+class _Jackknife(Struct, frozen=True):
+    """A jackknife over clusters: the number of the cluster of each answer, shape (n,), and their count."""
 
     positions: NDArray[np.intp]
-    count: int
-    seed: int
-    resamples: int
+    clusters: int
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks of clusters that are left out in turn."""
+        return min(self.clusters, MOST_BLOCKS)
 
     @staticmethod
-    def of(clusters: Sequence[Hashable], seed: int, resamples: int) -> _Bootstrap:
+    def of(clusters: Sequence[Hashable]) -> _Jackknife:
         names: dict[Hashable, int] = {}
         positions = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
-        return _Bootstrap(positions, len(names), seed, resamples)
+        return _Jackknife(positions, len(names))
 
     def replicates(self, statistic: Statistic, first: Floats, second: Floats) -> Floats:
-        """The statistic of each resample, shape (resamples,).
+        """The statistic without each block in turn, shape (blocks,); NaN where that leaves it undefined."""
+        block_of = self.positions % self.blocks
+        rows = max(1, BLOCK_CELLS // len(block_of))
+        found = [
+            statistic.of(first, second, (block_of != omitted[:, None]).astype(np.float64))
+            for omitted in np.split(np.arange(self.blocks), range(rows, self.blocks, rows))
+        ]
+        return np.concatenate(found)
 
-        NaN where a resample leaves it undefined, and throughout if there are fewer than two clusters.
-        """
-        if self.count < 2:
-            return np.full(self.resamples, np.nan)
-        draws = _draws(self.count, self.resamples, self.seed)
-        rows = max(1, BLOCK_CELLS // len(self.positions))
-        blocks = (draws[start : start + rows, self.positions] for start in range(0, self.resamples, rows))
-        return np.concatenate([statistic.of(first, second, block.astype(np.float64)) for block in blocks])
+    def estimates(self, value: float, replicates: Floats) -> Estimates:
+        """A value with its variance, from the replicates of shape (blocks,)."""
+        freedom = self.blocks - 1
+        deviations = replicates - replicates.mean()
+        deviations[np.abs(deviations) < 1e-12] = 0  # rounding
+        variance = freedom / self.blocks * float(deviations @ deviations)
+        return Estimates(
+            np.array([value]), np.array([variance]), np.array([freedom], float), np.array([self.clusters])
+        )
 
-    def share_interval(self, equal: NDArray[np.bool_]) -> Interval | None:
+    def share_interval(self, equal: NDArray[np.bool_]) -> Interval | str:
         """The interval of the share of answers on which both series are equal, shape (n,)."""
         sums, counts = (
-            np.bincount(self.positions, weights, self.count)[:, None].astype(np.float64)
+            np.bincount(self.positions, weights, self.clusters)[None].astype(np.float64)
             for weights in (equal, None)
         )
-        return intervals(sums, counts, np.array([True]), seed=self.seed, resamples=self.resamples)[0]
+        return ratio_intervals(sums, counts, [(0, 1)])[0]
 
 
-@lru_cache(maxsize=8)
-def _draws(count: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each resample holds each cluster, shape (resamples, count): the same for every judge."""
-    return np.concatenate([block.astype(np.uint16) for block in cluster_weights(count, resamples, seed)])
+def _two_sided(statistic: float, freedom: float) -> float:
+    """The two-sided p-value of a t statistic."""
+    from scipy.special import stdtr
 
-
-def _interval(replicates: Floats) -> Interval | None:
-    """The percentile interval; None if it has no width."""
-    low, high = (float(bound[0]) for bound in percentile_interval(replicates[None]))
-    return bootstrap_interval(low, high)
+    return float(2 * stdtr(freedom, -abs(statistic)))
 
 
 def _metric_value(statistic: Statistic, value: float | None, n: int, clusters: int) -> MetricValue:

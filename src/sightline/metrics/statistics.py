@@ -1,21 +1,27 @@
-"""Arithmetic of uncertainty on arrays: cluster bootstrap, Wilson score, correlation."""
+"""Arithmetic of uncertainty on arrays: cluster-robust confidence intervals, Wilson score, correlation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.metric_types import RELIABLE_CLUSTERS, IntervalMethod, Range
+
 Floats = NDArray[np.float64]
 
-_TAIL = 0.025
-_Z = 1.959963984540054  # the normal quantile that leaves _TAIL above it
+LEAST_CLUSTERS = 5
+"""With fewer clusters there is no confidence interval."""
+
+TOO_FEW = f"no confidence interval with fewer than {LEAST_CLUSTERS} clusters"
+NO_SPREAD = "no confidence interval: all clusters have the same value, and the metric has no bounds"
+UNDEFINED = "no confidence interval: without one of the clusters, the value is undefined"
+
+_Z = 1.959963984540054  # the normal quantile that leaves 2.5 % above it
 _ROUNDING = 1e-9
-_BLOCK_BYTES = 16 << 20
 
 POWER_80 = _Z + 0.8416212335729143
 """The sum of the normal quantiles of 97.5 % and 80 %: the standard errors that a two-sided test at 5 %
@@ -23,16 +29,14 @@ detects with a power of 80 %."""
 
 
 class Interval(NamedTuple):
-    """The bounds of a 95 % confidence interval and the method that gave them."""
+    """The bounds of a confidence interval and the method that gave them."""
 
     low: float
     high: float
-    kind: Literal["bootstrap", "wilson"]
+    method: IntervalMethod
 
     def around(self, value: float, scale: float) -> Interval:
-        """Scale the interval and include the value.
-
-        Few resamples, or rounding, could leave the value outside.
+        """Scale the interval and include the value, which rounding could leave outside.
 
         Args:
             value: The value after scaling.
@@ -41,155 +45,159 @@ class Interval(NamedTuple):
         Returns:
             The scaled interval.
         """
-        return Interval(min(value, scale * self.low), max(value, scale * self.high), self.kind)
+        return Interval(min(value, scale * self.low), max(value, scale * self.high), self.method)
 
 
-def intervals(
-    sums: Floats, counts: Floats, shares: NDArray[np.bool_], *, seed: int = 0, resamples: int = 2000
-) -> list[Interval | None]:
-    """The 95 % CI of each of k ratios sum(sums) / sum(counts).
+class Estimates(NamedTuple):
+    """k values with their sampling errors: arrays of shape (k,).
 
-    A share whose clusters hold one unit each has Wilson's interval, anything else the cluster bootstrap. A
-    share whose resamples all agree has Wilson's interval over as many units as clusters. No interval has
-    width 0.
+    Attributes:
+        values: The values.
+        variances: Their variances between clusters; NaN if undefined.
+        freedom: The degrees of freedom of the variances; infinite if the variance follows from the value.
+        clusters: The number of clusters of each value.
+    """
+
+    values: Floats
+    variances: Floats
+    freedom: Floats
+    clusters: NDArray[np.intp]
+
+
+def ratio_intervals(
+    sums: Floats, counts: Floats, ranges: Sequence[Range], *, level: float = 0.95
+) -> list[Interval | str]:
+    """The confidence interval of each of k ratios sum(sums) / sum(counts) of clustered data.
+
+    See `ratio_estimates` for the standard error and `intervals` for the bounds. Where each cluster holds one
+    unit that is right or wrong, the variance of a share is known, and the interval is Wilson's.
 
     Args:
-        sums: The numerators, shape (clusters, k).
-        counts: The denominators, shape (clusters, k).
-        shares: Which ratios are shares of units that are right or wrong, shape (k,).
-        seed: The seed of the bootstrap.
-        resamples: The number of resamples.
+        sums: The numerators, shape (k, clusters).
+        counts: The denominators, at least 0, shape (k, clusters). A cluster with 0 does not count.
+        ranges: The smallest and the largest possible value of each ratio.
+        level: The confidence level, 0-1.
 
     Returns:
-        K intervals. None with fewer than two clusters, if no resample has a denominator, or if all
-        resamples of a ratio that is not a share agree.
+        K intervals, or the reason why there is none.
     """
-    present = np.count_nonzero(counts, axis=0)
-    single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=0)
-    drawn = np.flatnonzero((present >= 2) & ~single)
-    low, high = bootstrap(sums.T[drawn].T, counts.T[drawn].T, seed=seed, resamples=resamples)
-    result: list[Interval | None] = [None] * len(present)
-    for position in np.flatnonzero(~np.isnan(low)):
-        column = drawn[position]
-        result[column] = bootstrap_interval(float(low[position]), float(high[position]))
-        if result[column] is None and shares[column]:
-            share = float(sums[:, column].sum() / counts[:, column].sum())
-            result[column] = Interval(*wilson(share * int(present[column]), int(present[column])), "wilson")
-    for column in np.flatnonzero((present >= 2) & single):
-        result[column] = Interval(*wilson(int(sums[:, column].sum()), int(present[column])), "wilson")
-    return result
+    found = ratio_estimates(sums, counts)
+    shares = np.array([bounds == (0, 1) for bounds in ranges], dtype=np.bool_)
+    single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=1)
+    known = found.values * (1 - found.values) / np.maximum(found.clusters, 1)
+    found = found._replace(
+        variances=np.where(single, known, found.variances), freedom=np.where(single, np.inf, found.freedom)
+    )
+    return intervals(found, ranges, level=level)
 
 
-def bootstrap_interval(low: float, high: float) -> Interval | None:
-    """An interval of the bootstrap.
+def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
+    """k ratios sum(sums) / sum(counts) of clustered data with their cluster-robust variances.
 
-    Clusters that all agree show no spread, so their interval would be too narrow.
+    The variance is CR2 of Bell and McCaffrey (2002), which extends HC2 to clusters, for a regression on a
+    constant: the residual sum of a cluster is divided by the square root of 1 - h, where h is the cluster's
+    part of all units. The degrees of freedom are Satterthwaite's for independent units of equal variance:
+    clusters - 1 if all clusters have the same size, fewer otherwise.
 
     Args:
-        low: The lower bound, or NaN.
-        high: The upper bound, or NaN.
+        sums: The numerators, shape (k, clusters).
+        counts: The denominators, at least 0, shape (k, clusters).
 
     Returns:
-        The interval; None if it has no width beyond rounding, or a bound is NaN.
+        The ratios; NaN without a unit, with NaN variances if one cluster holds all units.
     """
-    wide = high - low > _ROUNDING * max(1.0, abs(low), abs(high))
-    return Interval(low, high, "bootstrap") if wide else None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        units = counts.sum(axis=1)
+        values = sums.sum(axis=1) / units
+        parts = counts / units[:, None]
+        outside = 1 - parts
+        residuals = sums / units[:, None]
+        residuals -= values[:, None] * parts
+        residuals *= residuals
+        residuals /= outside
+        variances = residuals.sum(axis=1)
+        np.multiply(parts, parts, out=parts)
+        squares = parts.sum(axis=1)
+        parts /= outside
+        freedom = 1 / (squares + parts.sum(axis=1) ** 2 - np.einsum("kc,kc->k", parts, parts))
+    return Estimates(values, variances, freedom, np.count_nonzero(counts, axis=1))
 
 
-def bootstrap(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> tuple[Floats, Floats]:
-    """Percentile 95 % CIs of k ratios by resampling whole clusters.
+def intervals(estimates: Estimates, ranges: Sequence[Range], *, level: float = 0.95) -> list[Interval | str]:
+    """The confidence interval of each of k values, within the range of the value.
+
+    A value between two bounds has the Wilson score interval of a share, scaled to its range, with the
+    effective number of units p (1 - p) / variance instead of their number (Korn and Graubard 1998) and
+    Student's quantile instead of the normal one. Any other value has the t interval, cut at its bound. If all
+    clusters have the same value, their variance is 0. The interval of a bounded value then holds what is
+    possible if as many clusters deviate as Wilson's upper bound of 0 among all clusters allows.
 
     Args:
-        sums: The numerators, shape (clusters, k).
-        counts: The denominators, shape (clusters, k).
-        seed: The seed of the draws.
-        resamples: The number of resamples.
+        estimates: The values with their variances.
+        ranges: The smallest and the largest possible value of each.
+        level: The confidence level, 0-1.
 
     Returns:
-        The lower and the upper bounds, each of shape (k,); NaN if no resample has a denominator.
+        K intervals, or the reason why there is none: fewer than LEAST_CLUSTERS clusters, or no variance. With
+        fewer than RELIABLE_CLUSTERS clusters, the method is called approximate.
     """
-    return percentile_interval(resampled_ratios(sums, counts, seed=seed, resamples=resamples))
+    values, variances, _, clusters = estimates
+    least, most = _bounds(ranges)
+    inside = np.isfinite(most - least) & (least <= values) & (values <= most)
+    equal = np.sqrt(variances) <= _ROUNDING * np.maximum(1, np.abs(values))
+    score_low, score_high = _score_bounds(estimates, (least, most), equal, level)
+    by_score = inside & ~np.isnan(score_low)
+    t_low, t_high = _t_bounds(estimates, (least, most), level)
+    low, high = np.where(by_score, score_low, t_low), np.where(by_score, score_high, t_high)
+    conditions = [clusters < LEAST_CLUSTERS, np.isnan(variances), equal & ~by_score]
+    reasons = np.select(conditions, [TOO_FEW, UNDEFINED, NO_SPREAD], "")
+    methods = np.where(by_score, "wilson", "t").astype(object)
+    methods += np.where(clusters < RELIABLE_CLUSTERS, ", approximate", "")
+    columns = (column.tolist() for column in (reasons, low, high, methods))
+    return [
+        reason or Interval(lower, upper, method)
+        for reason, lower, upper, method in zip(*columns, strict=True)
+    ]
 
 
-def resampled_ratios(sums: Floats, counts: Floats, *, seed: int = 0, resamples: int = 2000) -> Floats:
-    """k ratios sum(sums) / sum(counts) over resampled clusters.
-
-    All ratios use the same draws, so differences between rows are paired. The draws depend on `seed` and the
-    number of clusters alone. The memory beyond arguments and result is some tens of MB.
+def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Floats]:
+    """The Wilson score interval of shares.
 
     Args:
-        sums: The numerators, shape (clusters, k).
-        counts: The denominators, shape (clusters, k).
-        seed: The seed of the draws.
-        resamples: The number of resamples.
+        shares: The shares, 0-1.
+        units: The number of units, or the effective number; above 0.
+        quantiles: The quantiles of the normal or of Student's distribution.
 
     Returns:
-        The ratios, shape (k, resamples); NaN where a resample has no denominator.
+        The bounds, within 0-1.
+
+    >>> low, high = wilson(np.array(0.9), np.array(10), np.array(1.96))
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.596, 0.982)
     """
-    clusters, width = sums.shape
-    rows, row_of = _distinct(chain(sums.T, counts.T), clusters)
-    totals = np.empty((len(rows), resamples))
-    start = 0
-    for weights in cluster_weights(clusters, resamples, seed) if clusters and width else ():
-        totals[:, start : start + len(weights)] = rows @ weights.T
-        start += len(weights)
-    return _divide(totals[row_of[:width]], totals[row_of[width:]])
+    squares = quantiles**2 / units
+    centre = shares + squares / 2
+    spread = np.sqrt(squares * (shares * (1 - shares) + squares / 4))
+    return (
+        np.maximum(0, np.minimum(shares, (centre - spread) / (1 + squares))),
+        np.minimum(1, np.maximum(shares, (centre + spread) / (1 + squares))),
+    )
 
 
-def cluster_weights(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each resample holds each cluster.
-
-    The draws depend on `seed` and the number of clusters alone.
+def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
+    """The quantile of Student's t distribution that bounds a two-sided interval.
 
     Args:
-        clusters: The number of clusters, at least 1.
-        resamples: The number of resamples.
-        seed: The seed of the draws.
-
-    Yields:
-        Blocks of shape (some resamples, clusters).
-    """
-    generator = np.random.Generator(np.random.PCG64(seed))
-    rows = max(1, _BLOCK_BYTES // (8 * clusters))
-    for start in range(0, resamples, rows):
-        block = np.empty((min(rows, resamples - start), clusters))
-        for row in block:
-            row[:] = np.bincount(generator.integers(0, clusters, clusters), minlength=clusters)
-        yield block
-
-
-def percentile_interval(replicates: Floats) -> tuple[Floats, Floats]:
-    """The 2.5 % and 97.5 % quantiles along the last axis, with numpy's linear interpolation.
-
-    Args:
-        replicates: Values of resamples, shape (k, resamples); NaN values are left out.
+        freedom: The degrees of freedom; infinite for the normal distribution.
+        level: The confidence level, 0-1.
 
     Returns:
-        The lower and the upper quantiles, each of shape (k,); NaN for a row of NaN.
+        The quantiles, of the shape of `freedom`.
     """
-    ordered = np.sort(replicates, axis=1)  # NaN sorts last
-    last = np.maximum(np.count_nonzero(~np.isnan(ordered), axis=1) - 1, 0)
-    return _quantile(ordered, last, _TAIL), _quantile(ordered, last, 1 - _TAIL)
+    from scipy.special import stdtrit
 
-
-def wilson(successes: float, n: int) -> tuple[float, float]:
-    """The Wilson score 95 % CI of a share of independent trials.
-
-    Args:
-        successes: The number of successes.
-        n: The number of trials, at least 1.
-
-    Returns:
-        The bounds, 0-1.
-
-    >>> [round(bound, 3) for bound in wilson(9, 10)]
-    [0.596, 0.982]
-    """
-    share = successes / n
-    spread = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
-    centre = share + _Z * _Z / (2 * n)
-    scale = 1 + _Z * _Z / n
-    return max(0.0, min(share, (centre - spread) / scale)), min(1.0, max(share, (centre + spread) / scale))
+    quantiles: Floats = stdtrit(freedom, (1 + level) / 2)
+    return quantiles
 
 
 def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
@@ -217,33 +225,39 @@ def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Float
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
 
 
+def _bounds(ranges: Sequence[Range]) -> tuple[Floats, Floats]:
+    """The smallest and the largest possible values; infinite without a bound."""
+    least = [-np.inf if low is None else low for low, _ in ranges]
+    most = [np.inf if high is None else high for _, high in ranges]
+    return np.array(least, dtype=np.float64), np.array(most, dtype=np.float64)
+
+
+def _t_bounds(estimates: Estimates, bounds: tuple[Floats, Floats], level: float) -> tuple[Floats, Floats]:
+    """The t intervals, cut at the bounds."""
+    spread = two_sided_quantile(estimates.freedom, level) * np.sqrt(estimates.variances)
+    least, most = bounds
+    return np.maximum(estimates.values - spread, least), np.minimum(estimates.values + spread, most)
+
+
+def _score_bounds(
+    estimates: Estimates, bounds: tuple[Floats, Floats], equal: NDArray[np.bool_], level: float
+) -> tuple[Floats, Floats]:
+    """The score intervals; NaN for values without two bounds or outside of them."""
+    least, width = bounds[0], bounds[1] - bounds[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = (estimates.values - least) / width
+        effective = shares * (1 - shares) * width**2 / estimates.variances
+        low, high = wilson(shares, effective, two_sided_quantile(estimates.freedom, level))
+        normal = two_sided_quantile(np.array(np.inf), level)
+        _, deviating = wilson(np.zeros(len(shares)), estimates.clusters.astype(np.float64), normal)
+        low = np.where(equal, shares * (1 - deviating), low)
+        high = np.where(equal, shares + deviating * (1 - shares), high)
+        return least + width * low, least + width * high
+
+
 def _is_0_or_1(amounts: Floats) -> NDArray[np.bool_]:
-    return np.isin(amounts, (0, 1))
-
-
-def _distinct(columns: Iterable[Floats], clusters: int) -> tuple[Floats, list[int]]:
-    """The distinct columns as rows of `clusters` values, and the row of each column.
-
-    Metrics over the same units share their counts, which halves the work of a resample.
-    """
-    rows: dict[bytes, int] = {}
-    row_of = [rows.setdefault(column.tobytes(), len(rows)) for column in columns]
-    return np.frombuffer(b"".join(rows)).reshape(len(rows), clusters), row_of
-
-
-def _divide(sums: Floats, counts: Floats) -> Floats:
-    ratios: Floats = np.full(sums.shape, np.nan)
-    return np.divide(sums, counts, out=ratios, where=counts != 0)
-
-
-def _quantile(ordered: Floats, last: NDArray[np.intp], share: float) -> Floats:
-    position = share * last
-    below = np.floor(position).astype(np.intp)
-    above = np.minimum(below + 1, last)
-    rows = np.arange(len(ordered))
-    low, high = ordered[rows, below], ordered[rows, above]
-    quantile: Floats = low + (high - low) * (position - below)
-    return quantile
+    binary: NDArray[np.bool_] = (amounts == 0) | (amounts == 1)
+    return binary
 
 
 def _centred(series: Floats) -> Floats:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.metric_types import Metric, MetricValue, Term, Unit
+from sightline.metric_types import Metric, MetricValue, Range, Term, Unit
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.scenarios import (
     ALL_SCENARIOS,
@@ -21,7 +21,7 @@ from sightline.metrics.scenarios import (
     contains_undecided,
     scenarios,
 )
-from sightline.metrics.statistics import Floats, Interval, intervals
+from sightline.metrics.statistics import Floats, Interval, ratio_intervals
 from sightline.plugins import wrong_return
 from sightline.types import (
     Group,
@@ -38,24 +38,19 @@ MOST_CELLS = 4_000_000
 """Subsets times clusters of the metrics that are evaluated together: some tens of MB."""
 
 
-def tally(
-    groups: Iterable[Group], metrics: Sequence[Metric], *, seed: int = 0, resamples: int = 2000
-) -> list[MetricValue]:
+def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValue]:
     """Evaluate every metric over all groups and over each subset.
 
     One pass over `groups`, of which only numbers are kept. A subset holds the groups, or terms, with one
     value of one label ('category=Attributes'). A metric whose terms all carry labels has the subsets of these
     labels; any other metric has those of the groups as well. A group without a cluster is its own cluster.
 
-    The 95 % CIs resample whole clusters, for all metrics and subsets together; Wilson's interval applies
-    where no cluster holds more than one unit. `value_decided` and `value_if_right` exist for metrics judged
-    `correct` once any outcome is undecided.
+    The 95 % CIs follow from the variance between clusters (`statistics.ratio_intervals`). `value_decided`
+    and `value_if_right` exist for metrics judged `correct` once any outcome is undecided.
 
     Args:
         groups: The judged groups.
         metrics: The metrics.
-        seed: The seed of the bootstrap.
-        resamples: The number of resamples.
 
     Returns:
         The values in the order of the metrics; within one, 'all' first, then the labels in the order of their
@@ -78,9 +73,7 @@ def tally(
     return [
         value
         for first in range(0, len(accumulator.all_rows), width)
-        for value in _evaluate(
-            accumulator, accumulator.all_rows[first : first + width], subsets, seed, resamples
-        )
+        for value in _evaluate(accumulator, accumulator.all_rows[first : first + width], subsets)
     ]
 
 
@@ -178,12 +171,6 @@ class _MetricRows:
             del column[:]
 
     @property
-    def is_share(self) -> bool:
-        """Whether every term is a part of its count."""
-        sums, counts = np.array(self.sums), np.array(self.counts)
-        return self.metric.unit == "percent" and bool(((sums >= 0) & (sums <= counts)).all())
-
-    @property
     def reason(self) -> str:
         """The reason why the metric has no value."""
         if self.metric.needs and not self.has_partner:
@@ -259,38 +246,34 @@ class _Accumulator:
 
 
 def _evaluate(
-    accumulator: _Accumulator,
-    all_rows: Sequence[_MetricRows],
-    subsets: _Subsets,
-    seed: int,
-    resamples: int,
+    accumulator: _Accumulator, all_rows: Sequence[_MetricRows], subsets: _Subsets
 ) -> Iterator[MetricValue]:
-    """The values of some metrics; their intervals use the same resamples as those of all others."""
+    """The values of some metrics."""
     tables = [accumulator.table(metric_rows, subsets, AS_JUDGED) for metric_rows in all_rows]
-    bounds = _bounds(all_rows, tables, seed, resamples)
+    bounds = _intervals(all_rows, tables)
     for metric_rows, table in zip(all_rows, tables, strict=True):
         yield from _values(accumulator, metric_rows, subsets, table, bounds)
 
 
-def _bounds(
-    all_rows: Sequence[_MetricRows], tables: Sequence[_Table], seed: int, resamples: int
-) -> Iterator[Interval | None]:
-    """The intervals of all metrics and subsets in turn, from the same resamples."""
+def _intervals(all_rows: Sequence[_MetricRows], tables: Sequence[_Table]) -> Iterator[Interval | str]:
+    """The intervals of all metrics and subsets in turn, before scaling."""
     if not tables:
         return iter(())
-    shares = [
-        np.full(len(table.chosen), metric_rows.is_share)
+    ranges = [
+        _unscaled_range(metric_rows.metric)
         for metric_rows, table in zip(all_rows, tables, strict=True)
+        for _ in table.chosen
     ]
     return iter(
-        intervals(
-            np.vstack([table.sums for table in tables]).T,
-            np.vstack([table.counts for table in tables]).T,
-            np.concatenate(shares),
-            seed=seed,
-            resamples=resamples,
+        ratio_intervals(
+            np.vstack([table.sums for table in tables]), np.vstack([table.counts for table in tables]), ranges
         )
     )
+
+
+def _unscaled_range(metric: Metric) -> Range:
+    low, high = (None if bound is None else bound / SCALES[metric.unit] for bound in metric.range)
+    return low, high
 
 
 def _values(
@@ -298,7 +281,7 @@ def _values(
     metric_rows: _MetricRows,
     subsets: _Subsets,
     table: _Table,
-    bounds: Iterator[Interval | None],
+    bounds: Iterator[Interval | str],
 ) -> Iterator[MetricValue]:
     metric, judge = metric_rows.metric, accumulator.judges(metric_rows.metric)
     scale = SCALES[metric.unit]

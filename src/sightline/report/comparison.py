@@ -27,7 +27,7 @@ from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
 
 NOTE = (
     "difference: the second run minus the first within each group, averaged over groups; its 95 % CI"
-    " resamples clusters of both runs together; there is none if all clusters change equally"
+    " follows from the variance of these differences between clusters"
 )
 
 DECIDES = (

@@ -10,11 +10,12 @@ from sightline.benchmarks.published import published_judges
 from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metric_types import MetricValue
 from sightline.metrics.judge_statistics import JudgeDifference
-from sightline.report.notes import interval_notes, value_notes
+from sightline.report.notes import interval_notes, null_notes, value_notes
 from sightline.report.report_table import (
     Cell,
     Column,
     Field,
+    PValue,
     ReportTable,
     Value,
     build_table,
@@ -38,16 +39,15 @@ SEEN = (
 POWER = (
     "items needed: the number of clusters that detect a difference of this size with a power of 80 %"
     " (two-sided, 5 % level); detectable: the difference that these clusters detect with that power. Both"
-    " assume that the bootstrap's standard error falls with the square root of the number of clusters"
+    " assume that the standard error falls with the square root of the number of clusters"
 )
 
 DISTINGUISHABLE: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
 """`JudgeDifference.distinguishable` in words."""
 
-UNCORRECTED = (
-    "distinguishable: the 95 % CI of the difference excludes 0. The best judge is chosen on the same"
-    ' answers and there is no multiple-comparison correction: with many judges, confirm a "yes" on new'
-    " answers"
+CORRECTED = (
+    "distinguishable: p is at most 0.05 after Holm's correction for {} of this report. All pairs"
+    " count, because the best judge is chosen on the same answers"
 )
 
 
@@ -114,6 +114,7 @@ def _against_best(report: JudgeReport) -> ReportTable:
             Column("text", "distinguishable", "distinguishable"),
             lambda line: DISTINGUISHABLE[line[1].distinguishable],
         ),
+        (Column("p_value", "p\nHolm", "holm"), lambda line: PValue(line[1].holm)),
         (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
         (Column("count", "items needed", "needed"), lambda line: line[1].needed),
         (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
@@ -128,9 +129,17 @@ def _against_best(report: JudgeReport) -> ReportTable:
         for state in (False, None)
     )
     also = [f"these data do not distinguish it from {equal}"] if equal else []
-    also += [f"unknown for {unknown}: there is no interval"] if unknown else []
+    also += [f"unknown for {unknown}: there is no test"] if unknown else []
     best = "; ".join([f"the highest ROC-AUC{among}: {report.best}", *also])
-    notes = [best if also else f"{best}, distinguishable from all others", UNCORRECTED, POWER]
+    pairs = (
+        "the one pair of judges" if report.tested == 1 else f"the {report.tested:,} tested pairs of judges"
+    )
+    notes = [
+        best if also else f"{best}, distinguishable from all others",
+        CORRECTED.format(pairs),
+        POWER,
+        *null_notes(one.difference for _, one in report.contrasts),
+    ]
     return build_table(f"ROC-AUC minus that of {report.best}", fields, report.contrasts, notes)
 
 

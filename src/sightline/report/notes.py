@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 from sightline.errors import some_of
 from sightline.metric_types import (
+    RELIABLE_CLUSTERS,
     MetricDefinition,
     MetricValue,
     PublishedValue,
     Result,
+    is_approximate,
 )
 from sightline.registry import benchmark_class, benchmark_names
 
@@ -20,6 +22,19 @@ ALWAYS = ("errors", "misses", "undecided", "truncated")
 
 SOMETIMES = ("empty", "refused", "unparsed", "unscored")
 """Counts of a result that are printed if they are not 0."""
+
+_METHODS = {
+    "wilson": "95 % CI: Wilson score interval with the effective number of units; samples that share an image"
+    " form a cluster",
+    "t": "95 % CI of metrics without bounds: t interval with the variance between clusters",
+    "bootstrap": "95 % CI: bootstrap over clusters (samples that share an image)",
+}
+"""The methods of intervals in words."""
+
+_APPROXIMATE = (
+    f"~: an approximate interval, of fewer than {RELIABLE_CLUSTERS} clusters: it may hold the true value less"
+    " often than in 95 % of cases"
+)
 
 _Key = TypeVar("_Key")
 _Word = TypeVar("_Word")
@@ -54,7 +69,7 @@ def _missing_benchmark(result: Result) -> list[str]:
 
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """The notes on values: why some are null, and what undecided verdicts could change.
+    """The notes on values: why some are null or have no interval, and what undecided verdicts could change.
 
     Args:
         metrics: The values.
@@ -66,7 +81,7 @@ def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
 
 
 def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
-    """Why values are null.
+    """Why values are null, or have no confidence interval.
 
     Args:
         metrics: The values.
@@ -74,10 +89,17 @@ def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
     Returns:
         One note per reason.
     """
+    metrics = list(metrics)
     missing = _gathered(
         (m.reason or "no probe has a value for it", place(m)) for m in metrics if m.value is None
     )
-    return [f"{some_of(places, 4)}: no value, {reason}" for reason, places in missing.items()]
+    without_interval = _gathered(
+        (m.reason, place(m)) for m in metrics if m.value is not None and m.reason is not None
+    )
+    return [
+        *(f"{some_of(places, 4)}: no value, {reason}" for reason, places in missing.items()),
+        *(f"{some_of(places, 4)}: {reason}" for reason, places in without_interval.items()),
+    ]
 
 
 def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
@@ -184,12 +206,11 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
     Returns:
         One line per method.
     """
-    words = {
-        "bootstrap": "95 % CI: bootstrap over clusters (samples that share an image)",
-        "wilson": "95 % intervals: Wilson where each cluster has one unit, or all clusters have the"
-        " same value",
-    }
-    return [words[kind] for kind in words if any(m.interval == kind for m in metrics)]
+    methods = {m.interval for m in metrics if m.interval is not None}
+    return [
+        *(words for method, words in _METHODS.items() if any(one.startswith(method) for one in methods)),
+        *([_APPROXIMATE] if any(map(is_approximate, methods)) else []),
+    ]
 
 
 def place(metric: MetricValue) -> str:

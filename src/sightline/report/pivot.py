@@ -15,6 +15,7 @@ from sightline.registry import benchmark_class
 from sightline.report.breakdown import label_of
 from sightline.report.notes import (
     definition_notes,
+    interval_notes,
     place,
     published_notes,
     run_notes,
@@ -214,7 +215,9 @@ def _measured_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
     for run in runs:
         cells = rows.setdefault(run.row, {})
         for name, metric in run.metrics.items():
-            cells[run.block, name] = Spread(metric.value, metric.low, metric.high, metric.unit)
+            cells[run.block, name] = Spread(
+                metric.value, metric.low, metric.high, metric.unit, metric.interval
+            )
     return rows
 
 
@@ -287,12 +290,11 @@ def _notes(
     definitions = {
         name: definition for point in points for name, definition in point.result.metric_definitions.items()
     }
-    has_bounds = any(metric.low is not None for metric in metrics)
     results = [point.result for point in points]
     return [
         *_model_notes(points),
         *definition_notes(layout.metrics, definitions),
-        *(["±: the distance to the farther bound of the 95 % CI"] if has_bounds else []),
+        *interval_notes(metrics),
         *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
         _count_note(results),
         *_size_notes(metrics),

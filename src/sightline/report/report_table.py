@@ -7,16 +7,18 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from sightline.metric_types import MetricValue, PublishedValue, Unit
+from sightline.metric_types import IntervalMethod, MetricValue, PublishedValue, Unit
 
 
 class Value(Struct, frozen=True):
-    """A number of this run with its 95 % CI; None if it is undefined, or has no interval."""
+    """A number of this run with its 95 % CI and the method of that; None if it is undefined, or has no
+    interval."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     unit: Unit = "percent"
+    interval: IntervalMethod | None = None
 
 
 class PublishedCell(Struct, frozen=True):
@@ -31,14 +33,14 @@ class PublishedCell(Struct, frozen=True):
 class Spread(Struct, frozen=True):
     """A number of one run among several, short enough for a wide table.
 
-    The interval is printed as the distance of its farther bound. `difference` is the distance from the
-    number in the first half of the row; None if there is none.
+    `difference` is the distance from the number in the first half of the row; None if there is none.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     unit: Unit = "percent"
+    interval: IntervalMethod | None = None
     difference: float | None = None
 
 
@@ -111,7 +113,9 @@ def value_cell(metric: MetricValue | None) -> Cell:
     Returns:
         The cell.
     """
-    return None if metric is None else Value(metric.value, metric.low, metric.high, metric.unit)
+    if metric is None:
+        return None
+    return Value(metric.value, metric.low, metric.high, metric.unit, metric.interval)
 
 
 def n_cell(metric: MetricValue | None) -> Cell:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.metric_types import Unit
+from sightline.metric_types import Unit, is_approximate
 from sightline.report.report_table import Cell, Column, PublishedCell, PValue, ReportTable, Spread, Value
 
 DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
@@ -22,8 +22,8 @@ LEAST_P_VALUE = 0.001
 def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     """A cell as a reader sees it: rounded, in the parts that are aligned in a column.
 
-    A value and its interval; a published figure and the difference, with '*' if not comparable; a spread, the
-    distance of its bound and its difference; otherwise one part.
+    A value and its interval, with '~' if approximate; a published figure and the difference, with '*' if not
+    comparable; a spread, its interval and its difference; otherwise one part.
 
     Args:
         cell: The cell.
@@ -99,10 +99,7 @@ def _value_parts(cell: Value) -> tuple[str, ...]:
     decimals = DECIMALS[cell.unit]
     if cell.value is None:
         return ("-",)
-    if cell.low is None or cell.high is None:
-        return (f"{cell.value:.{decimals}f}",)
-    to = "-" if cell.low >= 0 else " to "
-    return f"{cell.value:.{decimals}f}", f"{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}"
+    return f"{cell.value:.{decimals}f}", *_interval_parts(cell)
 
 
 def _published_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
@@ -117,12 +114,20 @@ def _spread_parts(cell: Spread) -> tuple[str, ...]:
     decimals = DECIMALS[cell.unit]
     if cell.value is None:
         return ("-",)
-    bounds = [bound for bound in (cell.low, cell.high) if bound is not None]
     return (
         f"{cell.value:.{decimals}f}",
-        *([f"±{max(abs(bound - cell.value) for bound in bounds):.{decimals}f}"] if bounds else []),
+        *_interval_parts(cell),
         *(() if cell.difference is None else (f"({cell.difference:+.{decimals}f})",)),
     )
+
+
+def _interval_parts(cell: Value | Spread) -> tuple[str, ...]:
+    """The bounds of an interval; none without an interval."""
+    if cell.low is None or cell.high is None:
+        return ()
+    mark = "~" if is_approximate(cell.interval) else ""
+    to, decimals = "-" if cell.low >= 0 else " to ", DECIMALS[cell.unit]
+    return (f"{mark}{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}",)
 
 
 def _p_value_parts(cell: PValue) -> tuple[str, ...]:
@@ -135,8 +140,8 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
     """One cell under flat names, which depend on the column alone."""
     if column.kind == "value":
         value = cell if isinstance(cell, Value) else Value(None)
-        names = [f"{column.key} {part}".strip() for part in ("value", "low", "high")]
-        return dict(zip(names, (value.value, value.low, value.high), strict=True))
+        names = [f"{column.key} {part}".strip() for part in ("value", "low", "high", "interval")]
+        return dict(zip(names, (value.value, value.low, value.high, value.interval), strict=True))
     if column.kind == "published":
         found = (
             (cell.value, cell.difference, cell.comparable) if isinstance(cell, PublishedCell) else (None,) * 3
@@ -145,6 +150,11 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
         return dict(zip(names, found, strict=True))
     if column.kind == "spread":
         spread = cell if isinstance(cell, Spread) else Spread(None)
-        plain = {column.key: spread.value, f"{column.key} low": spread.low, f"{column.key} high": spread.high}
+        plain = {
+            column.key: spread.value,
+            f"{column.key} low": spread.low,
+            f"{column.key} high": spread.high,
+            f"{column.key} interval": spread.interval,
+        }
         return plain | ({f"{column.key} difference": spread.difference} if column.differences else {})
     return {column.key: cell.value if isinstance(cell, PValue) else cell}

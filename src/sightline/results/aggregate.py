@@ -101,9 +101,9 @@ def aggregate(
             yield judged.group
 
     values = [
-        *tally(groups(), metrics, seed=description.seed),
+        *tally(groups(), metrics),
         *_metrics_by_judge(description, panel, scored, replies),
-        *agreements(totals.verdicts, totals.clusters, description.seed),
+        *agreements(totals.verdicts, totals.clusters),
     ]
     notes = [
         *description.notes,
@@ -160,7 +160,7 @@ def _metrics_by_judge(
         alone = replace(panel, judges=[judge, *others], decide="first", judged_partners=partners)
         own = [metric for metric in metrics if decides(judge, metric.judged)]
         judged = (one.group for one in alone.judge(groups(), replies))
-        tallied = tally(judged, own, seed=description.seed)
+        tallied = tally(judged, own)
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]
     return values
 

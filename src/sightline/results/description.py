@@ -38,7 +38,6 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     data_digest: str
     planned_samples: int = field(name="planned")
     against: str | None = None
-    seed: int = 0
     notes: list[str] = field(default_factory=list)
 
 

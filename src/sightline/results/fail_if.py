@@ -64,11 +64,7 @@ class Condition(Struct, frozen=True):
             return f"{self.text}: there is no such number{_other_subsets(values)}"
         number = getattr(metric, self.bound)
         if number is None:
-            reason = (
-                metric.reason
-                or "no confidence interval: fewer than two clusters, or all clusters have the same value"
-            )
-            return f"{self.text}: there is no number to compare ({reason})"
+            return f"{self.text}: there is no number to compare ({metric.reason or 'no confidence interval'})"
         if not _SIGNS[self.sign](number, self.number):
             return None
         return f"{self.text}: it is {_distinct(number, self.number)}"
