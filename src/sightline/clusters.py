@@ -1,4 +1,4 @@
-"""Clusters: the samples that show the same image, which confidence intervals resample together."""
+"""Clusters: the samples that show the same image, which are one independent unit of confidence intervals."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def user(*parts: Part | str) -> Message:
 class Sample(Struct, frozen=True):
     """One item of a benchmark.
 
-    `cluster` names the unit that confidence intervals resample. None stands for the digest of the first
+    `cluster` names the independent unit of confidence intervals. None stands for the digest of the first
     image, so that samples of one image form one cluster. `record` is the released record, of a type that the
     benchmark defines.
     """
@@ -270,7 +270,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         question, context: Of the probe; `options` are in the order shown.
         images: The images sent, in their order, by their paths in the data folder.
         prompt: The text sent; `formats.asked` gives the form of several messages.
-        cluster: The unit that confidence intervals resample.
+        cluster: The independent unit of confidence intervals.
         error: Why there is no answer.
         version: The version that the model reports.
         sample_digest: The digest of the sample, whatever the setting; '' if unknown.
@@ -333,7 +333,7 @@ class Group(Struct, frozen=True):
     Attributes:
         id: The id of the sample.
         draw: The repeat, from 0; 0 if it pools.
-        cluster: The unit that confidence intervals resample.
+        cluster: The independent unit of confidence intervals.
         outcomes: The outcomes.
         judgements: The verdicts with two targets or more (`same_meaning`).
         partners: The outcomes of other settings that metrics read, by setting and in the same order; without

@@ -152,8 +152,8 @@ def test_a_partner_without_terms_is_not_reported_as_missing() -> None:
 
 
 def test_groups_that_share_a_image_are_one_cluster() -> None:
-    pairs = ((mark, cluster) for cluster in "abcdefghij" for mark in ("right", "wrong"))
-    [value] = tally([group(mark, cluster=cluster) for mark, cluster in pairs], [ACCURACY])
+    pairs = [(group("right", cluster=name), group("wrong", cluster=name)) for name in "abcdefghij"]
+    [value] = tally([one for pair in pairs for one in pair], [ACCURACY])
     assert (value.n, value.clusters, value.interval) == (20, 10, "wilson")
     assert value.low == pytest.approx(50 * (1 - binomtest(0, 10).proportion_ci(method="wilson").high))
 

@@ -25,8 +25,8 @@ class GroupLine(Struct, frozen=True, omit_defaults=True):
 
     `group` names the thing that all lines of the group are about, `variant` the perturbation. `images` are
     paths relative to the folder of the file; `prompt` is the text sent after them. `question` is the question
-    that a judge gets ('' for the prompt). Any of the `references` is right. `cluster` names the unit that
-    confidence intervals resample ('' for the content of the first image). `facts` holds further data of the
+    that a judge gets ('' for the prompt). Any of the `references` is right. `cluster` names the independent
+    unit of confidence intervals ('' for the content of the first image). `facts` holds further data of the
     builder (a box, a covered fraction).
     """
 

@@ -17,7 +17,7 @@ from sightline.scoring.majority import majority
 from sightline.types import Verdict, VerdictName
 
 Clusters = Mapping[tuple[str, ...], str]
-"""The targets of a verdict -> the cluster that confidence intervals resample.
+"""The targets of a verdict -> their cluster.
 
 Targets that are absent form a cluster of their own."""
 

@@ -62,7 +62,7 @@ def stored_probe(
         probe: The probe, with the messages as sent.
         draw: The number of the repeat, from 0.
         key: The key of its answer.
-        cluster: The cluster of its sample, which confidence intervals resample.
+        cluster: The cluster of its sample.
         error: Why the probe cannot be asked; None if it can.
         evidence: The images that a judge of its answer sees.
 

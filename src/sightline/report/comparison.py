@@ -9,7 +9,7 @@ from typing import Any
 from sightline.errors import some_of, unknown_name
 from sightline.metric_types import MetricValue
 from sightline.metrics.significance import Significance
-from sightline.report.notes import definition_notes, null_notes
+from sightline.report.notes import definition_notes, interval_notes, null_notes
 from sightline.report.report_table import (
     Cell,
     Column,
@@ -104,6 +104,7 @@ def comparison_table(
         *pairing_notes(comparison),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
+        *interval_notes(rows),
         DECIDES.format("one row" if len(significances) == 1 else f"{len(significances)} rows"),
         *null_notes(rows),
     ]

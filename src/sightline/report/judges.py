@@ -131,9 +131,7 @@ def _against_best(report: JudgeReport) -> ReportTable:
     also = [f"these data do not distinguish it from {equal}"] if equal else []
     also += [f"unknown for {unknown}: there is no test"] if unknown else []
     best = "; ".join([f"the highest ROC-AUC{among}: {report.best}", *also])
-    pairs = (
-        "the one pair of judges" if report.tested == 1 else f"the {report.tested:,} tested pairs of judges"
-    )
+    pairs = "the one pair of judges" if report.tested == 1 else f"the {report.tested:,} pairs of judges"
     notes = [
         best if also else f"{best}, distinguishable from all others",
         CORRECTED.format(pairs),

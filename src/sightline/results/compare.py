@@ -28,8 +28,7 @@ MetricPair = tuple[Metric, Metric]
 def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     """Compare runs pair by pair, and all pairs together (such as one adapter trained from several seeds).
 
-    The 95 % confidence intervals resample clusters; all runs of a cluster are drawn together. They cover the
-    choice of the data, not that of the seeds.
+    The 95 % confidence intervals cover the choice of the data, not that of the seeds.
 
     Args:
         pairs: The judged runs: first the base, then the run that is compared with it.

@@ -49,7 +49,7 @@ def values(options: int, variants: int, answering: Answering) -> dict[str, Metri
     groups = [answers(str(n), options, variants, answering, rng) for n in range(GROUPS)]
     scored = with_text_scores(groups, Groups(), {})
     metrics = consistency_metrics(embedded=False)
-    return {value.metric: value for value in tally(scored, metrics, resamples=20)}
+    return {value.metric: value for value in tally(scored, metrics)}
 
 
 def letter(shown: Sequence[str], rng: random.Random) -> str:

@@ -1,0 +1,68 @@
+"""The confidence intervals of reports hold the true value of simulated populations as often as promised."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+TRIALS, STATISTIC_TRIALS = 2000, 150
+LEAST, MOST = 0.93, 0.98
+"""The promised share of intervals that hold the true value, from 10 clusters on."""
+
+CHANCE = 1e-5
+"""The probability that a test fails although the share is as promised."""
+
+
+@pytest.fixture(scope="module")
+def simulation() -> ModuleType:
+    """The script that makes the table of the docs."""
+    path = Path(__file__).parents[2] / "perf/coverage.py"
+    spec = importlib.util.spec_from_file_location("perf_coverage", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def is_possible(share: float, trials: int, least: float = LEAST, most: float = MOST) -> bool:
+    """Whether a share of trials is possible if the true share lies between two bounds."""
+    held = round(share * trials)
+    return bool(binom.cdf(held, trials, least) > CHANCE and binom.sf(held - 1, trials, most) > CHANCE)
+
+
+@pytest.mark.parametrize("clusters", [10, 20])
+def test_93_to_98_percent_of_the_intervals_hold_the_true_value(simulation: ModuleType, clusters: int) -> None:
+    shares = {one.name: simulation.coverage(one, clusters, TRIALS) for one in simulation.PROMISED}
+    assert {name: share for name, share in shares.items() if not is_possible(share, TRIALS)} == {}
+
+
+def test_so_do_the_intervals_of_judge_statistics(simulation: ModuleType) -> None:
+    """Each interval needs a call of its own: few trials, which rule out less than 83 %."""
+    shares = {one.name: simulation.judged_coverage(one, 10, STATISTIC_TRIALS) for one in simulation.JUDGED}
+    assert {name: share for name, share in shares.items() if not is_possible(share, STATISTIC_TRIALS)} == {}
+
+
+@pytest.mark.parametrize("clusters", [5, 20, 200])
+def test_extreme_shares_are_held_too(simulation: ModuleType, clusters: int) -> None:
+    for one in simulation.OTHERS[:2]:
+        assert is_possible(simulation.coverage(one, clusters, TRIALS), TRIALS, most=1), one.name
+
+
+def test_a_method_that_ignores_clusters_fails_this_test(simulation: ModuleType) -> None:
+    """Units of a cluster taken as independent: the truth is held in far fewer trials."""
+    population = next(one for one in simulation.PROMISED if one.name == "share 0.5, five units")
+
+    def split(random: np.random.Generator, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        sums, _ = population.draw(random, shape)
+        units = (np.arange(5) < sums[:, :, None]).reshape(shape[0], -1).astype(np.float64)
+        return units, np.ones_like(units)
+
+    assert not is_possible(simulation.coverage(population._replace(draw=split), 20, TRIALS), TRIALS)
