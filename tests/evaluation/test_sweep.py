@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import sightline
 from sightline.builders.synthetic import generate_codis
 from sightline.errors import UserError
-from sightline.evaluation.estimate import RunEstimate
+from sightline.evaluation.estimate import RunEstimate, add_estimates
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.run import run_evaluation
-from sightline.evaluation.sweep import Sweep, add_estimates, estimate_sweep, run_sweep
+from sightline.evaluation.sweep import Sweep, estimate_sweep, run_sweep
 from sightline.evaluation.sweep_plan import SweepPoint, plan_sweep
 from sightline.plan.spec import Spec
 
@@ -143,10 +143,28 @@ def test_the_estimate_equals_the_number_of_requests_sent(codis: str, tmp_path: P
 
 
 def test_a_total_cost_needs_the_cost_of_every_point() -> None:
-    planned = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, 0.5)
-    without = RunEstimate(1, 1, 0, 1, 0, 9, 9, 9, None)
-    assert add_estimates([planned, planned]).estimated_cost == 1.0
-    assert add_estimates([planned, without]).estimated_cost is None
+    def planned(cost: float | None) -> RunEstimate:
+        return RunEstimate(
+            model="m",
+            requests=1,
+            cached=0,
+            to_ask=1,
+            to_ask_at_most=1,
+            checks=0,
+            prompt_tokens=9,
+            completion_tokens=None,
+            completion_tokens_at_most=9,
+            expected_cost=None,
+            maximum_cost=cost,
+            has_price=cost is not None,
+            probes=1,
+            broken_images=0,
+            image_bytes=9,
+        )
+
+    assert add_estimates([planned(0.5), planned(0.5)]).maximum_cost == 1.0
+    assert add_estimates([planned(0.5), planned(None)]).maximum_cost is None
+    assert add_estimates([planned(0.5), planned(None)]).has_price is False
 
 
 def test_a_budget_covers_all_points_and_stops_the_rest(codis: str, tmp_path: Path) -> None:

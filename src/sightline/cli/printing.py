@@ -226,8 +226,25 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
     if form == "json":
         print_json(estimate)
         return
-    for name, value in msgspec.structs.asdict(estimate).items():
-        if value is not None:
-            number = f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
-            print(f"{name.replace('_', ' '):<28}{number}")
-    print("requests to judges depend on the answers and are not included", file=sys.stderr)
+    for name in estimate.__struct_fields__:
+        value = getattr(estimate, name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            print(f"{name.replace('_', ' '):<28}{value:,}")
+    for judge in estimate.judges:
+        print(
+            f"judge {judge.model}: {judge.requests:,} requests, {judge.cached:,} cached,"
+            f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}),"
+            f" expected cost {_cost(judge.expected_cost)}, maximum cost {_cost(judge.maximum_cost)}"
+        )
+    costs = {"expected cost": estimate.expected_cost, "maximum cost": estimate.maximum_cost}
+    if estimate.judges:
+        costs["expected cost with judges"] = estimate.total_expected_cost
+        costs["maximum cost with judges"] = estimate.total_maximum_cost
+    for what, cost in costs.items():
+        print(f"{what:<28}{_cost(cost)}")
+    for note in estimate.notes:
+        print(note, file=sys.stderr)
+
+
+def _cost(cost: float | None) -> str:
+    return "unknown" if cost is None else f"{cost:.2f}"

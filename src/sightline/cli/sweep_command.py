@@ -172,7 +172,8 @@ def _print_point(run: PointRun) -> None:
 def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
     """Print the estimate of each point and their total; returns the exit status."""
     from sightline.cli.printing import print_estimate, print_json
-    from sightline.evaluation.sweep import add_estimates, estimate_sweep
+    from sightline.evaluation.estimate import add_estimates
+    from sightline.evaluation.sweep import estimate_sweep
 
     estimates = estimate_sweep(points)
     if form == "json":
@@ -184,7 +185,8 @@ def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
         print_json(body)
         return 0
     for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
-        cost = "" if one.estimated_cost is None else f", cost {one.estimated_cost:.2f}"
+        costs = {"expected": one.total_expected_cost, "at most": one.total_maximum_cost}
+        cost = "".join(f", {kind} {cost:.2f}" for kind, cost in costs.items() if cost is not None)
         print(f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}")
     print_estimate(add_estimates(estimates), form)
     return 0

@@ -19,6 +19,8 @@ FURTHER = 2
 """Cached answers that are asked again if exactly one of the first differs."""
 REPEATS = 2
 """How often a request is asked again whose new text differs; it differs if all its texts do."""
+MOST_REQUESTS = max(FIRST * (1 + REPEATS), FIRST + REPEATS + FURTHER * (1 + REPEATS))
+"""Requests that one check of an endpoint sends at most."""
 ENOUGH = 2
 """Differing answers that show a change. One alone can be the rare variation of a batched server, at the time
 when it was cached: then every new text differs from it."""

@@ -34,7 +34,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         benchmark=task.benchmark.name,
         setting=task.setting,
         model=spec.model,
-        identity=_identity(prepared),
+        identity=model_identity(prepared),
         judges=spec.judge,
         decide=spec.decide,
         benchmark_options=task.options.benchmark,
@@ -94,8 +94,15 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _identity(prepared: Prepared) -> str:
-    """The identity of what answered: the model, and the augmentation if images were replaced by text."""
+def model_identity(prepared: Prepared) -> str:
+    """Find the identity of what answers.
+
+    Args:
+        prepared: The evaluation.
+
+    Returns:
+        The identity of the model, with that of the augmentation if images are replaced by text.
+    """
     spec, models = prepared.spec, prepared.models
     if not models.models:
         return spec.model_id or spec.model

@@ -1,70 +1,100 @@
-"""What a run would send; nothing is sent or written."""
+"""What a run would send to its model and its judges, and its cost; nothing is sent or written."""
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
+
+from sightline.config import DEFAULT_FILE
 from sightline.engine.existing_store import existing_or_empty_store
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.retry import is_settled
 from sightline.engine.store import Store
+from sightline.evaluation.description import judge_sampling, model_identity
 from sightline.evaluation.image_text import UncachedImages, cached_images_as_text
+from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
-from sightline.plan.plan import PlannedProbe
+from sightline.evaluation.request_estimate import (
+    CHARACTERS_PER_TOKEN,
+    DEFAULT_MAX_TOKENS,
+    AnswerLengths,
+    RequestsEstimate,
+    RequestTally,
+    token_limit,
+)
+from sightline.judging.groups import CollectedAnswers
+from sightline.models.base import Model
+from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
-from sightline.types import Text
+from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.results.stored_run import decode_run
+from sightline.types import Answer, Failure
 
-CHARACTERS_PER_TOKEN = 4
-PIXELS_PER_TOKEN = 750
-"""A rough mean over current vision encoders; the real number is the server's."""
-
-DEFAULT_MAX_TOKENS = 1024
-"""The assumed length of an answer without a token limit."""
+OTHER_ANSWERS = 500
+"""Answers of another run whose lengths are used at most."""
+JUDGED_TOGETHER = 64
+"""Judge requests that are looked up together."""
 
 
-class RunEstimate(Struct, frozen=True):
-    """What a run would send to its model; requests to judges depend on the answers and are not included.
+class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
+    """What a run would send: the requests to its model, and those to its judges.
 
-    `requests` counts distinct ones: `cached` have an answer, `to_ask` do not. Token numbers are rough (four
-    characters or 750 pixels per token, answers as long as their limit); `estimated_cost` is None without a
-    price in sightline.toml. With --augment, `images_to_read` and `captions_to_ask` count what OCR reader and
-    captioner would do; the text of unread images is missing from `prompt_tokens`.
+    It has more than 15 fields because it is the output of `--dry-run --json`: one flat record.
+
+    Attributes:
+        probes: Probes of the run.
+        broken_images: Probes that cannot be asked.
+        image_bytes: Bytes of the images in the requests to send.
+        images_to_read: Images that the OCR reader would read; None without --augment. The text of unread
+            images is missing from the tokens.
+        captions_to_ask: Captions that would be requested; None without --augment.
+        judges: The requests to each judge model, if every answer is another text: equal answers are judged
+            once.
+        total_expected_cost: The expected cost of model and judges; None if one of them is unknown.
+        total_maximum_cost: The maximum cost of model and judges; None if one of them is unknown.
+        notes: What is missing from the costs, and why.
     """
 
     probes: int
-    requests: int
-    cached: int
-    to_ask: int
     broken_images: int
     image_bytes: int
-    prompt_tokens: int
-    completion_tokens_at_most: int
-    estimated_cost: float | None = None
     images_to_read: int | None = None
     captions_to_ask: int | None = None
+    judges: tuple[RequestsEstimate, ...] = ()
+    total_expected_cost: float | None = None
+    total_maximum_cost: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 class _Planned(Struct):
-    """Counts over a plan. `sizes` maps the key of each request to its bytes and tokens, (0, 0) if cached."""
+    """What was counted over a plan; `stored` are its probes, kept only if a model judges their answers."""
 
+    tally: RequestTally
     probes: int = 0
     broken_images: int = 0
-    cached: int = 0
-    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stored: list[StoredProbe] = field(default_factory=list)
 
-    def add(self, chunk: list[PlannedProbe], store: Store, planned_keys: set[str], retry: bool) -> None:
-        """Add a chunk of the plan."""
-        self.probes += len(chunk)
-        self.broken_images += sum(planned.request is None for planned in chunk)
-        requests = {one.request.request.key: one.request for one in chunk if one.request is not None}
-        new = {key: keyed for key, keyed in requests.items() if key not in self.sizes}
-        stored = store.look_up(list(new))
-        for key, keyed in new.items():
-            answered = key in planned_keys or is_settled(stored.get(key), retry)
-            self.cached += answered
-            self.sizes[key] = (0, 0) if answered else _size(keyed)
+
+class _AssumedAnswers:
+    """The answers of the store, and assumed ones for requests that a run would send."""
+
+    def __init__(self, store: Store, to_send: Collection[str], characters: int) -> None:
+        self._store = store
+        self._to_send = to_send
+        self._characters = characters
+
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+        """As `Store.look_up`; an assumed answer has an expected length and is like no other one."""
+        assumed = {
+            key: Answer((f"{key} " * self._characters)[: max(len(key), self._characters)])
+            for key in keys
+            if key in self._to_send
+        }
+        return {**self._store.look_up(keys), **assumed}
 
 
 def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimate:
@@ -83,48 +113,165 @@ def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimat
     """
     planned_keys = set() if planned_keys is None else planned_keys
     prepared = prepare_evaluation(spec, keyless=True)
-    planned = _Planned()
     with existing_or_empty_store(spec.store) as store:
         augmented, uncached = None, None
         if prepared.models.replacement is not None:
             images = images_to_show(prepared)
             augmented, uncached = cached_images_as_text(prepared.models.replacement, images, store)
-        for chunk in make_plan(prepared, store, augmented, read_only=True).chunks():
-            planned.add(chunk, store, planned_keys, spec.retry_errors)
-    planned_keys.update(planned.sizes)
-    return _estimate(prepared, planned, uncached)
-
-
-def _estimate(prepared: Prepared, planned: _Planned, uncached: UncachedImages | None) -> RunEstimate:
-    to_ask = len(planned.sizes) - planned.cached
-    prompt_tokens = sum(tokens for _, tokens in planned.sizes.values())
-    limit = prepared.task.options.sampling.get("max_tokens", DEFAULT_MAX_TOKENS)
-    completion_tokens = to_ask * int(limit)
-    price = prepared.config.price(prepared.spec.model)
-    cost = None
-    if price:
-        cost = (prompt_tokens * price.prompt + completion_tokens * price.completion) / 1e6
+        plan = make_plan(prepared, store, augmented, read_only=True)
+        planned = _count(prepared, plan, store, planned_keys)
+        own = planned.tally.lengths
+        other, source = (own, "") if own.answers else _lengths_of_other_run(prepared, store)
+        model = planned.tally.estimate(other)
+        judges = _judges(prepared, planned, other, store, planned_keys)
+    planned_keys.update(planned.tally.sizes)
+    both = (model, *judges)
     return RunEstimate(
+        **structs.asdict(model),
         probes=planned.probes,
-        requests=len(planned.sizes),
-        cached=planned.cached,
-        to_ask=to_ask,
         broken_images=planned.broken_images,
-        image_bytes=sum(size for size, _ in planned.sizes.values()),
-        prompt_tokens=prompt_tokens,
-        completion_tokens_at_most=completion_tokens,
-        estimated_cost=cost,
+        image_bytes=sum(size[0] for size in planned.tally.sizes.values() if size is not None),
         images_to_read=uncached.to_read if uncached else None,
         captions_to_ask=uncached.to_caption if uncached else None,
+        judges=judges,
+        total_expected_cost=_sum([one.expected_cost for one in both]),
+        total_maximum_cost=_sum([one.maximum_cost for one in both]),
+        notes=tuple(_notes(prepared, both, source, uncached)),
     )
 
 
-def _size(keyed: KeyedRequest) -> tuple[int, int]:
-    """The bytes of the images and the rough number of tokens of one request."""
-    request = keyed.request
-    characters = sum(
-        len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
+def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
+    """Add estimates.
+
+    Args:
+        estimates: The estimates.
+
+    Returns:
+        Their sum; a number is None if it is None in any of them.
+    """
+    judges: dict[str, list[RequestsEstimate]] = {}
+    for estimate in estimates:
+        for judge in estimate.judges:
+            judges.setdefault(judge.model, []).append(judge)
+    return RunEstimate(
+        **_added(estimates, RequestsEstimate),
+        **{
+            name: _sum([getattr(one, name) for one in estimates])
+            for name in ("probes", "broken_images", "image_bytes", "images_to_read", "captions_to_ask")
+        },
+        judges=tuple(RequestsEstimate(**_added(several, RequestsEstimate)) for several in judges.values()),
+        total_expected_cost=_sum([one.total_expected_cost for one in estimates]),
+        total_maximum_cost=_sum([one.total_maximum_cost for one in estimates]),
+        notes=tuple(dict.fromkeys(note for one in estimates for note in one.notes)),
     )
-    pixels = sum(file.width * file.height for file in request.images.values())
-    size = sum(file.stamp[0] for file in request.images.values())
-    return size, characters // CHARACTERS_PER_TOKEN + pixels // PIXELS_PER_TOKEN
+
+
+def _added(estimates: Sequence[RequestsEstimate], kind: type[RequestsEstimate]) -> dict[str, Any]:
+    """The fields of the sum of estimates."""
+    numbers = [name for name in kind.__struct_fields__ if name not in ("model", "has_price")]
+    return {
+        "model": ", ".join(dict.fromkeys(one.model for one in estimates)),
+        "has_price": all(one.has_price for one in estimates),
+        **{name: _sum([getattr(one, name) for one in estimates]) for name in numbers},
+    }
+
+
+def _sum(numbers: Sequence[Any]) -> Any:
+    """The sum; None if any number is None."""
+    return None if None in numbers else sum(numbers)
+
+
+def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: set[str]) -> _Planned:
+    """Count the requests of a plan."""
+    spec, models = prepared.spec, prepared.models.models
+    sampling = models[0].effective(prepared.task.options.sampling)
+    planned = _Planned(_tally(prepared, spec.model, models, sampling))
+    for chunk in plan.chunks():
+        requests = [one.request for one in chunk if one.request is not None]
+        stored = store.look_up([keyed.request.key for keyed in requests])
+        planned.tally.add(requests, stored, planned_keys, retry=spec.retry_errors)
+        planned.probes += len(chunk)
+        planned.broken_images += len(chunk) - len(requests)
+        if prepared.judges.models:
+            planned.stored += [one.probe for one in chunk]
+    return planned
+
+
+def _judges(
+    prepared: Prepared, planned: _Planned, lengths: AnswerLengths, store: Store, planned_keys: set[str]
+) -> tuple[RequestsEstimate, ...]:
+    """Estimate the requests of each judge model."""
+    tokens = lengths.mean_completion or planned.tally.max_tokens
+    to_send = {key for key, size in planned.tally.sizes.items() if size is not None} | planned_keys
+    answers = _AssumedAnswers(store, to_send, round(tokens * CHARACTERS_PER_TOKEN))
+    collected = CollectedAnswers(probes=lambda: planned.stored, answers=answers)
+    panel, estimates = prepared_panel(prepared), []
+    for judge in panel.judges:
+        models = prepared.judges.models.get(judge.name)
+        if models is None:
+            continue
+        sampling = judge_sampling(prepared.spec, models[0])
+        tally = replace(_tally(prepared, judge.name, models, sampling), attempts=judge.max_attempts)
+        requests = replace(panel, judges=[judge]).requests(collected.groups())
+        while chunk := list(islice(requests, JUDGED_TOGETHER)):
+            stored = store.look_up([keyed.request.key for keyed in chunk])
+            tally.add(chunk, stored, planned_keys, retry=prepared.spec.retry_errors)
+        planned_keys.update(tally.sizes)
+        estimates.append(tally.estimate())
+    return tuple(estimates)
+
+
+def _tally(
+    prepared: Prepared, name: str, models: Sequence[Model], sampling: Mapping[str, Any]
+) -> RequestTally:
+    checked = prepared.spec.fingerprint == "on" and models[0].capabilities.endpoint
+    return RequestTally(
+        model=name,
+        price=prepared.config.price(name),
+        max_tokens=token_limit(sampling) or DEFAULT_MAX_TOKENS,
+        endpoints=len(models) if checked else 0,
+    )
+
+
+def _lengths_of_other_run(prepared: Prepared, store: Store) -> tuple[AnswerLengths, str]:
+    """The lengths of answers of the latest run of this model on this benchmark, and the name of the run."""
+    lengths = AnswerLengths()
+    identity = model_identity(prepared)
+    for number, body, _, ended in reversed(store.runs()):
+        run = decode_run(number, body, is_finished=ended is not None)
+        if (run.description.identity, run.description.benchmark) == (identity, prepared.task.benchmark.name):
+            probes = islice(read_stored_probes(store, number), OTHER_ANSWERS)
+            for result in store.look_up([probe.key for probe in probes]).values():
+                if isinstance(result, Answer):
+                    lengths.add(result)
+            if lengths.answers:
+                return lengths, f"run {number} ({run.task})"
+    return lengths, ""
+
+
+def _notes(
+    prepared: Prepared, both: Sequence[RequestsEstimate], source: str, uncached: UncachedImages | None
+) -> Iterator[str]:
+    """What is missing from the costs, and why."""
+    for one in both:
+        if one.to_ask and not one.has_price:
+            yield (
+                f'no price for {one.model}: its cost is missing; expected [prices."{one.model}"] prompt and'
+                f" completion, per million tokens, in {DEFAULT_FILE}"
+            )
+        if one.to_ask and one.completion_tokens is None:
+            yield (
+                f"the store holds no answer of {one.model} on this benchmark: the expected length of its"
+                " answers, and so the expected cost, is unknown"
+            )
+    if source and both[0].to_ask:
+        yield f"expected lengths of answers: from {source}"
+    samplings = {prepared.spec.model: prepared.models.models[0].effective(prepared.task.options.sampling)}
+    samplings |= {name: judge_sampling(prepared.spec, one[0]) for name, one in prepared.judges.models.items()}
+    for name, sampling in samplings.items():
+        if token_limit(sampling) is None:
+            yield f"{name} has no token limit: the maximum assumes {DEFAULT_MAX_TOKENS:,} tokens per answer"
+    if len(both) > 1:
+        yield "requests to judges: at most, because equal answers are judged once"
+    if uncached is not None and uncached.to_caption:
+        yield "captions are not part of the cost"

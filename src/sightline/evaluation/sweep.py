@@ -170,22 +170,6 @@ def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
     return [estimate_run(point.spec, planned_keys) for point in points]
 
 
-def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
-    """Add estimates.
-
-    Args:
-        estimates: The estimates.
-
-    Returns:
-        Their sum; a number is None if it is None in any of them.
-    """
-    columns = {name: [getattr(one, name) for one in estimates] for name in RunEstimate.__struct_fields__}
-    sums: dict[str, Any] = {
-        name: None if None in numbers else sum(numbers) for name, numbers in columns.items()
-    }
-    return RunEstimate(**sums)
-
-
 def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     for point in points:
         prepare_evaluation(point.spec)

@@ -1,0 +1,207 @@
+"""The requests that would be sent to one model, and what they would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from sightline.config import Price
+from sightline.engine.asking_again import Candidate, longest
+from sightline.engine.check_rule import FIRST, MOST_REQUESTS
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.retry import is_settled
+from sightline.types import Answer, Failure, Text, Usage
+
+CHARACTERS_PER_TOKEN = 4
+PIXELS_PER_TOKEN = 750
+"""A rough mean over current vision encoders; the real number is the server's."""
+
+DEFAULT_MAX_TOKENS = 1024
+"""The assumed maximum length of an answer without a token limit."""
+
+
+class RequestsEstimate(Struct, frozen=True, kw_only=True):
+    """What would be sent to one model.
+
+    Attributes:
+        model: Its name.
+        requests: Distinct requests.
+        cached: Those that the store can answer.
+        to_ask: Those that are sent.
+        to_ask_at_most: Those that are sent if every reply of a judge is asked for again.
+        checks: Requests that check its endpoints, if they still have the same model.
+        prompt_tokens: Tokens of the requests to send: four characters or 750 pixels per token, times the
+            ratio that cached answers of the run show.
+        completion_tokens: Expected tokens of the answers, by the mean of cached answers; None without any.
+        completion_tokens_at_most: The same if every answer is as long as its limit.
+        expected_cost: The cost by `completion_tokens`, with the checks; None if one of these is unknown.
+        maximum_cost: The cost by `to_ask_at_most` and `completion_tokens_at_most`; None without a price.
+        has_price: Whether sightline.toml has its price.
+    """
+
+    model: str
+    requests: int
+    cached: int
+    to_ask: int
+    to_ask_at_most: int
+    checks: int
+    prompt_tokens: int
+    completion_tokens: int | None
+    completion_tokens_at_most: int
+    expected_cost: float | None
+    maximum_cost: float | None
+    has_price: bool
+
+
+class AnswerLengths(Struct):
+    """Lengths of cached answers: sums of tokens, and the rough estimates of the same prompts."""
+
+    answers: int = 0
+    completion_tokens: int = 0
+    prompt_tokens: int = 0
+    rough_prompt_tokens: int = 0
+
+    def add(self, answer: Answer, rough_prompt_tokens: int = 0) -> None:
+        """Count a cached answer.
+
+        Args:
+            answer: The answer.
+            rough_prompt_tokens: The rough estimate of the tokens of its request; 0 if that is not known.
+        """
+        self.answers += 1
+        completion = answer.usage.completion_tokens
+        if completion is None:
+            completion = len(answer.text) // CHARACTERS_PER_TOKEN
+        self.completion_tokens += completion
+        if rough_prompt_tokens and answer.usage.prompt_tokens:
+            self.prompt_tokens += answer.usage.prompt_tokens
+            self.rough_prompt_tokens += rough_prompt_tokens
+
+    @property
+    def mean_completion(self) -> float | None:
+        """The mean number of tokens of an answer; None without answers."""
+        return self.completion_tokens / self.answers if self.answers else None
+
+    @property
+    def prompt_ratio(self) -> float:
+        """Tokens of a prompt by its rough estimate; 1 without answers that report them."""
+        return self.prompt_tokens / self.rough_prompt_tokens if self.rough_prompt_tokens else 1.0
+
+
+class RequestTally(Struct, kw_only=True):
+    """Counts the requests to one model.
+
+    Attributes:
+        model: Its name.
+        price: Its price; None if sightline.toml has none.
+        max_tokens: The token limit of an answer.
+        attempts: Requests for one reply, if replies hold no verdict.
+        endpoints: Endpoints that are checked before cached answers are used; 0 for none.
+        sizes: Request key -> bytes of the images and rough number of tokens; None if it is answered.
+        lengths: The lengths of its cached answers.
+    """
+
+    model: str
+    price: Price | None
+    max_tokens: int
+    attempts: int = 1
+    endpoints: int = 0
+    sizes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    lengths: AnswerLengths = field(default_factory=AnswerLengths)
+    _candidates: Sequence[Candidate] = ()
+
+    def add(
+        self,
+        requests: Iterable[KeyedRequest],
+        stored: Mapping[str, Answer | Failure],
+        planned: set[str],
+        *,
+        retry: bool,
+    ) -> None:
+        """Count requests; those counted before are skipped.
+
+        Args:
+            requests: The requests.
+            stored: What the store holds of them.
+            planned: The keys of requests that are answered by then.
+            retry: Whether --retry-errors asks for failed requests again.
+        """
+        new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.sizes}
+        cached: dict[str, Answer] = {}
+        for key, keyed in new.items():
+            size = _size(keyed)
+            result = stored.get(key)
+            if isinstance(result, Answer):
+                cached[key] = result
+                self.lengths.add(result, size[1])
+            self.sizes[key] = None if key in planned or is_settled(result, retry) else size
+        self._candidates = longest(self._candidates, new.values(), cached)
+
+    def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
+        """Estimate the cost of what was counted.
+
+        Args:
+            other: The lengths of other cached answers of the model, for the case that none was counted.
+
+        Returns:
+            The estimate.
+        """
+        to_send = [size for size in self.sizes.values() if size is not None]
+        lengths = self.lengths if self.lengths.answers else other or self.lengths
+        prompt = round(sum(tokens for _, tokens in to_send) * lengths.prompt_ratio)
+        mean = lengths.mean_completion
+        expected = round(len(to_send) * mean) if mean is not None else None
+        if not to_send:
+            expected = 0
+        checked = self._candidates[:FIRST]
+        check = self._cost(checked) * self.endpoints
+        most = max((self._cost([one]) for one in self._candidates), default=0.0) * MOST_REQUESTS
+        at_most = len(to_send) * self.max_tokens * self.attempts
+        price = self.price
+        return RequestsEstimate(
+            model=self.model,
+            requests=len(self.sizes),
+            cached=len(self.sizes) - len(to_send),
+            to_ask=len(to_send),
+            to_ask_at_most=len(to_send) * self.attempts,
+            checks=len(checked) * self.endpoints,
+            prompt_tokens=prompt,
+            completion_tokens=expected,
+            completion_tokens_at_most=at_most,
+            expected_cost=None
+            if price is None or expected is None
+            else price.of(Usage(prompt, expected)) + check,
+            maximum_cost=None
+            if price is None
+            else price.of(Usage(prompt * self.attempts, at_most)) + most * self.endpoints,
+            has_price=price is not None,
+        )
+
+    def _cost(self, candidates: Iterable[Candidate]) -> float:
+        return sum(self.price.of(one.cached.usage) for one in candidates) if self.price is not None else 0.0
+
+
+def token_limit(sampling: Mapping[str, Any]) -> int | None:
+    """The token limit of an answer.
+
+    Args:
+        sampling: The effective sampling options.
+
+    Returns:
+        The limit; None without one.
+    """
+    limits = (sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
+    return next((int(limit) for limit in limits if limit is not None), None)
+
+
+def _size(keyed: KeyedRequest) -> tuple[int, int]:
+    """The bytes of the images and the rough number of tokens of one request."""
+    request = keyed.request
+    characters = sum(
+        len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
+    )
+    pixels = sum(file.width * file.height for file in request.images.values())
+    size = sum(file.stamp[0] for file in request.images.values())
+    return size, characters // CHARACTERS_PER_TOKEN + pixels // PIXELS_PER_TOKEN
