@@ -107,6 +107,21 @@ def test_the_majority_of_humans_is_the_reference_and_a_tie_is_left_out(tmp_path:
     assert (gpt.roc_auc.value, gpt.agreement.value, gpt.kappa.value, gpt.alpha.value) == (100, 100, 1, 1)
 
 
+def test_the_majority_of_a_judges_repeats_is_compared_and_its_own_agreement_shown(tmp_path: Path) -> None:
+    repeats = [
+        replace(one, draw=draw)
+        for draw, letters in enumerate(("rrww", "rwww", "rrrw"))
+        for one in verdicts("gpt", "model", letters)
+    ]
+    found = report(folder(tmp_path / "a", [*verdicts("ann", "human", "rrw-"), *repeats]))
+    assert (row(found, "gpt").agreement.value, row(found, "gpt").decided) == (100, 3)
+    share, alpha = found.repeats
+    assert (share.metric, share.value, share.n) == ("self_agreement", 50, 4)
+    assert alpha.metric == "self_alpha"
+    titles = [table.title for table in judge_tables(found)]
+    assert "Agreement of each judge with its own repeats" in titles
+
+
 def test_an_undecided_verdict_ranks_between_right_and_wrong_and_does_not_agree(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="needs the extra 'dev'")
     stats = pytest.importorskip("scipy.stats", reason="needs the extra 'dev'")

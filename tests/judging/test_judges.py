@@ -18,6 +18,7 @@ from sightline.judging.judges import (
     UNREADABLE_IMAGE,
     HumanJudge,
     Judge,
+    JudgeModel,
     ModelJudge,
     check_judge_kinds,
     judge_kind,
@@ -107,11 +108,12 @@ def contextual_judge(limits: ImageLimits | None = None, **chosen: Any) -> ModelJ
     """A model as the judge of ConTextual, which is asked up to twice."""
     benchmark = Contextual()
     options = effective(benchmark, benchmark.settings["default"], Spec(task="contextual", set=chosen))
-    return ModelJudge("gpt", "identity", benchmark, options.benchmark, {"temperature": 0}, limits)
+    model = JudgeModel("identity", {"temperature": 0}, limits or ImageLimits())
+    return ModelJudge("gpt", model, benchmark, options.benchmark)
 
 
-def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> KeyedRequest:
-    keyed = judge.request(case, draw)
+def asked(judge: ModelJudge, case: Case = INSTANCE, attempt: int = 0, repeat: int = 0) -> KeyedRequest:
+    keyed = judge.request(case, repeat, attempt)
     assert keyed is not None
     return keyed
 
@@ -119,7 +121,7 @@ def asked(judge: ModelJudge, case: Case = INSTANCE, draw: int = 0) -> KeyedReque
 def replies(judge: ModelJudge, *texts: str | None) -> dict[str, Answer | Failure]:
     """The replies of the judge in draw 0, 1 ...; None for a failed call."""
     return {
-        asked(judge, draw=draw).request.key: Failure("permanent", "no") if text is None else Answer(text)
+        asked(judge, attempt=draw).request.key: Failure("permanent", "no") if text is None else Answer(text)
         for draw, text in enumerate(texts)
     }
 
@@ -142,11 +144,11 @@ def test_a_judge_is_asked_a_second_time_after_a_reply_without_a_verdict_and_no_t
     judge = contextual_judge()
     (verdict,) = judge.decide(INSTANCE, replies(judge, *texts))
     assert (verdict.verdict, verdict.draw) == (expected, draw)
-    assert judge.request(INSTANCE, 2) is None
+    assert judge.request(INSTANCE, attempt=2) is None
 
 
 def test_the_second_request_is_the_first_one_with_another_draw() -> None:
-    first, second = (asked(contextual_judge(), draw=draw).request for draw in (0, 1))
+    first, second = (asked(contextual_judge(), attempt=draw).request for draw in (0, 1))
     assert (first.messages, first.sampling) == (second.messages, second.sampling)
     assert (first.draw, second.draw) == (0, 1)
     assert first.key != second.key

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sightline.errors import UserError
-from sightline.metrics.agreement import agreement, human_consistency
+from sightline.metrics.agreement import agreement, human_consistency, self_agreement
 from sightline.types import Verdict, VerdictName
 
 RATERS = ("ann", "ben", "cem", "dot")
@@ -70,9 +70,50 @@ def test_a_different_question_on_the_same_answer_is_not_common() -> None:
     assert (found.value, found.n, found.reason) == (None, 0, "no answer was decided by both")
 
 
-def test_of_repeated_verdicts_the_first_counts() -> None:
-    repeated = [verdict(1, "right", "gpt-4"), verdict(1, "wrong", "gpt-4", draw=1)]
-    assert agreement([verdict(1, "right")], repeated).value == 100
+def test_the_majority_of_a_judges_repeats_counts() -> None:
+    human = [verdict(item, "right") for item in (1, 2, 3)]
+    repeats: dict[int, tuple[VerdictName, ...]] = {
+        1: ("wrong", "right", "right"),
+        2: ("right", "wrong", "refused"),
+        3: ("right", "wrong", "undecided"),
+    }
+    repeated = [
+        verdict(item, name, "gpt-4", draw=draw)
+        for item, names in repeats.items()
+        for draw, name in enumerate(names)
+    ]
+    found = agreement(human, repeated)
+    assert (found.value, found.n) == (50, 2)
+
+
+def test_of_several_verdicts_of_one_draw_the_first_counts() -> None:
+    again = [verdict(1, "right", "gpt-4"), verdict(1, "wrong", "gpt-4")]
+    assert agreement([verdict(1, "right")], again).value == 100
+
+
+def test_a_judge_agrees_with_itself_where_all_repeats_are_equal() -> None:
+    repeats: dict[int, tuple[VerdictName, ...]] = {
+        1: ("right", "right", "right"),
+        2: ("wrong", "refused", "miss"),
+        3: ("undecided", "undecided", "undecided"),
+        4: ("right", "right", "undecided"),
+        5: ("right", "error", "error"),
+    }
+    verdicts = [
+        verdict(item, name, "gpt-4", draw=draw)
+        for item, names in repeats.items()
+        for draw, name in enumerate(names)
+    ]
+    share, alpha = self_agreement(verdicts)
+    assert (share.metric, share.value, share.n, share.judge) == ("self_agreement", 75, 4, "gpt-4")
+    # krippendorff.alpha(value_counts=[[0,0,3],[3,0,0],[0,3,0],[0,1,2]], level_of_measurement="nominal")
+    observed, expected = 4 / 6, 12 * 11 - (3 * 2 + 4 * 3 + 5 * 4)
+    assert alpha.metric == "self_alpha"
+    assert alpha.value == pytest.approx(1 - observed * 3 / 2 * 11 / expected * 2)
+
+
+def test_a_judge_that_was_asked_once_has_no_agreement_with_itself() -> None:
+    assert self_agreement([verdict(1, "right", "gpt-4"), verdict(2, "wrong", "gpt-4")]) == []
 
 
 def test_answers_about_one_image_are_one_cluster() -> None:

@@ -134,6 +134,7 @@ def test_the_options_that_a_result_records_follow_from_their_declarations() -> N
         "model_arg": None,
         "model_id": None,
         "decide": "first",
+        "judge_repeats": 1,
         "fingerprint": None,
         "accept_changed": None,
     }

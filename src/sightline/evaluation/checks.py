@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
 from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
+from sightline.judging.judges import HUMAN_PREFIX
 from sightline.models.base import Model
 from sightline.plan.spec import Spec
 from sightline.plugins import wrong_return
@@ -58,6 +60,42 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
         images = images_in_probes(task.benchmark, task.samples, [task.options.benchmark])
         check_augmentation(models.replacement, models.models[0], images)
     _check_likelihood(spec, task)
+
+
+def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
+    """Check that no judge is named twice, and that repeats have a model to ask.
+
+    Two names are one judge if they lead to one file, or to one model at one server.
+
+    Args:
+        spec: The evaluation.
+        judges: The judges.
+
+    Raises:
+        UserError: Two values of --judge are the same judge, or --judge-repeats has no effect.
+    """
+    names: dict[str, str] = {}
+    for name in spec.judge:
+        if name in judges.models:
+            identity = judges.models[name][0].identity
+        elif name in judges.humans:
+            identity = str(Path(name.removeprefix(HUMAN_PREFIX)).resolve())
+        else:
+            identity = name
+        if identity in names:
+            same = "" if names[identity] == name else f": '{names[identity]}' and '{name}' are the same judge"
+            raise UserError(
+                f"the judge '{name}' is named twice{same}",
+                found=", ".join(f"--judge {judge}" for judge in spec.judge),
+                expected="each judge once; --judge-repeats N asks every judge model N times",
+            )
+        names[identity] = name
+    if spec.judge_repeats > 1 and not judges.models:
+        raise UserError(
+            f"--judge-repeats {spec.judge_repeats} has no effect: no judge is a model",
+            found=", ".join(f"--judge {judge}" for judge in spec.judge),
+            expected="--judge MODEL, or no --judge-repeats",
+        )
 
 
 def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:

@@ -37,6 +37,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         identity=model_identity(prepared),
         judges=spec.judge,
         decide=spec.decide,
+        judge_repeats=spec.judge_repeats,
         benchmark_options=task.options.benchmark,
         options=_effective_options(prepared),
         data_digest=samples_digest(task.samples),

@@ -9,7 +9,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
 from sightline.evaluation.description import judge_sampling
 from sightline.evaluation.prepared import Prepared
-from sightline.judging.judges import HumanJudge, Judge, ModelJudge, RulesJudge, judge_kind
+from sightline.judging.judges import HumanJudge, Judge, JudgeModel, ModelJudge, RulesJudge, judge_kind
 from sightline.judging.panel import JudgePanel, judged_partners
 from sightline.plan.spec import Decide
 from sightline.results.stored_run import StoredRun
@@ -28,15 +28,27 @@ def prepared_panel(prepared: Prepared) -> JudgePanel:
     judges: list[Judge] = []
     for name in prepared.spec.judge:
         if name in prepared.judges.models:
-            model = prepared.judges.models[name][0]
-            sampling = judge_sampling(prepared.spec, model)
-            limits = model.capabilities.limits
-            judges.append(ModelJudge(name, model.identity, benchmark, options, sampling, limits))
+            model = judge_model(prepared, name)
+            judges.append(ModelJudge(name, model, benchmark, options, prepared.spec.judge_repeats))
         elif name in prepared.judges.humans:
             judges.append(prepared.judges.humans[name])
         else:
             judges.append(RulesJudge(benchmark, options))
     return make_panel(benchmark, options, judges, prepared.spec.decide)
+
+
+def judge_model(prepared: Prepared, name: str) -> JudgeModel:
+    """What a model judge of an evaluation is called with, which the store keeps for each run.
+
+    Args:
+        prepared: The evaluation.
+        name: The name of the judge, as in --judge.
+
+    Returns:
+        Its identity, sampling options and limits.
+    """
+    model = prepared.judges.models[name][0]
+    return JudgeModel(model.identity, judge_sampling(prepared.spec, model), model.capabilities.limits)
 
 
 def recorded_panel(benchmark: Benchmark, run: StoredRun, store: Store) -> JudgePanel:
@@ -59,8 +71,8 @@ def recorded_panel(benchmark: Benchmark, run: StoredRun, store: Store) -> JudgeP
             verdicts = [verdict for verdict in store.verdicts(run.number) if verdict.scorer == name]
             judges.append(HumanJudge(name, verdicts))
         else:
-            judge = run.judges[name]
-            judges.append(ModelJudge(name, judge.identity, benchmark, options, judge.sampling, judge.limits))
+            repeats = description.judge_repeats
+            judges.append(ModelJudge(name, run.judges[name], benchmark, options, repeats))
     return make_panel(benchmark, options, judges, description.decide)
 
 

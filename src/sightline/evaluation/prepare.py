@@ -9,7 +9,12 @@ from sightline.benchmarks.published import published
 from sightline.config import Config, load_config
 from sightline.errors import UserError
 from sightline.evaluation.augment import image_replacement
-from sightline.evaluation.checks import check_judge_images, check_model, check_samples
+from sightline.evaluation.checks import (
+    check_distinct_judges,
+    check_judge_images,
+    check_model,
+    check_samples,
+)
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.prepared import (
     Prepared,
@@ -66,6 +71,7 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
     config = load_config(spec.config)
     models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()
     judges = _judges(spec, config, keyless)
+    check_distinct_judges(spec, judges)
     task = PreparedTask(
         benchmark=benchmark,
         setting=setting.name,

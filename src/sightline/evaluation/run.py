@@ -15,10 +15,10 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
-from sightline.evaluation.description import describe_evaluation, judge_sampling, with_notes
+from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.image_text import images_as_text
-from sightline.evaluation.judge_panel import prepared_panel
+from sightline.evaluation.judge_panel import judge_model, prepared_panel
 from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
@@ -132,14 +132,7 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
     embedder = prepared.measures.embedder
     return {
         "description": msgspec.to_builtins(description),
-        "judges": {
-            name: {
-                "identity": models[0].identity,
-                "sampling": judge_sampling(prepared.spec, models[0]),
-                "limits": models[0].capabilities.limits,
-            }
-            for name, models in prepared.judges.models.items()
-        },
+        "judges": {name: judge_model(prepared, name) for name in prepared.judges.models},
         "embedder": embedder.identity if embedder else None,
         "texts": identities_of(prepared.measures.text_metrics),
         "plugin": file_of(type(prepared.task.benchmark)),

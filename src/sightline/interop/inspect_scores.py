@@ -40,7 +40,7 @@ from sightline.formats.prediction import Prediction
 from sightline.images import BadImage
 from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers, answered_groups
-from sightline.judging.judges import AnswersByKey, Judge, ModelJudge, RulesJudge, judge_kind
+from sightline.judging.judges import AnswersByKey, Judge, JudgeModel, ModelJudge, RulesJudge, judge_kind
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgePanel
 from sightline.metric_types import Result
@@ -164,21 +164,24 @@ class SingleAnswerJudge:
 
     def __init__(self, name: str, benchmark: Benchmark, options: Any) -> None:
         self.name = name
-        self._model = ModelJudge(name, f"inspect {name}", benchmark, options, JUDGE_SAMPLING)
+        model = JudgeModel(f"inspect {name}", JUDGE_SAMPLING)
+        self._model = ModelJudge(name, model, benchmark, options)
         self._rules = RulesJudge(benchmark, options)
+        self.repeats = self._model.repeats
         self.max_attempts = self._model.max_attempts
 
-    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """The judge prompt about a single answer; None for a comparison.
 
         Args:
             case: What is to be judged.
-            draw: The number of the attempt, from 0.
+            repeat: The repeat, always 0.
+            attempt: The number of the attempt, from 0.
 
         Returns:
             The request.
         """
-        return self._model.request(case, draw) if case.question == "correct" else None
+        return self._model.request(case, repeat, attempt) if case.question == "correct" else None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """The verdict of the model on a single answer, or of the rules on a comparison.
@@ -224,12 +227,12 @@ async def _replies(
 
     The caller adds each reply to the answers, where the next attempt looks it up.
     """
-    draw, requests = 0, await run_in_thread(list, panel.requests([group]))
+    attempt, requests = 0, await run_in_thread(list, panel.requests([group]))
     while requests:
         for keyed in requests:
             yield await _generate(model, keyed.request), keyed.request.key
-        draw += 1
-        requests = await run_in_thread(list, panel.retry_requests([group], answers, draw))
+        attempt += 1
+        requests = await run_in_thread(list, panel.retry_requests([group], answers, attempt))
 
 
 async def _generate(model: Model, request: Request) -> Answer | Failure:

@@ -1,4 +1,4 @@
-"""The agreement of an evaluation's judges with each other (CODIS 5.3 and Appendix A)."""
+"""The agreement of an evaluation's judges, with each other (CODIS 5.3, Appendix A) and with themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue
-from sightline.metrics.agreement import agreement, human_consistency
+from sightline.metrics.agreement import agreement, human_consistency, self_agreement
 from sightline.types import Verdict
 
 MAX_PAIRED_JUDGES = 8
@@ -20,15 +20,17 @@ MIN_HUMANS = 4
 
 
 def agreements(verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str]) -> list[MetricValue]:
-    """The agreement of every two judges, and the consistency of humans with their majority.
+    """The agreement of every two judges and of the repeats of each, and of humans with their majority.
 
     Args:
-        verdicts: The verdicts of all judges; only the question `correct` counts.
+        verdicts: The verdicts of all judges. Only the repeats of a judge compare other questions than
+            `correct`.
         clusters: The cluster of each verdict's targets, for the confidence intervals.
 
     Returns:
-        `agreement` with the subset 'judges=A and B' for every two judges, then `human_consistency`; empty if
-        fewer than two judges decided anything.
+        `agreement` with the subset 'judges=A and B' for every two judges, `self_agreement` and `self_alpha`
+        with the subset 'repeated_judge=A' for each judge that was asked repeatedly, then
+        `human_consistency`.
     """
     by_judge: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
@@ -42,10 +44,34 @@ def agreements(verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], s
         for first, second in combinations(by_judge, 2)
         if len(by_judge) <= MAX_PAIRED_JUDGES
     ]
+    values += repeat_agreements(verdicts, clusters)
     humans = [verdict for own in by_judge.values() for verdict in own if verdict.kind == "human"]
     if len({verdict.judge for verdict in humans}) >= MIN_HUMANS:
         values.append(_consistency(humans, clusters))
     return values
+
+
+def repeat_agreements(
+    verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str]
+) -> list[MetricValue]:
+    """The agreement of each model with itself over its repeats.
+
+    Args:
+        verdicts: The verdicts of all judges.
+        clusters: The cluster of each verdict's targets.
+
+    Returns:
+        `self_agreement` and `self_alpha` with the subset 'repeated_judge=NAME'; empty without repeats.
+    """
+    by_judge: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.kind == "model":
+            by_judge.setdefault(verdict.judge, []).append(verdict)
+    return [
+        replace(value, subset=f"repeated_judge={judge}")
+        for judge, own in by_judge.items()
+        for value in self_agreement(own, clusters=clusters)
+    ]
 
 
 def _consistency(humans: Sequence[Verdict], clusters: Mapping[tuple[str, ...], str]) -> MetricValue:

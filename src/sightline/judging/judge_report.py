@@ -19,7 +19,7 @@ from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares
 from sightline.metric_types import MetricValue
-from sightline.metrics.agreement import UNDECIDED, JudgedItem, levels
+from sightline.metrics.agreement import UNDECIDED, Clusters, JudgedItem, levels, self_agreement
 from sightline.metrics.association import (
     AGREEMENT,
     ALPHA,
@@ -91,6 +91,7 @@ def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
     return JudgeReport(
         rows=rows,
         humans=_annotator_agreement(data, ratings, votes),
+        repeats=_repeats(data),
         best=best,
         contrasts=contrasts,
         tested=tested,
@@ -200,14 +201,7 @@ def _label_values(answer: JudgedAnswer, label: str) -> tuple[str, ...]:
 
 def _levels_by_judge(data: JudgeData, answers: Sequence[JudgedAnswer]) -> Iterator[tuple[str, Floats]]:
     """The levels of each judge, then those of each score: shape (answers,), NaN for none."""
-    scorers: dict[str, set[str]] = defaultdict(set)
-    for verdict in data.judges:
-        scorers[verdict.judge].add(verdict.scorer)
-    by_judge: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in data.judges:
-        several = len(scorers[verdict.judge]) > 1
-        by_judge[f"{verdict.judge} ({verdict.scorer})" if several else verdict.judge].append(verdict)
-    for judge, verdicts in by_judge.items():
+    for judge, verdicts in _verdicts_by_judge(data).items():
         by_item = levels(verdicts)
         values = np.array([_level(by_item, answer) for answer in answers])
         if not np.isnan(values).all():
@@ -217,6 +211,28 @@ def _levels_by_judge(data: JudgeData, answers: Sequence[JudgedAnswer]) -> Iterat
         values = np.array([round(answer.scores.get(name, np.nan), 9) for answer in answers])
         if not np.isnan(values).all():
             yield name, values
+
+
+def _verdicts_by_judge(data: JudgeData) -> Mapping[str, Sequence[Verdict]]:
+    """The verdicts of each judge; the name of a judge with several scorers contains the scorer."""
+    scorers: dict[str, set[str]] = defaultdict(set)
+    for verdict in data.judges:
+        scorers[verdict.judge].add(verdict.scorer)
+    by_judge: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in data.judges:
+        several = len(scorers[verdict.judge]) > 1
+        by_judge[f"{verdict.judge} ({verdict.scorer})" if several else verdict.judge].append(verdict)
+    return by_judge
+
+
+def _repeats(data: JudgeData) -> list[MetricValue]:
+    """The agreement of the repeats of each judge, over all answers that it judged repeatedly."""
+    clusters: Clusters = {(answer.key,): answer.cluster for answer in data.answers}
+    return [
+        replace(value, subset=f"repeated_judge={judge}", judge=judge)
+        for judge, verdicts in _verdicts_by_judge(data).items()
+        for value in self_agreement(verdicts, clusters=clusters)
+    ]
 
 
 def _level(by_item: Mapping[JudgedItem, float], answer: JudgedAnswer) -> float:

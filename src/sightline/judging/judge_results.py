@@ -62,6 +62,7 @@ class JudgeReport(Struct, frozen=True):
     Attributes:
         rows: Every judge over every subset.
         humans: The agreement of the human annotators.
+        repeats: `self_agreement` and `self_alpha` of each judge that was asked repeatedly.
         best: The judge with the highest ROC-AUC among those that read the most answers.
         contrasts: Every other judge with its ROC-AUC minus that of `best`.
         tested: The number of pairs of judges whose difference is tested: the family of Holm's correction.
@@ -74,6 +75,7 @@ class JudgeReport(Struct, frozen=True):
 
     rows: list[JudgeResult]
     humans: AnnotatorAgreement
+    repeats: list[MetricValue]
     best: str | None
     contrasts: list[tuple[str, JudgeDifference]]
     tested: int

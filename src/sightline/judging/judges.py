@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
@@ -30,22 +31,37 @@ HUMAN_PREFIX = "human:"
 _EARLIER_HUMAN_PREFIX = "people:"
 
 
+class JudgeModel(Struct, frozen=True):
+    """A model that judges: its identity, its sampling options and its limits of images.
+
+    The store keeps it for each run.
+    """
+
+    identity: str
+    sampling: Mapping[str, Any]
+    limits: ImageLimits = field(default_factory=ImageLimits)
+
+
 class Judge(Protocol):
     """Decides cases, if necessary with the replies of a model."""
 
     name: str
+    repeats: int = 1
+    """How often this judge is asked about a case."""
     max_attempts: int = 1
-    """The number of requests about one case that this judge sends at most."""
+    """The number of requests that this judge sends at most in each repeat."""
 
-    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """The request that this judge sends to a model before it can decide.
 
         Args:
             case: The case.
-            draw: 0 for the first request; 1 for the one after a reply without a verdict, and so on.
+            repeat: The repeat, from 0.
+            attempt: 0 for the first request of a repeat; 1 for the one after a reply without a verdict, and
+                so on.
 
         Returns:
-            The request; None if there is none to send in this draw.
+            The request; None if there is none to send.
         """
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
@@ -56,7 +72,8 @@ class Judge(Protocol):
             replies: The replies to the requests of this judge.
 
         Returns:
-            The verdicts: none if the judge cannot decide this question, several if it is several humans.
+            The verdicts: none if the judge cannot decide this question, several if it is several humans, one
+            for each repeat of a model.
         """
 
 
@@ -68,7 +85,7 @@ class RulesJudge(Judge):
     def __init__(self, benchmark: Benchmark, options: Mapping[str, Any]) -> None:
         self._scorers = by_question(benchmark.scorers(options), RuleScorer)
 
-    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """Rules send no request."""
         return None
 
@@ -90,63 +107,65 @@ class ModelJudge(Judge):
     """
 
     def __init__(
-        self,
-        name: str,
-        identity: str,
-        benchmark: Benchmark,
-        options: Mapping[str, Any],
-        sampling: Mapping[str, Any],
-        limits: ImageLimits | None = None,
+        self, name: str, model: JudgeModel, benchmark: Benchmark, options: Mapping[str, Any], repeats: int = 1
     ) -> None:
         """Make a judge of a model.
 
         Args:
             name: The name of the model, as in `--judge`.
-            identity: The identity of the model, which is part of the keys of its replies.
+            model: The model. Its identity and sampling options are part of the keys of its replies.
             benchmark: The benchmark whose judge prompts it receives.
             options: The effective options of the benchmark.
-            sampling: The sampling options of the requests.
-            limits: The images that the model accepts; None for the defaults.
+            repeats: How often it is asked about a case.
         """
         self.name = name
-        self._limits = limits or ImageLimits()
-        self._identity = identity
+        self.repeats = repeats
+        self._model = model
         self._scorers = by_question(benchmark.scorers(options), ModelScorer)
         self.max_attempts = max((scorer.max_attempts for scorer in self._scorers.values()), default=1)
-        self._sampling = sampling
 
-    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
-        """The judge prompt for this case; its reply is cached like any answer."""
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
+        """The judge prompt for this case; its reply is cached like any answer.
+
+        Each request of a case has its own draw, which does not depend on the number of repeats.
+        """
         scorer = self._scorer(case)
-        if scorer is None or draw >= scorer.max_attempts or (scorer.needs_images and not case.images):
+        if scorer is None or attempt >= scorer.max_attempts or (scorer.needs_images and not case.images):
             return None
         messages = scorer.ask(case)
         images = {file.path: self._transformed(file) for file in case.images if scorer.needs_images}
-        return with_key(Request("", messages, self._sampling, images, draw), self._identity)
+        draw = repeat * self.max_attempts + attempt
+        return with_key(Request("", messages, self._model.sampling, images, draw), self._model.identity)
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """The verdict in the replies: `undecided` if no reply holds one, `error` if there is no reply."""
+        """The verdict in the replies of each repeat.
+
+        It is `undecided` if no reply of the repeat holds one, `error` if there is no reply.
+        """
         scorer = self._scorer(case)
         if scorer is None:
             return []
-        for draw in range(scorer.max_attempts):
-            keyed = self.request(case, draw)
-            reply = (
-                replies.get(keyed.request.key)
-                if keyed is not None
-                else Failure("permanent", UNREADABLE_IMAGE)
-            )
+        return [self._decide_once(case, scorer, replies, repeat) for repeat in range(self.repeats)]
+
+    def _decide_once(self, case: Case, scorer: ModelScorer, replies: AnswersByKey, repeat: int) -> Verdict:
+        for attempt in range(scorer.max_attempts):
+            keyed = self.request(case, repeat, attempt)
+            if keyed is None:
+                reply: Answer | Failure | None = Failure("permanent", UNREADABLE_IMAGE)
+            else:
+                reply = replies.get(keyed.request.key)
             if isinstance(reply, Answer):
                 reading, version = scorer.read(reply.text), reply.version
-            elif draw == 0:
+            elif attempt == 0:
                 reading, version = Reading("error", reply.message if reply is not None else "not asked"), ""
             else:
                 break
+            draw = repeat * self.max_attempts + attempt
             verdict = _verdict(case, reading, scorer.name, self.name, "model")
             verdict = replace(verdict, draw=draw, version=version)
             if reading.verdict != "undecided":
                 break
-        return [verdict]
+        return verdict
 
     def _scorer(self, case: Case) -> ModelScorer | None:
         """The scorer that asks a model about this case; None if there is none."""
@@ -155,7 +174,7 @@ class ModelJudge(Judge):
         return self._scorers.get(case.question)
 
     def _transformed(self, file: ImageFile) -> ImageFile:
-        return replace(file, transform=transform_for(file, self._limits))
+        return replace(file, transform=transform_for(file, self._model.limits))
 
 
 class HumanJudge(Judge):
@@ -190,7 +209,7 @@ class HumanJudge(Judge):
         """
         return cls(f"{HUMAN_PREFIX}{file}", read_verdicts(Path(file)))
 
-    def request(self, case: Case, draw: int = 0) -> KeyedRequest | None:
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """Humans receive no request."""
         return None
 
@@ -266,7 +285,7 @@ def with_deciding_rules(
     Returns:
         The names of the judges, with `rules` first if it is needed.
     """
-    able = any(can_decide(benchmark, judge, "correct", options) for judge in judges)
+    able = "rules" in judges or any(can_decide(benchmark, judge, "correct", options) for judge in judges)
     return tuple(judges) if able else ("rules", *judges)
 
 

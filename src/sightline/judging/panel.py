@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import product
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -52,36 +52,40 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
             groups: The answered groups.
 
         Yields:
-            One request per case and model judge.
+            One request per case, model judge and repeat.
         """
         for group in groups:
             for case in self._all_cases(group):
                 for judge in self.judges:
-                    keyed = judge.request(case)
-                    if keyed is not None:
-                        yield keyed
+                    for repeat in range(judge.repeats):
+                        keyed = judge.request(case, repeat)
+                        if keyed is not None:
+                            yield keyed
 
     def retry_requests(
-        self, groups: Iterable[Group], replies: AnswerLookup, draw: int
+        self, groups: Iterable[Group], replies: AnswerLookup, attempt: int
     ) -> Iterator[KeyedRequest]:
-        """The requests of another draw, for the cases whose replies so far hold no verdict.
+        """The requests of another attempt, for the repeats whose replies so far hold no verdict.
 
         Args:
             groups: The answered groups.
             replies: The replies of the judges so far.
-            draw: The number of the draw, from 1.
+            attempt: The number of the attempt, from 1.
 
         Yields:
-            One request per undecided case and judge, while the judge has draws left.
+            One request per undecided repeat of a judge on a case, while the judge has attempts left.
         """
         for group in groups:
             cases = list(self._all_cases(group))
             by_key = self._replies(cases, replies)
             for case in cases:
                 for judge in self.judges:
-                    keyed = judge.request(case, draw)
-                    if keyed and any(v.verdict == "undecided" for v in judge.decide(case, by_key)):
-                        yield keyed
+                    if judge.request(case, attempt=attempt) is None:
+                        continue
+                    for repeat, verdict in enumerate(judge.decide(case, by_key)):
+                        keyed = judge.request(case, repeat, attempt)
+                        if keyed and verdict.verdict == "undecided":
+                            yield keyed
 
     def judge(self, groups: Iterable[Group], replies: AnswerLookup) -> Iterator[JudgedGroup]:
         """Judge groups.
@@ -103,8 +107,10 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
             yield self._judge_cases(complete, list(self._answered_cases(complete)), by_key)
 
     def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
-        """The replies of the judges on these cases, in every draw."""
-        keys = [keyed.request.key for case in cases for judge in self.judges for keyed in _draws(judge, case)]
+        """The replies of the judges on these cases, in every repeat and attempt."""
+        keys = [
+            keyed.request.key for case in cases for judge in self.judges for keyed in _requests(judge, case)
+        ]
         return replies.look_up(keys) if keys else {}
 
     def _all_cases(self, group: Group) -> Iterator[Case]:
@@ -166,13 +172,12 @@ def judged_partners(metrics: Iterable[Metric]) -> set[str]:
     return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
 
 
-def _draws(judge: Judge, case: Case) -> Iterator[KeyedRequest]:
-    """All requests that a judge may send about a case: its first draw, then the further ones."""
-    for draw in count():
-        keyed = judge.request(case, draw)
-        if keyed is None:
-            return
-        yield keyed
+def _requests(judge: Judge, case: Case) -> Iterator[KeyedRequest]:
+    """All requests that a judge may send about a case."""
+    for repeat, attempt in product(range(judge.repeats), range(judge.max_attempts)):
+        keyed = judge.request(case, repeat, attempt)
+        if keyed is not None:
+            yield keyed
 
 
 def _with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:

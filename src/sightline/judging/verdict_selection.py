@@ -1,8 +1,9 @@
-"""The verdict that counts, where several judges decide on one case."""
+"""The verdict that counts, where several judges decide on one case, or one judge several times."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -16,20 +17,25 @@ _NO_OPINION = ("undecided", "error", "unscored")
 def select_verdict(case: Case, by_judge: Sequence[list[Verdict]], decide: Decide) -> Verdict:
     """Select the verdict that counts.
 
+    A majority is one over right and not right (`wrong`, `miss`, `refused`). Verdicts that decide nothing
+    (`undecided`, `error`, `unscored`) do not vote. Each judge and each human has one vote: see
+    `combine_repeats`.
+
     Args:
         case: The case that was judged.
         by_judge: The verdicts of each judge on it, in the order of the judges; a judge of several humans
-            gives several.
+            gives several, and so does a model with several repeats.
         decide: `first` takes the first judge who decides (of several humans, their majority). `majority`
-            takes the majority of all verdicts.
+            takes the majority of all models, rules and humans.
 
     Returns:
         The verdict that counts. It is `undecided` where nobody decides or the majority is tied, and
         `unscored` where nobody decides on an answer without a reference.
     """
     if decide == "majority":
-        return _majority_verdict(case, [verdict for verdicts in by_judge for verdict in verdicts])
-    opinions = [_majority_verdict(case, verdicts) for verdicts in by_judge if verdicts]
+        everyone = [verdict for verdicts in by_judge for verdict in verdicts]
+        return _majority_verdict(case, combine_repeats(everyone))
+    opinions = [_majority_verdict(case, combine_repeats(verdicts)) for verdicts in by_judge if verdicts]
     for opinion in opinions:
         if opinion.verdict not in _NO_OPINION:
             return opinion
@@ -39,15 +45,51 @@ def select_verdict(case: Case, by_judge: Sequence[list[Verdict]], decide: Decide
     return replace(opinions[0], verdict="undecided") if opinions else _open_verdict(case)
 
 
+def combine_repeats(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Combine the verdicts of each judge on one case.
+
+    Args:
+        verdicts: The verdicts on a case.
+
+    Returns:
+        One verdict for each judge, in the order of their first verdicts: the majority of its repeats over
+        right and not right, `undecided` if they are tied or none decides, `error` if all failed.
+    """
+    by_judge: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        by_judge.setdefault((verdict.kind, verdict.judge), []).append(verdict)
+    return [_of_repeats(own) for own in by_judge.values()]
+
+
+def _of_repeats(own: Sequence[Verdict]) -> Verdict:
+    if (winner := _winner(own)) is not None:
+        return winner
+    answered = [verdict for verdict in own if verdict.verdict != "error"]
+    if len(own) == 1 or not answered:
+        return own[0]
+    return answered[0] if answered[0].verdict == "unscored" else replace(answered[0], verdict="undecided")
+
+
 def _majority_verdict(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
+    """The majority of verdicts of different judges."""
     if len(verdicts) == 1:
         return verdicts[0]
-    winner = majority(verdict.verdict for verdict in verdicts if verdict.verdict not in _NO_OPINION)
     names = ", ".join(dict.fromkeys(verdict.judge for verdict in verdicts))
+    winner = _winner(verdicts)
     if winner is None:
         return replace(_open_verdict(case), scorer="majority", judge=names)
-    first = next(verdict for verdict in verdicts if verdict.verdict == winner)
-    return replace(first, scorer="majority", judge=f"majority of {names}", raw="")
+    return replace(winner, scorer="majority", judge=f"majority of {names}", raw="")
+
+
+def _winner(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The first verdict of the majority over right and not right, with its most frequent name."""
+    deciding = [verdict for verdict in verdicts if verdict.verdict not in _NO_OPINION]
+    is_right = majority(verdict.verdict == "right" for verdict in deciding)
+    if is_right is None:
+        return None
+    agreeing = [verdict for verdict in deciding if (verdict.verdict == "right") == is_right]
+    ((name, _),) = Counter(verdict.verdict for verdict in agreeing).most_common(1)
+    return next(verdict for verdict in agreeing if verdict.verdict == name)
 
 
 def _open_verdict(case: Case) -> Verdict:

@@ -1,8 +1,8 @@
-"""Agreement of judges: two judges with each other, several human raters with their majority."""
+"""Agreement of judges: two judges, the repeats of one judge, several human raters with their majority."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.metric_types import PERCENT, MetricDefinition, MetricValue
-from sightline.metrics.association import AGREEMENT
+from sightline.metrics.association import AGREEMENT, NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
 from sightline.scoring.majority import majority
@@ -31,6 +31,21 @@ DEFINITIONS: Mapping[str, MetricDefinition] = {
         range=PERCENT,
         source="Sightline, for every benchmark",
     ),
+    "self_agreement": MetricDefinition(
+        meaning="answers, or pairs of answers, on which all repeats of a judge give the same verdict: right,"
+        " not right or undecided",
+        better="higher",
+        range=PERCENT,
+        source="Sightline, for every benchmark",
+    ),
+    "self_alpha": MetricDefinition(
+        meaning="agreement of the repeats of a judge corrected for chance: Krippendorff's alpha over right,"
+        " not right and undecided",
+        better="higher",
+        range=(-1.0, 1.0),
+        unit="number",
+        source="Sightline, for every benchmark",
+    ),
     "human_consistency": MetricDefinition(
         meaning="ratings that agree with the majority of the human annotators",
         better="higher",
@@ -39,6 +54,8 @@ DEFINITIONS: Mapping[str, MetricDefinition] = {
     ),
 }
 """The metrics of this file by name. Every benchmark gets them, so `source` names no paper."""
+
+NOT_REPEATED = "no answer was judged by two repeats"
 
 UNDECIDED = 0.5
 """The level of an undecided verdict, between not right (0) and right (1)."""
@@ -77,18 +94,14 @@ def levels(verdicts: Iterable[Verdict]) -> dict[JudgedItem, float]:
     """The verdicts of one judge as numbers.
 
     Args:
-        verdicts: The verdicts of the judge; of several on one item, the first decided one counts.
+        verdicts: The verdicts of the judge. Those of several draws on one item are repeats, whose majority
+            counts; of several verdicts of one draw, the first decided one counts.
 
     Returns:
-        1 for right, 0 for not right, UNDECIDED, by item; without the items whose judgement failed.
+        1 for right, 0 for not right, UNDECIDED (also for a tie), by item; without the items whose judgement
+        failed.
     """
-    by_item: dict[JudgedItem, float] = {}
-    for verdict in verdicts:
-        level = _LEVELS.get(verdict.verdict)
-        item = (verdict.targets, verdict.question, verdict.variant)
-        if level is not None and by_item.get(item, UNDECIDED) == UNDECIDED:
-            by_item[item] = level
-    return by_item
+    return {item: _majority_level(repeats) for item, repeats in _levels_of_repeats(verdicts).items()}
 
 
 def agreement(
@@ -120,6 +133,33 @@ def agreement(
     )
     names = dict.fromkeys(verdict.judge for verdict in (*first, *second))
     return replace(value, judge=", ".join(names) or None)
+
+
+def self_agreement(verdicts: Iterable[Verdict], *, clusters: Clusters | None = None) -> list[MetricValue]:
+    """How far the repeats of one judge agree.
+
+    Args:
+        verdicts: The verdicts of the judge.
+        clusters: The cluster of the targets; None makes each item its own cluster.
+
+    Returns:
+        `self_agreement`, the share of items on which all repeats give the same verdict, 0-100, and
+        `self_alpha`, Krippendorff's alpha. Both cover the items with at least two repeats; a failed repeat
+        is left out. Empty if there is no such item.
+    """
+    verdicts = list(verdicts)
+    repeated = {item: own for item, own in _levels_of_repeats(verdicts).items() if len(own) > 1}
+    if not repeated:
+        return []
+    names = [(clusters or {}).get(targets, targets) for targets, _, _ in repeated]
+    counts = np.array([[own.count(level) for level in (0.0, UNDECIDED, 1.0)] for own in repeated.values()])
+    same = [float(len(set(own)) == 1) for own in repeated.values()]
+    pairs = list(zip(names, same, strict=True))
+    share = clustered_mean("self_agreement", pairs, reason=NOT_REPEATED)
+    ratings = counts.astype(np.float64)
+    alpha = statistic_value(NOMINAL_ALPHA, ratings, ratings.sum(axis=1), names)
+    judge = verdicts[0].judge
+    return [replace(share, judge=judge), replace(alpha, metric="self_alpha", judge=judge)]
 
 
 def human_consistency(
@@ -171,6 +211,24 @@ def human_consistency(
     )
     value = replace(value, judge=", ".join(votes) or None)
     return HumanConsistency(value, tuple(votes), fifth, items, ties, unresolved)
+
+
+def _levels_of_repeats(verdicts: Iterable[Verdict]) -> dict[JudgedItem, list[float]]:
+    """The level of each draw, by item; of several verdicts of one draw, the first decided one counts."""
+    by_item: dict[JudgedItem, dict[int, float]] = {}
+    for verdict in verdicts:
+        level = _LEVELS.get(verdict.verdict)
+        if level is None:
+            continue
+        draws = by_item.setdefault((verdict.targets, verdict.question, verdict.variant), {})
+        if draws.get(verdict.draw, UNDECIDED) == UNDECIDED:
+            draws[verdict.draw] = level
+    return {item: list(draws.values()) for item, draws in by_item.items()}
+
+
+def _majority_level(repeats: Sequence[float]) -> float:
+    level = majority(level for level in repeats if level != UNDECIDED)
+    return UNDECIDED if level is None else level
 
 
 def _decisions(verdicts: Iterable[Verdict]) -> _Decisions:

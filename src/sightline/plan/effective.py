@@ -160,7 +160,11 @@ def _check_sampling(sampling: Mapping[str, Any]) -> None:
 def _check_counts(spec: Spec) -> None:
     """Raise UserError for counts and limits that are out of range."""
     check_request_limits(spec.concurrency, spec.max_requests, spec.max_cost)
-    counts = {"--repeats": spec.repeats, "--limit": spec.limit}
+    counts = {
+        "--repeats": spec.repeats,
+        "--limit": spec.limit,
+        "--judge-repeats": spec.judge_repeats,
+    }
     for name, value in counts.items():
         if value is not None and value < 1:
             raise UserError(f"{name} {value} is too small", expected="at least 1")

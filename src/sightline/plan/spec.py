@@ -85,6 +85,15 @@ class EvaluationOptions(TaskOptions, total=False):
         ),
     ]
     judge_gen: Annotated[Pairs, Argument("sampling option of the judge; may repeat", "judging", "KEY=VALUE")]
+    judge_repeats: Annotated[
+        int,
+        Argument(
+            "ask every judge model N times about each case, as separate draws; their majority counts",
+            "judging",
+            "N",
+            recorded=True,
+        ),
+    ]
     concurrency: Annotated[int, Argument("maximum number of requests in flight at one host", "requests", "N")]
     max_requests: Annotated[int | None, Argument("stop after N requests (exit status 4)", "requests", "N")]
     max_cost: Annotated[
@@ -244,6 +253,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     shuffle: bool = False
     decide: Decide = "first"
     judge_gen: Pairs = field(default_factory=dict)
+    judge_repeats: int = 1
     concurrency: int = 64
     max_requests: int | None = None
     max_cost: float | None = None

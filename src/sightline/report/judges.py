@@ -66,6 +66,7 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
     return [
         _whole(report),
         *([_against_best(report)] if report.contrasts else []),
+        *([_repeats(report.repeats)] if report.repeats else []),
         *(_parts(report, label) for label in parts),
         _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
         *([_errors(report.errors)] if report.errors else []),
@@ -87,6 +88,7 @@ def _shortly(report: JudgeReport) -> JudgeReport:
         rows=[replace(row, judge=called(row.judge)) for row in report.rows],
         best=report.best and called(report.best),
         contrasts=[(called(judge), found) for judge, found in report.contrasts],
+        repeats=[replace(value, judge=called(value.judge or "")) for value in report.repeats],
         notes=[*([named] if named else []), *report.notes],
     )
 
@@ -139,6 +141,18 @@ def _against_best(report: JudgeReport) -> ReportTable:
         *null_notes(one.difference for _, one in report.contrasts),
     ]
     return build_table(f"ROC-AUC minus that of {report.best}", fields, report.contrasts, notes)
+
+
+def _repeats(repeats: Sequence[MetricValue]) -> ReportTable:
+    """The agreement of each judge with itself."""
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "judge", "judge"), lambda one: one.judge or ""),
+        (Column("text", "statistic", "statistic"), lambda one: one.metric),
+        (Column("value", "value\n95 %", ""), value_cell),
+        (Column("count", "answers", "n"), n_cell),
+        (Column("count", "clusters", "clusters"), clusters_cell),
+    ]
+    return build_table("Agreement of each judge with its own repeats", fields, repeats, value_notes(repeats))
 
 
 def _parts(report: JudgeReport, label: str) -> ReportTable:

@@ -40,7 +40,8 @@ class Aggregate(Struct, frozen=True, kw_only=True):
 class _GroupTotals:
     """Counts and digest of one pass over the judged groups.
 
-    All verdicts are stored if there are several judges or humans, whose agreement is computed from them.
+    All verdicts are stored if there are several judges, repeats or humans, whose agreement is computed from
+    them.
     """
 
     def __init__(self, data_digest: str, judges: Sequence[Judge]) -> None:
@@ -49,7 +50,9 @@ class _GroupTotals:
         self.verdicts: list[Verdict] = []
         self.clusters: dict[tuple[str, ...], str] = {}
         self._last_sample = ""
-        self._keep = len(judges) > 1 or any(isinstance(judge, HumanJudge) for judge in judges)
+        self._keep = len(judges) > 1 or any(
+            isinstance(judge, HumanJudge) or judge.repeats > 1 for judge in judges
+        )
 
     def add(self, judged: JudgedGroup) -> None:
         """Add one group."""

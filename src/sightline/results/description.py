@@ -33,6 +33,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     identity: str
     judges: tuple[str, ...]
     decide: Decide
+    judge_repeats: int = 1
     benchmark_options: Mapping[str, Any] = field(name="chosen")
     options: Mapping[str, Any]
     data_digest: str

@@ -12,18 +12,10 @@ from msgspec import Struct, field
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.images import ImageLimits
+from sightline.judging.judges import JudgeModel
 from sightline.registry import benchmark as find_benchmark
 from sightline.registry import benchmark_names
 from sightline.results.description import EvaluationDescription, stored_description
-
-
-class StoredJudge(Struct, frozen=True):
-    """A judge model of a stored run: its identity, its sampling options and its limits of images."""
-
-    identity: str
-    sampling: Mapping[str, Any]
-    limits: ImageLimits = field(default_factory=ImageLimits)
 
 
 class StoredRun(Struct, frozen=True, kw_only=True):
@@ -43,7 +35,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     number: int
     description: EvaluationDescription
     is_finished: bool
-    judges: Mapping[str, StoredJudge] = field(default_factory=dict)
+    judges: Mapping[str, JudgeModel] = field(default_factory=dict)
     embedder: str | None = None
     text_metrics: Mapping[str, str] = field(default_factory=dict)
     plugin: str | None = None
@@ -125,7 +117,7 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
         number=number,
         description=stored_description(body["description"]),
         is_finished=is_finished,
-        judges=msgspec.convert(body.get("judges") or {}, dict[str, StoredJudge]),
+        judges=msgspec.convert(body.get("judges") or {}, dict[str, JudgeModel]),
         embedder=body.get("embedder"),
         text_metrics=body.get("texts") or {},
         plugin=body.get("plugin"),
