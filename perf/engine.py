@@ -104,7 +104,9 @@ def _measure(scenario: Scenario, rounds: int) -> None:
         scenario.aim,
     )
     if cached:
-        assert all(run.stats["requests"] == 0 for run in cached), "a cached answer was asked again"
+        assert all(run.stats["requests"] <= 3 for run in cached), (
+            "more than the check of the endpoint was sent"
+        )
         _print("all cached", None, cached, "", "", "under 1 s")
 
 

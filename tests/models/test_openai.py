@@ -34,14 +34,23 @@ def _reply(text: str | None = "(B)", **more: Any) -> web.Response:
 
 
 @contextlib.asynccontextmanager
-async def _server(handler: Handler) -> AsyncIterator[str]:
-    """The address of a server whose replies the handler makes from the decoded body."""
+async def _server(handler: Handler, models: Handler | None = None) -> AsyncIterator[str]:
+    """The address of a server whose replies the handler makes from the decoded body.
+
+    `models` makes its replies to GET /v1/models.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         return await handler(json.loads(await request.read()), request)
 
     app = web.Application(client_max_size=2**28)
     app.router.add_post("/v1/chat/completions", handle)
+    if models is not None:
+
+        async def listed(request: web.Request) -> web.StreamResponse:
+            return await models({}, request)
+
+        app.router.add_get("/v1/models", listed)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -399,3 +408,43 @@ def test_a_key_that_the_server_repeats_is_in_nothing_that_is_kept() -> None:
         result = answers(response, key=KEY)
         assert "sk-pl" not in repr(result), repr(result)
         assert "[key]" in repr(result) or len(repr(result)) > 300
+
+
+@pytest.mark.parametrize(
+    ("reply", "report"),
+    [
+        ({"data": [{"id": "x"}, {"id": "m", "root": "/w", "max_model_len": 9}]}, ("m", "/w", 9)),
+        ({"data": [{"id": "m", "object": "model", "created": 1}]}, ("m", None, None)),
+        ({"data": []}, (None, None, None)),
+        ({"error": "no such page"}, None),
+        ("not a list", None),
+    ],
+)
+def test_what_a_server_says_of_its_model_is_its_line_of_the_list_or_nothing(
+    reply: Any, report: tuple[Any, ...] | None
+) -> None:
+    async def models(_: dict[str, Any], request: web.Request) -> web.Response:
+        assert request.headers["Authorization"] == f"Bearer {KEY}"
+        return web.json_response(reply)
+
+    async def run() -> Any:
+        async with _server(models, models) as address, _model(address, key=KEY) as model:
+            return await model.server_report(), address
+
+    said, address = asyncio.run(run())
+    if report is None:
+        assert said is None
+    else:
+        assert (said.id, said.root, said.max_model_len) == report
+        assert said.address == f"{address}/models"
+
+
+def test_a_server_without_a_list_of_models_says_nothing() -> None:
+    async def handler(_: dict[str, Any], __: web.Request) -> web.Response:
+        return _reply()
+
+    async def run() -> Any:
+        async with _server(handler) as address, _model(address) as model:
+            return await model.server_report()
+
+    assert asyncio.run(run()) is None
