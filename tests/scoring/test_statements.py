@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.scoring.statements import OPEN, declines, settle, statements
+from sightline.scoring.non_answers import declines
+from sightline.scoring.statements import OPEN, settle, statements
 
 
 @pytest.mark.parametrize(

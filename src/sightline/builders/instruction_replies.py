@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sightline.builders.rephrasing_replies import given_away
 from sightline.prompts import load
-from sightline.scoring.multiple_choice import is_refusal
+from sightline.scoring.refusals import is_refusal
 from sightline.scoring.text import words
 
 NO_PAIR = "no instruction with a response"

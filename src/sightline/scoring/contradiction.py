@@ -8,36 +8,15 @@ from itertools import pairwise
 from typing import Literal
 
 from sightline.scoring.containment import ungrouped
+from sightline.scoring.non_answers import declines
+from sightline.scoring.opposites import OPPOSITES
 from sightline.scoring.polarity import explicit
 from sightline.scoring.quantities import NUMBER_WORDS, colours, numbers, on_the_dial, times_of_day
-from sightline.scoring.statements import NEGATIONS, declines, denials, excludes, statements
+from sightline.scoring.statements import NEGATIONS, OPEN, denials, excludes, statements
 from sightline.scoring.text import content, lexicon, respelled, words
 
 Kind = Literal["yes/no", "number", "colour", "left/right", "opposite"]
 
-_OPPOSITES = tuple(
-    tuple(lexicon(side) for side in pair.split(" : "))
-    for pair in (
-        "above : below under beneath underneath",
-        "top upper : bottom lower",
-        "inside indoors indoor : outside outdoors outdoor",
-        "small little tiny smaller smallest : large big huge larger largest bigger biggest",
-        "short shorter shortest : tall taller tallest long longer longest",
-        "open opened opening : closed shut closing",
-        "up upward upwards : down downward downwards",
-        "empty : full",
-        "hot : cold",
-        "wet : dry",
-        "day daytime : night nighttime",
-        "man male men boy : woman female women girl",
-        "true correct : false incorrect",
-        "before : after",
-        "front : back rear",
-        "more : less fewer",
-        "clockwise : counterclockwise",
-        "horizontal horizontally : vertical vertically",
-    )
-)
 _COMPASS = lexicon("north south east west")
 
 _SIDE_BEFORE = lexicon("the to on its his her their far turn turning turns upper lower top bottom")
@@ -81,6 +60,8 @@ def contradiction(first: str, second: str) -> Kind | None:
     if not (_is_plain(first) and _is_plain(second)):
         return None
     stated = explicit(first), explicit(second)
+    if OPEN in stated:
+        return None
     if None not in stated and stated[0] != stated[1]:
         return "yes/no"
     if stated == (None, None) and _denies_other(first, second):
@@ -162,8 +143,8 @@ def _compass(text: str) -> frozenset[str]:
 def _are_opposite(first: str, second: str) -> bool:
     """Whether the answers hold words of the two different sides of a pair of opposites."""
     one, other = set(words(first)), set(words(second))
-    for sides in _OPPOSITES:
-        left, right = ([bool(side & held) for side in sides] for held in (one, other))
+    for pair in OPPOSITES:
+        left, right = ([bool(side & held) for side in pair.strict] for held in (one, other))
         if sum(left) == sum(right) == 1 and left != right:
             return True
     return len(_compass(first)) == len(_compass(second)) == 1 and _compass(first) != _compass(second)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading
 from sightline.types import Case, VerdictName
 
@@ -14,10 +15,6 @@ LETTERS = "ABCDEF"
 _IN_PARENTHESES = re.compile(r"\(([A-F])\)")
 _STANDING_ALONE = re.compile(r"\b([A-F])\b")
 _ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is)?)\s*[:：]?\s*\(?([A-F])\b\)?")
-_REFUSAL = re.compile(
-    r"\b(?:i(?:['’]m| am) (?:sorry|unable|not able)|i (?:can(?:no|['’])t|cannot|won['’]t)|as an ai\b)",
-    re.IGNORECASE,
-)
 
 
 def extract_released(response: str, options: Sequence[str]) -> str | None:
@@ -112,21 +109,6 @@ def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str
     positions = dict(zip(LETTERS, _positions(source, target), strict=False))
     position = positions.get(letter or "")
     return None if position is None else LETTERS[position]
-
-
-def is_refusal(response: str) -> bool:
-    """Whether a response declines to answer.
-
-    Args:
-        response: The response.
-
-    Returns:
-        True if its first 200 characters hold a phrase of refusal.
-
-    >>> is_refusal("I'm sorry, I can't help with that."), is_refusal("(C)")
-    (True, False)
-    """
-    return _REFUSAL.search(response[:200]) is not None
 
 
 def _most_frequent(letters: Iterable[str]) -> str | None:

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from sightline.scoring.non_answers import declines
 from sightline.scoring.offered_options import DETERMINERS, PLACES, Offer, OfferedOption, offer_of
-from sightline.scoring.statements import NEGATIONS, OPEN, declines, excludes, settle
+from sightline.scoring.opposites import kind_of
+from sightline.scoring.polarity import explicit
+from sightline.scoring.statements import NEGATIONS, OPEN, excludes, settle
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, stem, words
 
 _HEDGES = frozenset({"either", "both", "neither"})
@@ -17,6 +20,16 @@ _ASIDE = re.compile(
     r"\b(?:because|since|after|before|given|due to|based on|unlike|without|while|whereas|although|though)\b"
 )
 _SO = re.compile(r"\b(?:so|therefore|thus|hence|means that|implies that)\b")
+NEITHER = "neither"
+"""The choice of an answer that rejects all options or what they presuppose."""
+
+_DOUBTS = lexicon("maybe perhaps possibly sometimes could might may")
+_NO_OPTION = re.compile(
+    r"\b(?:neither|none|both|the same|equally|not moving|stationary|motionless|standing still|parked|stopped"
+    r"|static|nothing|nobody|no one)\b|^all$"
+)
+"""What an answer says that rejects all options, or what they presuppose."""
+
 _FOLLOWS_A_SIDE = frozenset({"side", "hand", "track"})
 _REACH = 5  # the most words between a negation and the word that it negates
 
@@ -31,8 +44,9 @@ def chosen_option(question: str, answer: str) -> str | None:
         answer: The answer.
 
     Returns:
-        The option in the words of the question; OPEN if the answer declines to choose or names several
-        options side by side; None if that cannot be decided.
+        The option in the words of the question, or another value of the same kind ('southwest', 'in the
+        middle'); NEITHER if it rejects all of them ('Neither', 'No', 'It is not moving'); OPEN if it
+        declines to choose or names several options side by side; None if that cannot be decided.
 
     >>> chosen_option("Is it going up or down?", "It is heading upwards.")
     'up'
@@ -60,7 +74,24 @@ def _read(offer: Offer, statement: str) -> str | None:
     for narrowed in (_main(offer, statement), _concluded(offer, statement), _destination(tokens, named)):
         if len(found := {option for _, option in narrowed}) == 1:
             return " ".join(found.pop().words)
-    return None
+    if named:
+        return OPEN if _DOUBTS & set(tokens) else None
+    if _NO_OPTION.search(" ".join(tokens)) or explicit(statement) is not None:
+        return NEITHER
+    return _other_value(offer, tokens)
+
+
+def _other_value(offer: Offer, tokens: tuple[str, ...]) -> str | None:
+    """A value that the question does not offer, of the kind that its options are of: 'southwest'."""
+    offered = frozenset().union(*(option.keys for option in offer.options))
+    beside = offered | offer.about | offer.aside
+    kind = kind_of(option.keys for option in offer.options)
+    values = {
+        word
+        for i, word in enumerate(tokens)
+        if word in kind and stem(word) not in beside and not _denied(tokens, i)
+    }
+    return values.pop() if len(values) == 1 else None
 
 
 def _speaks_of_another(offer: Offer, tokens: tuple[str, ...]) -> bool:
@@ -130,7 +161,7 @@ def _hedged(offer: Offer, tokens: tuple[str, ...], named: Named) -> bool:
     own = {word for option in offer.options for word in option.words} | DETERMINERS | _JOINTS
     for (at, option), (then, other) in pairwise(named):
         between = set(tokens[at + 1 : then])
-        if option != other and between & _JOINTS and between <= own:
+        if option != other and ("or" in between or (between & _JOINTS and between <= own)):
             return True
     return any(_follows_hedge(tokens, at) for at, _ in named)
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from sightline.scoring.opposites import synonyms
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, sentences, stem, words
 
 DETERMINERS = lexicon("a an the my your his her its our their")
@@ -27,8 +28,8 @@ class OfferedOption(Struct, frozen=True):
     Attributes:
         words: The words of the option as in the question.
         phrase: The stems from the first difference to the other options on, without determiners.
-        keys: The stems that no other option has; each of them names the option. Without keys, the phrase
-            does.
+        keys: The stems that no other option has, and their synonyms; each of them names the option. Without
+            keys, the phrase does.
         apart: The words that no other option has, function words included ('in' of 'in the car' next to
             'out of the car'). Without them, the order of the words names the option ('from left to right').
     """
@@ -194,7 +195,16 @@ def _option(phrase: Words, phrases: list[Words], after: Words) -> OfferedOption:
         keys = [word for word in keys if word not in named] or keys
     if phrase[0].endswith("ing") and phrase[1:2] and phrase[1] in keys and phrase[1] not in _PARTICLES:
         keys = [word for word in keys if word != phrase[0]]  # 'saying goodbye': the noun makes the difference
-    return OfferedOption(phrase, _phrase(phrase, others), frozenset(map(stem, keys)), apart)
+    return OfferedOption(phrase, _phrase(phrase, others), _with_synonyms(keys, rivals), apart)
+
+
+def _with_synonyms(keys: list[str], rivals: set[str]) -> frozenset[str]:
+    """The stems of the words that name an option, and of what means the same as one of them.
+
+    A synonym counts only if its opposite is a word of another option.
+    """
+    own = frozenset(map(stem, keys))
+    return own.union(*(synonyms(key, rival) - rivals for key in own for rival in rivals))
 
 
 def _phrase(phrase: Words, others: list[Words]) -> Words:

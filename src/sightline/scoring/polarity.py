@@ -5,21 +5,47 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sightline.scoring.offered_options import PLACES, offer_of
-from sightline.scoring.statements import AUXILIARIES, NEGATIONS, OPEN, declines, denials, settle, statements
+from sightline.scoring.non_answers import declines
+from sightline.scoring.offered_options import DETERMINERS, PLACES, offer_of
+from sightline.scoring.opposites import relation
+from sightline.scoring.statements import (
+    AUXILIARIES,
+    NAMES_NOTHING,
+    NEGATIONS,
+    OPEN,
+    denials,
+    settle,
+    statements,
+)
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, sentences, stem, words
 
 YES, NO = "yes", "no"
 
-_YES = re.compile(r"\b(?:yes|yeah|yep)\b")
+_FOLLOWS = (
+    r"(?=\W*$|\s*[,;:.!?)\]/\"'*–—-]|\s+(?:"
+    + "|".join(sorted(FUNCTION_WORDS - lexicon("one ones more most just") | {"not", "only"}))
+    + r"|\w{2,}ly)\b)"
+)
+"""What follows 'no' as an answer ('No, ...', 'No it is not'); before a noun it denies it ('No idea')."""
+
+_YES_WORDS = r"(?:yes|yeah|yep|yup|yea|affirmative)"
+_NO_WORDS = r"(?:no|nope|nah)"
+_YES = re.compile(
+    rf"\b{_YES_WORDS}\b|^\W*(?:(?:that|it|this) is )?(?:sure|certainly|definitely|absolutely|indeed"
+    rf"|correct|true"
+    r"|exactly|totally|obviously|clearly|naturally|for sure|without a doubt|of course|i (?:think|believe"
+    r"|guess|suppose|would say) so)(?=\W*$|\s*[,;:.!])"
+)
 _NO = re.compile(
-    r"^\W*(?:no|nope)\b|\b(?:no|nope)(?=\W*$|\s*[,;:.!])|\banswer\W+(?:\w+\W+){0,2}?(?:is|be)\W+no\b"
+    rf"(?:^\W*|[,;:(/\"'*]\s*|\b(?:and|or|but|so|thus|therefore|hence|say|others?|is|be)\s+(?:\W*){{0,1}})"
+    rf"\b{_NO_WORDS}\b{_FOLLOWS}"
+    rf"|\b{_NO_WORDS}\b(?=\W*$|\s*[,;:.!])"
+    r"|^\W*(?:(?:that|it|this) is )?(?:incorrect|false|untrue|not (?:at all|really|correct|true)|never|no way"
+    r"|by no means|(?:of course|absolutely|definitely|certainly|i (?:think|guess|would say)) not)(?=\W*$"
+    r"|\s*[,;:.!])"
 )
 _NOT_THAT = re.compile(r"\bnot (?:yes|no)\b")
-_ANSWER_WORD = re.compile(
-    r"\b(?:yes|yeah|yep|no|nope)"
-    r"(?=\W*$|\s*[,;:.!]|\s+(?:it|he|she|they|we|you|i|this|that|the|my|your|his|her|its|their)\b)"
-)
+_ANSWER_WORD = re.compile(rf"\b{_YES_WORDS}\b|\b{_NO_WORDS}\b{_FOLLOWS}")
 _CLAUSE = re.compile(r"[,;:()]|\bso\b|\btherefore\b|\band (?=it|he|she|they|you|i)\b")
 _REASON = re.compile(
     r"\b(?:because|since|given|due to|based on|if|when|unless|although|though)\b"
@@ -27,12 +53,19 @@ _REASON = re.compile(
 )
 _STILL_TO_COME = re.compile(r"\b(?:about|going|yet) to\b|\bwill\b")
 _LEFT_OPEN = frozenset({"whether", "if"})
-_NEGATIVE_PREFIXES = ("un", "in", "im", "il", "ir", "non", "dis")
+_NO_ADVERBS = lexicon("friendly unfriendly ugly lively early elderly silly deadly only")
+_AGAINST_LAW = re.compile(r"\bagainst the (?:law|rules)\b")
 _ALLOWS = frozenset(
     map(stem, lexicon("able allowed permitted possible safe recommended advisable okay ok fine"))
 )
 _ADDS_NOTHING = frozenset(
-    map(stem, lexicon("considered deemed regarded viewed indeed quite too still yet already now about"))
+    map(
+        stem,
+        lexicon(
+            """considered deemed regarded viewed perceived indeed quite too still yet already now about
+            think believe guess suppose say seem appear evident apparent obvious"""
+        ),
+    )
 )
 _OF_THE_TASK = frozenset(
     map(stem, lexicon("answer question context information image picture photo caption"))
@@ -73,28 +106,35 @@ def said_yes_or_no(question: str, answer: str) -> str | None:
     >>> said_yes_or_no("Is the person in danger?", "Depends on the water.")
     '?'
     """
-    if any(map(explicit, statements(answer))):
-        return settle(answer, lambda statement: _weighed(question, statement))
-    return settle(answer, lambda statement: OPEN if declines(statement) else stated(question, statement))
+    worded = any(map(explicit, statements(answer)))
+
+    def read(statement: str) -> str | None:
+        if explicit(statement):
+            return _weighed(question, statement)
+        if declines(statement, question):
+            return OPEN
+        return None if worded else stated(question, statement)
+
+    return settle(answer, read)
 
 
 def explicit(statement: str) -> str | None:
     """The word yes or no in a statement ('No, ...', 'Answer: yes').
 
-    'no' before another word counts only at the start of the statement.
+    'no' before a noun is no answer; it denies the noun.
 
     Args:
         statement: The statement.
 
     Returns:
-        YES or NO; None if the statement holds both or neither.
+        YES or NO; OPEN if the statement holds both, None if it holds neither.
 
-    >>> explicit("No danger evident."), explicit("There is no danger.")
-    ('no', None)
+    >>> explicit("No, there is danger."), explicit("There is no danger."), explicit("Yes and no.")
+    ('no', None, '?')
     """
     text = _NOT_THAT.sub("", respelled(statement))
     yes, no = bool(_YES.search(text)), bool(_NO.search(text))
-    return None if yes == no else YES if yes else NO
+    return OPEN if yes and no else YES if yes else NO if no else None
 
 
 def stated(question: str, statement: str) -> str | None:
@@ -110,7 +150,8 @@ def stated(question: str, statement: str) -> str | None:
     >>> stated("Can I eat the meat?", "Therefore, it is not safe to eat the meat.")
     'no'
     """
-    clauses = [clause for clause in _CLAUSE.split(respelled(statement)) if words(clause)]
+    text = _AGAINST_LAW.sub("illegal", respelled(statement))
+    clauses = [clause for clause in _CLAUSE.split(text) if words(clause)]
     for clause in reversed(clauses):
         if (reading := _stated_by(question, clause)) is not None:
             return reading
@@ -118,12 +159,18 @@ def stated(question: str, statement: str) -> str | None:
 
 
 def _weighed(question: str, statement: str) -> str | None:
-    """The explicit yes or no of a statement, unless it declines or its other words contradict that."""
+    """The explicit yes or no of a statement, unless the rest declines or contradicts it."""
     reading = explicit(statement)
-    if reading is None or declines(statement):
-        return None
-    rest = stated(question, _ANSWER_WORD.sub(",", _NOT_THAT.sub("", respelled(statement))))
-    return reading if rest in (reading, None, OPEN) else None
+    if reading is None or reading == OPEN:
+        return reading
+    rest = _ANSWER_WORD.sub(",", _NOT_THAT.sub("", respelled(statement)))
+    if declines(statement, question):
+        return OPEN if _only_declines(rest, question) else None
+    return reading if stated(question, rest) in (reading, None, OPEN) else None
+
+
+def _only_declines(statement: str, question: str) -> bool:
+    return all(declines(clause, question) for clause in _CLAUSE.split(statement) if words(clause))
 
 
 def _stated_by(question: str, clause: str) -> str | None:
@@ -157,8 +204,8 @@ def _opens_at(tokens: Sequence[str]) -> int:
 
 def _is_elliptic(tokens: Sequence[str]) -> bool:
     """Whether a clause says no more than 'It is.', 'I can not.' or 'Not yet.'"""
-    affirms = len(tokens) > 1 and tokens[0] not in AUXILIARIES and bool(AUXILIARIES & set(tokens))
-    return not _matter(tokens) and (affirms or bool(NEGATIONS & set(tokens)))
+    affirms = len(tokens) > 1 and tokens[0] not in AUXILIARIES and tokens[-1] in AUXILIARIES | {"so"}
+    return not _matter(tokens) and (affirms or bool((NEGATIONS - NAMES_NOTHING) & set(tokens)))
 
 
 def _covers(question: str, tokens: Sequence[str]) -> bool:
@@ -178,7 +225,17 @@ def _covers(question: str, tokens: Sequence[str]) -> bool:
     of_the_task = set(_matter(subject)) & _OF_THE_TASK - set(asked_stems)
     if (any(shared) and not all(shared)) or of_the_task:
         return False
+    if set(_matter(predicate)) <= _subject(question):
+        return False
     return _within(_matter(predicate), asked_stems) or _focussed(question, predicate, asked_stems)
+
+
+def _subject(question: str) -> set[str]:
+    """The first content word of a question that begins 'Is my ...'; what is said of it is yet to come."""
+    opening = words(question)
+    has_subject = len(opening) > 2 and opening[1] in DETERMINERS | lexicon("the this that")
+    stems = _matter(opening)
+    return set(stems[:1]) if has_subject and len(stems) > 1 else set()
 
 
 def _governed(predicate: Sequence[str], asked_stems: Sequence[str]) -> bool:
@@ -190,7 +247,9 @@ def _governed(predicate: Sequence[str], asked_stems: Sequence[str]) -> bool:
 
 def _within(predicate: Sequence[str], asked_stems: Sequence[str]) -> bool:
     predicate_stems = [
-        own_stem for own_stem in predicate if own_stem not in _ALLOWS or own_stem in asked_stems
+        own_stem
+        for own_stem in predicate
+        if own_stem not in _ALLOWS or any(_same(own_stem, asked_stem) for asked_stem in asked_stems)
     ]
     return bool(predicate_stems) and all(
         any(_same(own_stem, asked_stem) for asked_stem in asked_stems) for own_stem in predicate_stems
@@ -225,17 +284,17 @@ def _cut(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 def _matter(tokens: Sequence[str]) -> list[str]:
     stems = [
-        stem(word) for word in tokens if word not in FUNCTION_WORDS | NEGATIONS and not word.endswith("ly")
+        stem(word)
+        for word in tokens
+        if word not in FUNCTION_WORDS | NEGATIONS and (word in _NO_ADVERBS or not word.endswith("ly"))
     ]
     return [own_stem for own_stem in stems if own_stem not in _ADDS_NOTHING]
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two stems are the same word, ignoring a negative prefix ('legal', 'illegal')."""
-    return one == other or _turned(one, other)
+    """Whether two stems mean the same or the opposite ('legal', 'illegal', 'forbidden')."""
+    return one == other or relation(one, other) != 0
 
 
 def _turned(one: str, other: str) -> bool:
-    """Whether one of two stems is the other one with a negative prefix."""
-    short, long = sorted((one, other), key=len)
-    return len(short) > 2 and any(long == prefix + short for prefix in _NEGATIVE_PREFIXES)
+    return relation(one, other) < 0

@@ -14,32 +14,28 @@ choosing."""
 NEGATIONS = lexicon("not no never neither nor none nobody nothing hardly unlikely impossible unable")
 """Words that negate a statement (after the cues of the *SEM 2012 shared task on negation)."""
 
+NAMES_NOTHING = lexicon("none nobody nothing neither nor either both")
+"""The pronouns that, as a whole answer, choose nothing."""
+
 AUXILIARIES = lexicon(
     """am is are was were be been do does did has have had
     will would shall should can could may might must"""
 )
 """The forms of be, have and do, and the modals."""
 
-_FIND_OUT = (
-    r"(?:determin|tell|know|answer|identif|conclu|confirm|decid|ascertain|infer|specif|establish|judge\b"
-    r"|assess|provid\w+ (?:\w+ )?(?:answer|information)|be sure|be certain|say (?:for|with|whether|if|which))"
-)
-_DECLINES = re.compile(
-    rf"\b(?:not|unable|impossible|difficult|hard|insufficient|no way|never)(?: \w+){{0,5}}? {_FIND_OUT}"
-    r"|\bnot(?: \w+)? (?:clear|certain|sure|sufficient|enough information|known)\b"
-    r"|\b(?:unclear|uncertain|unknown|undetermined|ambiguous|inconclusive)\b"
-    r"|\b(?:insufficient|not enough|more|additional|further|no) (?:information|context|detail|evidence)"
-    r"|\bdepend(?:s|ing)? (?:up)?on\b"
-    r"|\b(?:either|any|both) (?:one|direction|way|option)s?\b"
-    r"|\b(?:may|might|could) or (?:may|might|could) not\b"
-    r"|\bi (?:am sorry|apologi[sz]e)\b"
-)
 _EXCLUDES = re.compile(
     r"\b(?:except(?:ing)?|excluding|apart from|other than|aside from|besides|outside(?: of)?"
     r"|(?:the )?opposite(?: of| to)|(?:anything|everything|everyone|all|nothing) but)\b"
 )
 _TURN = re.compile(
     r"[;,]?\s+(?:but|however|nevertheless)\b[\s,]*|,\s+(?:while|whereas)\b|;\s*", re.IGNORECASE
+)
+_LEAD_IN = re.compile(
+    r"^\W*(?:(?:based (?:up)?on|given|according to|considering|looking at|judging (?:by|from)|assuming"
+    r"|from|in|as"
+    r"|since|because|with|under|by|if|when|so|therefore|thus|hence|well|ok|okay|sure|finally|overall"
+    r"|(?:my |the )?(?:\w+ )?answer(?: is| would be)?)\b[^,;:]*[,:]\s*)+",
+    re.IGNORECASE,
 )
 _PUT_ASIDE = re.compile(r"\b(?:rather than|instead of|as opposed to)\b[^.,;!?]*", re.IGNORECASE)
 _CONCLUDES = re.compile(r"^\W*(?:so|therefore|thus|hence|overall|in (?:conclusion|summary)|finally)\b")
@@ -61,21 +57,6 @@ def excludes(statement: str) -> bool:
     return bool(_EXCLUDES.search(" ".join(words(statement))))
 
 
-def declines(statement: str) -> bool:
-    """Whether a statement says that the question cannot be answered, or postpones the answer.
-
-    Args:
-        statement: The statement.
-
-    Returns:
-        True if it does.
-
-    >>> declines("It is not possible to determine whether he is leaving."), declines("He can't turn.")
-    (True, False)
-    """
-    return bool(_DECLINES.search(" ".join(words(statement))))
-
-
 def statements(answer: str) -> tuple[str, ...]:
     """The statements of an answer: its sentences, split at 'but' or 'whereas', without 'rather than ...'.
 
@@ -90,6 +71,22 @@ def statements(answer: str) -> tuple[str, ...]:
     """
     remaining = (_PUT_ASIDE.sub("", sentence) for sentence in sentences(answer))
     return tuple(part for sentence in remaining for part in _TURN.split(sentence) if words(part))
+
+
+def without_lead_in(answer: str) -> str:
+    """An answer without the clauses that only lead to it ('Based on the context, ...', 'So, ...').
+
+    Args:
+        answer: The answer.
+
+    Returns:
+        The rest of the answer; all of it if nothing else is left.
+
+    >>> without_lead_in("Given the image, so: Eight."), without_lead_in("In the car")
+    ('Eight.', 'In the car')
+    """
+    rest = _LEAD_IN.sub("", answer)
+    return rest if words(rest) else answer
 
 
 def announced(answer: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 
@@ -47,6 +48,8 @@ _SPELLINGS = tuple(
         (r"\b(?:counter|anti)[\s-]*(?=clockwise\b)", "counter"),
         (r"\b(north|south)[\s-]?(east|west)(?=(?:ern|erly|wards?)?\b)", r"\1\2"),
         (r"\bnon-(?=[a-z])", "non"),
+        (r"\bupside[\s-]+down\b", "upsidedown"),
+        (r"\bgray(?=(?:s|ish)?\b)", "grey"),
     )
 )
 
@@ -87,7 +90,7 @@ _IRREGULAR = {
 }
 _DIRECTION = re.compile(
     r"(up|down|in|out|on|back|left|right|north|south|east|west|(?:north|south)(?:east|west))"
-    r"(?:(?:wards?|ern|erly)(?:ly)?|most)"
+    r"(?:(?:wards?|ern|erly)(?:ly)?|bound|most)"
 )
 _VOWEL = re.compile(r"[aeiouy]")
 
@@ -111,6 +114,28 @@ def answer_part(output: str) -> str:
     if "\n" not in output:
         output = _ESCAPED_NEWLINE.sub("\n", output).strip()
     return output.rpartition("\n")[2].strip()
+
+
+def joined(tokens: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    """Words with neighbours joined that another text writes as one word.
+
+    Args:
+        tokens: The words of a text.
+        other: The words of the other text.
+
+    Returns:
+        The words.
+
+    >>> joined(("his", "seat", "belt"), ("the", "seatbelt"))
+    ('his', 'seatbelt')
+    """
+    found: list[str] = []
+    for token in tokens:
+        if found and found[-1] + token in other:
+            found[-1] += token
+        else:
+            found.append(token)
+    return tuple(found)
 
 
 def sentences(text: str) -> tuple[str, ...]:

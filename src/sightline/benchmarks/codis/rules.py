@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from sightline.scoring.non_answers import declines
 from sightline.scoring.offered_choice import chosen_option
 from sightline.scoring.offered_options import offer_of
+from sightline.scoring.opposites import relation
 from sightline.scoring.polarity import asks_yes_or_no, explicit, said_yes_or_no
-from sightline.scoring.quantities import allowed_times, colours, numbers, on_the_dial, times_of_day
+from sightline.scoring.quantities import (
+    NUMBER_WORDS,
+    allowed_times,
+    colours,
+    numbers,
+    on_the_dial,
+    times_of_day,
+)
 from sightline.scoring.scorer import RuleVerdict
-from sightline.scoring.statements import OPEN, announced, declines, denials, excludes, statements
-from sightline.scoring.text import answer_part, content, words
+from sightline.scoring.statements import NAMES_NOTHING, OPEN, announced, denials, excludes, statements
+from sightline.scoring.text import FUNCTION_WORDS, answer_part, content, joined, stem, words
 
-_CHOICE_WORDS = frozenset({"or", "either", "both"})
+_CHOICE_WORDS = frozenset({"or", "either", "both", "neither"})
 _FULL_DAY = re.compile(r"\b24(?:-| )?h(?:ou)?rs?\b", re.IGNORECASE)
+
+_TIME_IN_WORDS = re.compile(
+    rf"\d|\b(?:{'|'.join(sorted(NUMBER_WORDS))}|half|quarter|noon|midday|midnight|past|o['’]?clock)\b",
+    re.IGNORECASE,
+)
+"""What an answer needs to name a time: figures, or a time in words, which these rules do not read."""
 
 _RELATIVE_TIME = re.compile(r"\b(?:before|after|until)\s+\d", re.IGNORECASE)
 """A time from which another one is computed: '10 minutes before 7:23'."""
+
+_THERE_IS_NO = re.compile(r"\bthere (?:is|are|was|were)(?: no\b|n[’']t\b| not any\b)", re.IGNORECASE)
 
 _RELATIONS = frozenset({"before", "after", "near", "beside", "behind"})
 
@@ -53,11 +71,9 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
         claimed, expected = said_yes_or_no(question, answer), explicit(reference)
     if claimed == OPEN:
         return "wrong"
-    if claimed is not None and expected is not None:
-        return "right" if claimed == expected else "wrong"
-    if offer_of(question) is not None and expected is not None:
-        return "undecided"
-    return _judge_words(reference, answer)
+    if expected is None:
+        return _judge_words(reference, answer)
+    return "undecided" if claimed is None else "right" if claimed == expected else "wrong"
 
 
 def claim_of(question: str, answer: str) -> str | None:
@@ -73,6 +89,8 @@ def claim_of(question: str, answer: str) -> str | None:
     """
     if offer_of(question) is not None:
         return chosen_option(question, answer)
+    if set(words(answer)) <= NAMES_NOTHING:
+        return OPEN
     return said_yes_or_no(question, answer) if asks_yes_or_no(question) else None
 
 
@@ -96,7 +114,7 @@ def _judge_time(question: str, allowed: frozenset[int], answer: str) -> RuleVerd
     if times and _RELATIVE_TIME.search(final):
         return "undecided"
     if not times:
-        return "wrong" if declines(answer) else "undecided"
+        return "undecided" if _TIME_IN_WORDS.search(final) and not declines(final, question) else "wrong"
     if not _FULL_DAY.search(question):
         allowed = on_the_dial(allowed)
     if times <= allowed:
@@ -105,26 +123,56 @@ def _judge_time(question: str, allowed: frozenset[int], answer: str) -> RuleVerd
 
 
 def _judge_words(reference: str, answer: str) -> RuleVerdict:
-    """For a free question: the reference's words in the answer, or another single number or colour."""
+    """For a free question: the reference's words in the answer, or other words in their place."""
     final = announced(answer) or answer
     stated = statements(final)
-    if any(map(declines, stated)):
+    if any(map(declines, stated)) or _names_nothing(final) or _CHOICE_WORDS & set(words(final)):
         return "wrong"
     answer = " ".join(stated)
-    unclear = bool(_CHOICE_WORDS & set(words(answer))) or excludes(final) or _relates(reference, answer)
-    if denials(reference) != denials(answer) or unclear:
+    if excludes(final) or _relates(reference, answer):
         return "undecided"
+    expected_words, words_of_answer = _matter(reference, answer), _matter(answer, reference)
+    found = _holds(words_of_answer, expected_words)
+    is_other = _is_other(words_of_answer, expected_words)
+    if denials(reference) != denials(answer):
+        denied = found or bool(_THERE_IS_NO.search(answer)) or (is_other and not denials(answer))
+        return "wrong" if denied else "undecided"
     for kind in (numbers, colours):
         expected, named = kind(reference), kind(answer)
         if len(expected) == 1 and len(content(reference)) <= 1 and named:
-            return "undecided" if len(named) > 1 else "right" if named == expected else "wrong"
-    expected_words, words_of_answer = content(reference), content(answer)
+            return "right" if named == expected else "wrong"
     if sorted(expected_words) == sorted(words_of_answer):
         return "right" if expected_words == words_of_answer else "wrong"
-    length = len(expected_words)
-    starts = range(len(words_of_answer) - length + 1)
-    found = any(words_of_answer[i : i + length] == expected_words for i in starts)
-    return "right" if expected_words and found else "undecided"
+    if found:
+        return "right"
+    return "wrong" if is_other else "undecided"
+
+
+def _matter(text: str, other: str) -> tuple[str, ...]:
+    """The stems of the content words of a text, with compounds as in the other text."""
+    return tuple(stem(word) for word in joined(words(text), words(other)) if word not in FUNCTION_WORDS)
+
+
+def _holds(tokens: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Whether stems contain a phrase, word by word or by synonyms."""
+    size = len(phrase)
+    return bool(phrase) and any(
+        all(map(_means, tokens[start : start + size], phrase)) for start in range(len(tokens) - size + 1)
+    )
+
+
+def _is_other(tokens: Sequence[str], expected: Sequence[str]) -> bool:
+    """Whether stems name something else: an opposite of an expected word, or no expected word at all."""
+    related = [relation(token, word) for token in tokens for word in expected]
+    return bool(tokens) and (-1 in related or 1 not in related)
+
+
+def _means(one: str, other: str) -> bool:
+    return relation(one, other) == 1
+
+
+def _names_nothing(answer: str) -> bool:
+    return set(words(answer)) <= NAMES_NOTHING
 
 
 def _relates(reference: str, answer: str) -> bool:

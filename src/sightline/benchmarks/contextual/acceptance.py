@@ -6,10 +6,11 @@ import re
 from itertools import pairwise
 
 from sightline.scoring.containment import ungrouped
-from sightline.scoring.multiple_choice import is_refusal
+from sightline.scoring.non_answers import declines
 from sightline.scoring.quantities import NUMBER_WORDS
+from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import RuleVerdict
-from sightline.scoring.statements import NEGATIONS, declines, statements
+from sightline.scoring.statements import NEGATIONS, statements
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, words
 
 SHORT = 5

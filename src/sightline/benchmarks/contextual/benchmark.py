@@ -22,7 +22,7 @@ from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import accepted
-from sightline.scoring.multiple_choice import is_refusal
+from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.types import (
     Case,

@@ -28,7 +28,7 @@ from sightline.metrics.consistency_metrics import consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.listed_options import chosen_letter, chosen_option
-from sightline.scoring.multiple_choice import is_refusal
+from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.similarity import same_option, similarity
 from sightline.types import (

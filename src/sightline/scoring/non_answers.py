@@ -1,0 +1,134 @@
+"""Whether a statement leaves its question open: stated inability, missing evidence, or a hedge."""
+
+from __future__ import annotations
+
+import re
+
+from sightline.scoring.text import FUNCTION_WORDS, stem, words
+
+_FIND_OUT = (
+    r"(?:determin|tell|know|answer|identif|conclu|confirm|decid|ascertain|infer|specif|establish|judge\b"
+    r"|assess|predict|guess|verif|discern|distinguish|recogni[sz]|interpret|deduc|figure|make out"
+    r"|(?:be )?read\b|provid\w+ (?:\w+ ){0,2}(?:answer|information|assistance|response)|be sure|be certain"
+    r"|be (?:seen|viewed|drawn|reached|given|said)\b|say (?:for|with|whether|if|which|what|who))"
+)
+_HELP = (
+    r"(?:see|view|say|tell|help|assist|comment|respond|process|access|analy[sz]e|provide|give|offer"
+    r"|fulfil+|comply|comprehend|make any|find any|describe|speculate|do (?:this|that))"
+)
+_EVIDENCE = r"(?:evidence|indications?|signs?|proof|hints?|clues?|suggestions?|reason to)"
+_NEEDED = (
+    r"(?:ideas?|answers?|comments?|info|information|data|context|details?|knowledge|telling|knowing"
+    r"|opinions?|conclusions?|certainty|basis|judge?ments?|consensus|response|preference|guess"
+    r"|description|(?:ways?"
+    r"|means) (?:to|of))"
+)
+_RECORD = (
+    r"(?:image|images|picture|photo|photograph|context|question|text|scene|caption|description|information)"
+)
+_SHOW = (
+    r"(?:say|show|mention|specif|indicat|provid|reveal|give|tell|contain|includ|state\b|clarif|suggest|depict"
+    r"|display|offer|make it|have)"
+)
+_PRESENT = (
+    r"(?:shown|visible|given|provided|mentioned|present|available|seen|found|depicted|displayed|specified"
+    r"|label+ed|stated|detected|legible|readable)"
+)
+_LACK = (
+    r"(?:no|not any|not enough|not sufficient|without(?: any| more| enough| further)?|lack(?:s|ing)?(?: of)?"
+    r"|insufficient|inadequate|more|additional|further|little|limited"
+    r"|not (?:have|see|find|give|provide|contain|offer|include|got)(?: any| enough| a| the)?)"
+)
+
+_LEAVES_OPEN = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?:not|unable|impossible|difficult|hard|tough|tricky|insufficient|no way|never|nobody|no one"
+        rf"|unclear|uncertain|no \w+)(?: \w+){{0,5}}? {_FIND_OUT}",
+        rf"(?:^|\b(?:i|we|one|you|sorry|but|and|am|are|is|model|assistant) )(?:\w+ly )?"
+        rf"(?:unable|not able|can not|could not|not allowed|not possible|will not|nobody can|no one can)"
+        rf"(?: \w+ly| even)?(?: be)?(?: to)?(?: \w+ly)? {_HELP}",
+        rf"\b(?:hard|difficult|impossible|tough|tricky|unable|nobody can|no one can|who can|not possible)"
+        rf" (?:to )?(?:\w+ly )?{_HELP}",
+        r"\bnot(?: \w+)? (?:clear|certain|sure|known|apparent|obvious|evident"
+        r"|specified|stated|mentioned|provided|given|defined|available|indicated|conclusive|relevant)\b",
+        r"\b(?:unclear|uncertain|unknown|undetermined|ambiguous|inconclusive|unspecified|indeterminate"
+        r"|undecided|unsure|illegible|unreadable|unanswerable|undeterminable|unidentifiable|debatable"
+        r"|subjective)\b",
+        rf"\b{_LACK} (?:\w+ ){{0,3}}?{_NEEDED}\b",
+        r"\bn a$|^no (?:comment|clue)s?\b|^(?:not applicable|no|not) (?:answer|idea)s?\b|\bbeats me\b",
+        r"\bvar(?:y|ies) (?:by|from|between|across|depending)\b|\bgr[ae]y area\b|\bdepend(?:s|ing"
+        r"|ent)? ?(?:(?:up)?on\b|$)|\bit (?:all )?(?:depends|varies)\b|^depends\b",
+        r"\b(?:either|any|both) (?:one|direction|way|option|answer)s?\b"
+        r"|\bboth (?:(?:are|is|could be|can be|may be|might be) )?(?:\w+ly )?"
+        r"(?:possible|plausible|correct|right|true)\b",
+        r"\b(?:may|might|could) or (?:may|might|could) not\b",
+        r"\b(?:could|can|may|might) be (?:either|both|any|neither)\b",
+        r"\bmatter of (?:\w+ )?(?:opinion|perspective|interpretation|taste)\b|\bopen to (?:\w+ )?interpret",
+        r"\bnot (?:necessarily|always)$|^(?:sometimes|it varies|equally likely)$|\bfifty fifty\b|^50 50\b",
+        r"^(?:it )?(?:is )?(?:maybe|perhaps|possibly|potentially|could be|might be|may be|conceivably)"
+        r"(?: (?:yes|no|not|so|but|it is|is|both|either))*$",
+        r"\bi (?:am )?(?:(?:so|very) )?(?:sorry|apologi[sz]e)\b|^(?:sorry|apologies)\b",
+        r"\bas an? (?:\w+ )?(?:ai|language model|vision model|assistant)\b|\bi am (?:just |only )?an ai\b",
+        r"^(?:to some (?:extent|degree)|somewhat|partly|partially|in part|kind of|sort of|more or less)$"
+        r"|\b(?:tricky|tough|good|difficult|hard) (?:one|question)$",
+        r"^i (?:do not|can not) know$|\bnot a (?:simple )?yes or no question\b",
+    )
+)
+_PERCEPTION = re.compile(r"\b(?:see|seen|visible|view)\b", re.IGNORECASE)
+_NO_PROOF = re.compile(rf"\b{_LACK} (?:\w+ ){{0,3}}?{_EVIDENCE}\b|\bnothing (?:\w+ ){{0,5}}?{_SHOW}")
+_NOT_SHOWN = re.compile(
+    rf"\b{_RECORD}(?: \w+){{0,4}}? (?:(?:do|does|did|can|could|is|are|has|have) not|lacks?)"
+    rf"(?: \w+){{0,2}}? ?{_SHOW}"
+    rf"|\bno (?:\w+ ){{1,4}}?(?:(?:is|are|was|were|can be|could be) )?(?:\w+ly )?{_PRESENT}\b"
+    rf"|\b(?:there (?:is|are|was|were)|i (?:can )?see) no (?:\w+ ){{1,4}}?in (?:the|this) {_RECORD}\b"
+    rf"|\b(?:is|are|was|were) not (?:\w+ )?(?:{_PRESENT}|in (?:the|this) {_RECORD})\b"
+    rf"|\bi (?:do not|can not|could not) (?:\w+ly )?(?:see|find|detect|spot|notice)\b|^i see no\b"
+)
+
+
+def declines(statement: str, question: str = "") -> bool:
+    """Whether a statement leaves its question open.
+
+    It states that the answer cannot be found ('It is hard to say', 'No one knows'), that evidence is missing
+    ('No information is given', 'There are no clues'), or it hedges ('It depends', 'Perhaps', 'Both are
+    possible'). A statement that nothing shows what the question asks ('no sign of danger' for 'Is it
+    dangerous?') does not: it may mean no.
+
+    Args:
+        statement: The statement.
+        question: The question; without it, every missing evidence counts.
+
+    Returns:
+        True if it does.
+
+    >>> declines("It is not possible to determine whether he is leaving."), declines("He can't turn.")
+    (True, False)
+    >>> declines("There is no sign of danger.", "Is it in danger?"), declines("No idea.", "Is it in danger?")
+    (False, True)
+    """
+    text = " ".join(words(statement))
+    if _PERCEPTION.search(question):
+        text = _PERCEPTION.sub("", text)
+    return statement.rstrip(" \"')*").endswith("?") or (
+        any(pattern.search(text) for pattern in _LEAVES_OPEN)
+        or _lacks(_NO_PROOF, text, question)
+        or _lacks(_NOT_SHOWN, text, question)
+    )
+
+
+def _lacks(missing: re.Pattern[str], text: str, question: str) -> bool:
+    """Whether a text states that something is missing, other than what the question itself asks about."""
+    return bool(missing.search(text)) and not _names_focus(text, question)
+
+
+def _names_focus(text: str, question: str) -> bool:
+    """Whether a text names what a question asks for: its last content word, apart from where it is seen.
+
+    'her ear' in 'Can we see her ear in the image?', but not 'the person' in 'Is the person in danger?'.
+    """
+    matter = [
+        stem(word) for word in words(question) if word not in FUNCTION_WORDS and not re.match(_RECORD, word)
+    ]
+    said = set(map(stem, words(text)))
+    return bool(matter) and any(one.startswith(matter[-1]) or matter[-1].startswith(one) for one in said)
