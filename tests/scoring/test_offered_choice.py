@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.scoring.offered_choice import chosen_option
+from sightline.scoring.offered_choice import NEITHER, chosen_option
 from sightline.scoring.statements import OPEN
 
 TRAIN = "Is the train arriving or leaving the platform?"
@@ -20,6 +20,9 @@ COMPASS = "In which direction is the airplane in this image flying? East, west, 
         (TRAIN, "It is arriving, since the people on the left wave.", "arriving"),
         (TRAIN, "It arrives rather than leaves.", "arriving"),
         (TRAIN, "It is not leaving but arriving.", "arriving"),
+        (TRAIN, "The train is coming towards me so it is", "arriving"),
+        (TRAIN, "It is departing.", "leaving"),
+        ("What were they doing? Greeting or saying goodbye to each other?", "Saying hello.", "greeting"),
         (COMPASS, "Flying westward, away from the sun.", "west"),
         (COMPASS, "The sun is in the east, so it is flying west.", "west"),
         (COMPASS, "It flies west because the sun rises in the east.", "west"),
@@ -65,15 +68,30 @@ def test_naming_several_options_or_declining_leaves_the_question_open(question: 
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        (TRAIN, "The train is coming towards me so it is"),
         (TRAIN, "The train is on the left."),
-        (COMPASS, "Southwest."),
         (FRIEND, "The photographer is on the left."),
         (ROUTE, "To the left."),
         ("Is it going up or down?", "It is not going up."),
-        ("What were they doing? Greeting or saying goodbye to each other?", "Saying hello."),
         ("What colour is it?", "Red."),
     ],
 )
 def test_what_names_no_option_chooses_none(question: str, answer: str) -> None:
     assert chosen_option(question, answer) is None
+
+
+@pytest.mark.parametrize("answer", ["Neither.", "No.", "Yes", "Nobody.", "It is not moving.", "It has both."])
+def test_an_answer_that_rejects_the_options_chooses_neither(answer: str) -> None:
+    assert chosen_option(TRAIN, answer) == NEITHER
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "value"),
+    [
+        (COMPASS, "Southwest.", "southwest"),
+        (FRIEND, "In the middle.", "middle"),
+        ("Was it taken in the morning or in the afternoon?", "It was taken at night.", "night"),
+        ("Which dot is at the front? The blue one or the red one?", "The green dot.", "green"),
+    ],
+)
+def test_another_value_of_the_kind_is_a_choice_too(question: str, answer: str, value: str) -> None:
+    assert chosen_option(question, answer) == value

@@ -35,6 +35,13 @@ TEACHER = "Is the person on the left the teacher?"
         ("Is it appropriate for him to make this gesture?", "It is inappropriate in Greece.", NO),
         ("Is the scene unusual?", "It is a usual scene.", NO),
         (TEACHER, "The person on the left is the teacher.", YES),
+        ("Am I driving in the correct lane?", "You are driving in the wrong lane.", NO),
+        (LEGAL, "It is against the law.", NO),
+        (LEGAL, "It is forbidden.", NO),
+        (LEGAL, "It is permitted.", YES),
+        (DANGER, "The person is safe.", NO),
+        (LEGAL, "I don't think so.", NO),
+        (LEGAL, "Of course.", YES),
     ],
 )
 def test_yes_and_no_are_read_from_words_and_from_sentences(question: str, answer: str, reading: str) -> None:
@@ -46,6 +53,10 @@ def test_yes_and_no_are_read_from_words_and_from_sentences(question: str, answer
     [
         (LEGAL, "It is important to check the local laws to determine whether the behavior is legal."),
         (LEGAL, "It may be legal or illegal."),
+        (LEGAL, "Yes or no."),
+        (LEGAL, "Sometimes yes, sometimes no."),
+        (LEGAL, "No one knows."),
+        (LEGAL, "No, I don't know."),
         (EAT, "It is not clear whether the box of meat is safe to eat."),
         (DANGER, "It depends on the water."),
     ],
@@ -58,13 +69,11 @@ def test_an_answer_that_puts_it_off_leaves_the_question_open(question: str, answ
     ("question", "answer"),
     [
         (LEGAL, "No, it is legal."),
-        (LEGAL, "Yes or no."),
         (LEGAL, "The age is 18."),
         (LEGAL, "The answer provided is not appropriate to the"),
         (EAT, "It is dangerous to eat the box of meat."),
         (DANGER, "The person is a baby."),
         (TEACHER, "The person on the right is the teacher."),
-        ("Am I driving in the correct lane?", "You are driving in the wrong lane."),
         (
             "Would this door number make me feel uncomfortable?",
             "The door number is a number that is not used",

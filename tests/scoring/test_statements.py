@@ -2,35 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from sightline.scoring.non_answers import declines
-from sightline.scoring.statements import OPEN, settle, statements
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "It is not possible to determine whether the man is opening the door.",
-        "We cannot determine the friend's location.",
-        "The image and context do not provide enough information to answer the question.",
-        "It is unclear.",
-        "It could be in either direction.",
-        "It depends on the law.",
-        "I'm sorry, but I can't help with that.",
-        "He may or may not be in danger.",
-    ],
-)
-def test_a_statement_that_puts_the_answer_off_declines(statement: str) -> None:
-    assert declines(statement)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ["You cannot turn here.", "It is not legal.", "The boy is saying sorry.", "Both hands move left.", "No."],
-)
-def test_a_denial_is_no_refusal(statement: str) -> None:
-    assert not declines(statement)
+from sightline.scoring.statements import OPEN, settle, statements, without_lead_in
 
 
 def test_what_is_put_aside_is_not_stated() -> None:
@@ -71,3 +43,10 @@ def test_the_statement_about_what_was_asked_decides() -> None:
 def test_a_doubt_gives_way_to_a_later_answer_only() -> None:
     assert said("That is unclear. The cabin is going up.") == "up"
     assert said("The cabin is going up. That is unclear.") is None
+
+
+def test_a_clause_that_leads_to_the_answer_is_no_part_of_it() -> None:
+    for lead in ("Based on the context, ", "So: ", "Given the image, therefore, ", "The final answer: "):
+        assert without_lead_in(lead + "eight cubes.") == "eight cubes."
+    for answer in ("On the left, I think.", "Eight cubes.", "In the car", "So,"):
+        assert without_lead_in(answer) == answer

@@ -6,6 +6,12 @@ import re
 
 from sightline.scoring.text import FUNCTION_WORDS, stem, words
 
+_QUALIFIER = (
+    r"(?!(?:because|of|the|an?|in|on|to|is|it|i|he|she|we|you|they|this|that|as|since|and|but|or|for|with"
+    r"|see)\b)\w+"
+)
+"""A word between 'no' and its noun; after 'No, ...' a clause begins instead."""
+
 _FIND_OUT = (
     r"(?:determin|tell|know|answer|identif|conclu|confirm|decid|ascertain|infer|specif|establish|judge\b"
     r"|assess|predict|guess|verif|discern|distinguish|recogni[sz]|interpret|deduc|figure|make out"
@@ -44,7 +50,7 @@ _LEAVES_OPEN = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\b(?:not|unable|impossible|difficult|hard|tough|tricky|insufficient|no way|never|nobody|no one"
-        rf"|unclear|uncertain|no \w+)(?: \w+){{0,5}}? {_FIND_OUT}",
+        rf"|unclear|uncertain|no {_QUALIFIER})(?: \w+){{0,5}}? {_FIND_OUT}",
         rf"(?:^|\b(?:i|we|one|you|sorry|but|and|am|are|is|model|assistant) )(?:\w+ly )?"
         rf"(?:unable|not able|can not|could not|not allowed|not possible|will not|nobody can|no one can)"
         rf"(?: \w+ly| even)?(?: be)?(?: to)?(?: \w+ly)? {_HELP}",
@@ -55,7 +61,7 @@ _LEAVES_OPEN = tuple(
         r"\b(?:unclear|uncertain|unknown|undetermined|ambiguous|inconclusive|unspecified|indeterminate"
         r"|undecided|unsure|illegible|unreadable|unanswerable|undeterminable|unidentifiable|debatable"
         r"|subjective)\b",
-        rf"\b{_LACK} (?:\w+ ){{0,3}}?{_NEEDED}\b",
+        rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_NEEDED}\b",
         r"\bn a$|^no (?:comment|clue)s?\b|^(?:not applicable|no|not) (?:answer|idea)s?\b|\bbeats me\b",
         r"\bvar(?:y|ies) (?:by|from|between|across|depending)\b|\bgr[ae]y area\b|\bdepend(?:s|ing"
         r"|ent)? ?(?:(?:up)?on\b|$)|\bit (?:all )?(?:depends|varies)\b|^depends\b",
@@ -76,12 +82,13 @@ _LEAVES_OPEN = tuple(
     )
 )
 _PERCEPTION = re.compile(r"\b(?:see|seen|visible|view)\b", re.IGNORECASE)
-_NO_PROOF = re.compile(rf"\b{_LACK} (?:\w+ ){{0,3}}?{_EVIDENCE}\b|\bnothing (?:\w+ ){{0,5}}?{_SHOW}")
+_NO_PROOF = re.compile(rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_EVIDENCE}\b|\bnothing (?:\w+ ){{0,5}}?{_SHOW}")
 _NOT_SHOWN = re.compile(
     rf"\b{_RECORD}(?: \w+){{0,4}}? (?:(?:do|does|did|can|could|is|are|has|have) not|lacks?)"
     rf"(?: \w+){{0,2}}? ?{_SHOW}"
-    rf"|\bno (?:\w+ ){{1,4}}?(?:(?:is|are|was|were|can be|could be) )?(?:\w+ly )?{_PRESENT}\b"
-    rf"|\b(?:there (?:is|are|was|were)|i (?:can )?see) no (?:\w+ ){{1,4}}?in (?:the|this) {_RECORD}\b"
+    rf"|\bno (?:{_QUALIFIER} ){{1,4}}?(?:(?:is|are|was|were|can be|could be) )?(?:\w+ly )?{_PRESENT}\b"
+    rf"|\b(?:there (?:is|are|was|were)|i (?:can )?see) no (?:{_QUALIFIER} ){{1,4}}?in (?:the"
+    rf"|this) {_RECORD}\b"
     rf"|\b(?:is|are|was|were) not (?:\w+ )?(?:{_PRESENT}|in (?:the|this) {_RECORD})\b"
     rf"|\bi (?:do not|can not|could not) (?:\w+ly )?(?:see|find|detect|spot|notice)\b|^i see no\b"
 )
@@ -131,4 +138,10 @@ def _names_focus(text: str, question: str) -> bool:
         stem(word) for word in words(question) if word not in FUNCTION_WORDS and not re.match(_RECORD, word)
     ]
     said = set(map(stem, words(text)))
-    return bool(matter) and any(one.startswith(matter[-1]) or matter[-1].startswith(one) for one in said)
+    return bool(matter) and any(_same_root(matter[-1], one) for one in said)
+
+
+def _same_root(one: str, other: str) -> bool:
+    """Whether a stem begins with the other one: 'danger', 'dangerous'."""
+    short, long = sorted((one, other), key=len)
+    return short == long or (len(short) > 3 and long.startswith(short))

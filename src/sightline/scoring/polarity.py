@@ -44,8 +44,11 @@ _NO = re.compile(
     r"|by no means|(?:of course|absolutely|definitely|certainly|i (?:think|guess|would say)) not)(?=\W*$"
     r"|\s*[,;:.!])"
 )
-_NOT_THAT = re.compile(r"\bnot (?:yes|no)\b")
-_ANSWER_WORD = re.compile(rf"\b{_YES_WORDS}\b|\b{_NO_WORDS}\b{_FOLLOWS}")
+_NOT_THAT = re.compile(r"\bnot (?:yes|no)\b|\bnot an? (?:\w+ )?yes[ /-](?:or[ -])?no\b")
+_ANSWER_WORD = re.compile(
+    r"(?:\b(?:it|this|that|answer) (?:is|would be|will be|should be)\W+)?"
+    rf"\b(?:{_YES_WORDS}\b|{_NO_WORDS}\b{_FOLLOWS})"
+)
 _CLAUSE = re.compile(r"[,;:()]|\bso\b|\btherefore\b|\band (?=it|he|she|they|you|i)\b")
 _REASON = re.compile(
     r"\b(?:because|since|given|due to|based on|if|when|unless|although|though)\b"
@@ -222,6 +225,8 @@ def _covers(question: str, tokens: Sequence[str]) -> bool:
     if needed and all(any(_same(own_stem, asked_stem) for own_stem in matter) for asked_stem in needed):
         return not _governed(predicate, asked_stems)
     shared = [any(_same(own_stem, asked_stem) for asked_stem in asked_stems) for own_stem in _matter(subject)]
+    if set(matter) <= _OF_THE_TASK:
+        return False
     of_the_task = set(_matter(subject)) & _OF_THE_TASK - set(asked_stems)
     if (any(shared) and not all(shared)) or of_the_task:
         return False

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.benchmarks.codis.meaning import same_meaning_by_rules
+from sightline.scoring.text import lexicon
 
 DOOR = "Am I opening or closing the door?"
 LEGAL = "Is my brother's behavior legal?"
@@ -49,6 +50,54 @@ def test_two_wordings_of_one_answer_are_the_same(question: str, first: str, seco
 )
 def test_different_answers_in_like_words_differ(question: str, first: str, second: str) -> None:
     assert same_meaning_by_rules(question, first, second) == "wrong"
+
+
+LEAD_INS = (
+    "Based on the context, ",
+    "Based on the image and the context provided, I believe that the answer is ",
+    "The answer is: ",
+    "From the perspective of the photographer, it is ",
+    "Zork blim the frobnicated quux: ",
+    "Answer - ",
+    "The most likely answer to this question is ",
+)
+
+
+@pytest.mark.parametrize("lead", LEAD_INS)
+def test_a_lead_in_that_both_references_share_does_not_make_them_the_same(shared: Path, lead: str) -> None:
+    for pair in json.loads((shared / "data/codis/data.json").read_text()):
+        truths = [lead + truth for truth in pair["answer"].values()]
+        assert same_meaning_by_rules(pair["question"], *truths) == "wrong", pair["id"]
+
+
+@pytest.mark.parametrize("leads", [LEAD_INS[:2], LEAD_INS[1:3], (LEAD_INS[0], "")])
+def test_one_reference_under_two_lead_ins_stays_the_same(shared: Path, leads: tuple[str, str]) -> None:
+    for pair in json.loads((shared / "data/codis/data.json").read_text()):
+        for truth in pair["answer"].values():
+            said = [lead + truth for lead in leads]
+            assert same_meaning_by_rules(pair["question"], *said) == "right", (pair["id"], truth)
+
+
+@given(data=st.data())
+def test_any_words_that_two_contrasting_answers_share_do_not_count(data: st.DataObject) -> None:
+    first, second = data.draw(st.sampled_from(CONTRASTS), "answers")
+    lead = " ".join(data.draw(st.lists(st.sampled_from(sorted(LEAD_WORDS)), max_size=8), "lead-in"))
+    assert same_meaning_by_rules("What is it?", f"{lead} {first}", f"{lead} {second}") == "wrong"
+
+
+CONTRASTS = (
+    ("Eight", "Two"),
+    ("White.", "Black."),
+    ("Unbuckling the seatbelt.", "Fasten the seatbelt."),
+    ("North", "Northeast"),
+    ("Anna", "Ben"),
+    ("the red one", "the blue one"),
+    ("a white rabbit", "a white duck"),
+    ("7:23", "7:24"),
+)
+LEAD_WORDS = lexicon(
+    "based on the image and context, so: I think it must be clear that we see in this big photo"
+)
 
 
 def test_an_answer_without_content_cannot_be_compared() -> None:

@@ -70,7 +70,7 @@ def test_every_ground_truth_is_right_for_itself_and_never_for_its_counterpart(
         for context, other in ((1, second), (2, first)):
             verdicts[judge(pairs, name, context, other)] += 1
     assert verdicts["right"] == 0
-    assert verdicts["undecided"] <= 6  # synonyms: approach / away, fasten / unbuckle, rabbit / duck
+    assert verdicts["undecided"] == 0
 
 
 def test_only_the_chosen_option_of_those_offered_is_right(pairs: Pairs) -> None:
@@ -124,11 +124,75 @@ def test_an_answer_that_commits_to_nothing_is_wrong(output: str) -> None:
     assert judge_by_rules(UP_OR_DOWN, "Up.", output) == "wrong"
 
 
-@pytest.mark.parametrize(
-    "output", ["It is rising.", "The capsule is red.", "It is going up. It is going down."]
-)
-def test_what_takes_a_synonym_or_contradicts_itself_is_undecided(output: str) -> None:
+@pytest.mark.parametrize("output", ["Not down.", "The capsule is red.", "It is going up. It is going down."])
+def test_what_chooses_no_option_or_contradicts_itself_is_undecided(output: str) -> None:
     assert judge_by_rules(UP_OR_DOWN, "Up.", output) == "undecided"
+
+
+NON_ANSWERS = (
+    "I have no idea.",
+    "No idea",
+    "No clue, sorry.",
+    "Yes and no.",
+    "Yes/No",
+    "It is not a yes or no question.",
+    "No one knows.",
+    "Nobody can say.",
+    "Who knows?",
+    "There is no clear answer.",
+    "No answer.",
+    "no comment",
+    "No information is given.",
+    "There are no clues in the image.",
+    "The image does not show that.",
+    "No, it cannot be determined.",
+    "Hard to say.",
+    "It depends.",
+    "Perhaps not.",
+    "Maybe.",
+    "Neither.",
+    "In some countries yes, in others no.",
+    "I'm sorry, but I can't help with that.",
+    "N/A",
+)
+
+
+@pytest.mark.parametrize("output", NON_ANSWERS)
+def test_a_non_answer_is_never_right_whatever_the_reference(pairs: Pairs, output: str) -> None:
+    for pair in pairs.values():
+        for reference in pair["answer"].values():
+            verdict = judge_by_rules(pair["question"], reference, output)
+            assert verdict == "wrong", (pair["id"], reference)
+
+
+@pytest.mark.parametrize("lead", ["", "Based on the context, ", "The answer is: ", "I would say ", "So, "])
+@pytest.mark.parametrize("ending", ["", ".", "!", ", it is.", " because of the sign.", " (see the sign)"])
+def test_yes_and_no_are_read_alike(pairs: Pairs, lead: str, ending: str) -> None:
+    if lead == "I would say " and ending.startswith(", it"):
+        return
+    for said, other in (("Yes", "No"), ("No", "Yes")):
+        output = lead + said + (ending.replace("it is", "it is not") if said == "No" else ending)
+        question = "Can I turn here?"
+        assert judge_by_rules(question, f"{said}.", output) == "right", output
+        assert judge_by_rules(question, f"{other}.", output) == "wrong", output
+
+
+@pytest.mark.parametrize(
+    ("output", "reading"),
+    [
+        ("No turn is possible here.", "No."),
+        ("There is no problem with a turn.", None),
+        ("No information is visible.", None),
+        ("No you can't.", "No."),
+        ("No, no one may turn.", "No."),
+        ("Yes, no problem.", "Yes."),
+        ("Yes, no one would mind.", "Yes."),
+    ],
+)
+def test_no_before_a_noun_denies_the_noun(output: str, reading: str | None) -> None:
+    for reference in ("Yes.", "No."):
+        verdict = judge_by_rules("Is a turn possible here?", reference, output)
+        assert (verdict == "right") == (reading == reference), reference
 
 
 def test_only_the_answer_part_is_judged() -> None:
@@ -140,11 +204,11 @@ def test_only_the_answer_part_is_judged() -> None:
     [
         ("How many cubes can we see?", "Seven.", "There are 7 cubes.", "right"),
         ("How many cubes can we see?", "Seven.", "Six", "wrong"),
-        ("How many cubes can we see?", "Seven.", "Six or seven", "undecided"),
+        ("How many cubes can we see?", "Seven.", "Six or seven", "wrong"),
         ("What is the color of the background?", "White.", "The background is white.", "right"),
         ("What is the color of the background?", "White.", "Black", "wrong"),
         ("What is the animal?", "A rabbit.", "The animal is a rabbit.", "right"),
-        ("What is the animal?", "A rabbit.", "It can be seen as a rabbit or a duck.", "undecided"),
+        ("What is the animal?", "A rabbit.", "It can be seen as a rabbit or a duck.", "wrong"),
         ("What is the animal?", "A white rabbit.", "A white duck.", "undecided"),
         ("What is the animal?", "A rabbit.", "It is impossible to tell.", "wrong"),
         ("What does it say?", "DO NOT EXIT, ENTER ONLY", "Do not enter, exit only", "wrong"),

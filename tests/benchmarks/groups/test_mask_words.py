@@ -44,19 +44,6 @@ def test_the_answers_of_figures_10_and_11_that_refuse(shared: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "I'm unable to see the masked region.",
-        "I’m unable to see it.",
-        "I cannot provide that.",
-        "I can’t tell.",
-    ],
-)
-def test_a_refusal_is_read_with_either_apostrophe(text: str) -> None:
-    assert is_refusal(text)
-
-
-@pytest.mark.parametrize(
     ("text", "shape"),
     [
         ("a green square", "rectangle"),
@@ -79,16 +66,56 @@ def test_a_thing_is_no_shape(text: str) -> None:
     assert not names_shape(text, "ellipse")
 
 
+LINES = ("lines", "stripes", "bars", "bands")
+
+
+@pytest.mark.parametrize("lines", LINES)
 @pytest.mark.parametrize(
-    "text", ["horizontal lines", "Lines.", "red stripes", "a striped pattern", "a white bar"]
+    "text",
+    [
+        "{}",
+        "horizontal {}",
+        "a rectangle with {}",
+        "The masked region contains white {}.",
+        "There are three green {} in the masked region.",
+        "a series of black {}",
+        "It is a green square with thin {} on a white background.",
+    ],
 )
-def test_lines_are_named(text: str) -> None:
+def test_lines_of_a_shape_or_of_the_region_are_named(text: str, lines: str) -> None:
+    assert names_lines(text.format(lines), "5")
+    assert not names_lines(text.format(lines), "1"), "a mask of one line has no gap that makes lines of it"
+
+
+@pytest.mark.parametrize("text", ["striped", "It is striped.", "a striped pattern", "a green striped box"])
+def test_a_striped_shape_names_lines(text: str) -> None:
     assert names_lines(text, "5")
-    assert not names_lines(text, "1"), "a mask of one line has no gap that makes lines of it"
 
 
-@pytest.mark.parametrize("text", ["power lines", "a line of people", "a zebra with stripes", "a train", ""])
-def test_lines_of_something_else_are_not_named(text: str) -> None:
+@pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize(
+    "text", ["a zebra with black {}", "The flag has red {}.", "white {} on the road", "{} of people"]
+)
+def test_lines_of_an_object_are_not_named(text: str, lines: str) -> None:
+    assert not names_lines(text.format(lines), "5")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "power lines",
+        "a striped shirt",
+        "The shirt is striped.",
+        "a zebra's stripes",
+        "a chocolate bar",
+        "a bar stool",
+        "a rubber band",
+        "people in line",
+        "a train",
+        "",
+    ],
+)
+def test_a_compound_or_a_striped_object_does_not_name_lines(text: str) -> None:
     assert not names_lines(text, "5")
 
 

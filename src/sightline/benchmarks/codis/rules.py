@@ -133,6 +133,8 @@ def _judge_words(reference: str, answer: str) -> RuleVerdict:
         return "undecided"
     expected_words, words_of_answer = _matter(reference, answer), _matter(answer, reference)
     found = _holds(words_of_answer, expected_words)
+    if explicit(final) and not found:
+        return "wrong"
     is_other = _is_other(words_of_answer, expected_words)
     if denials(reference) != denials(answer):
         denied = found or bool(_THERE_IS_NO.search(answer)) or (is_other and not denials(answer))
