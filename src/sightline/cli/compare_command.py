@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_printing, add_store
 from sightline.errors import UserError
+from sightline.results.flips import LISTS
 
 if TYPE_CHECKING:
     from sightline.report.report_table import ReportTable
     from sightline.results.comparison import Comparison
-
-LISTS = ("gained", "lost", "both_right", "both_wrong", "undecided", "unanswered", "identical", "different")
-"""The values of --list, which `report.changed_answers` explains."""
 
 EXAMPLE = """examples:
   sightline compare 3 4                        run 4 minus run 3, of ./sightline.db
@@ -119,7 +117,7 @@ def _with_changes(
     from sightline.report.changed_answers import answers_table, counts_table, listed_answers, sides_table
 
     full = form in ("csv", "json")
-    answers = answers_table(comparison, listed_answers(comparison, listed or "all"), full=full)
+    answers = answers_table(comparison, listed_answers(comparison, listed), full=full)
     if form == "csv":
         return [answers] if listed else [*tables]
     found = [*tables, counts_table(comparison)]

@@ -6,27 +6,16 @@ from collections.abc import Callable, Sequence
 
 from sightline.report.report_table import Column, Field, ReportTable, build_table
 from sightline.results.comparison import ComparedSide, Comparison
-from sightline.results.flips import AnswerChange, ChangeCounts, GroupChange, count_changes, group_changes
-
-LISTS: dict[str, Callable[[AnswerChange | GroupChange], bool]] = {
-    "gained": lambda one: one.change == "gained",
-    "lost": lambda one: one.change == "lost",
-    "both_right": lambda one: one.change == "both_right",
-    "both_wrong": lambda one: one.change == "both_wrong",
-    "undecided": lambda one: one.undecided,
-    "unanswered": lambda one: one.unanswered,
-    "identical": lambda one: one.identical is True,
-    "different": lambda one: one.identical is False,
-    "all": lambda one: True,
-}
-"""The values of --list, and the answers that each lists."""
+from sightline.results.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
 
 COUNTED = (
     "gained: right in the second run only; lost: right in the first only; undecided and missing answers are"
-    " not right. gained minus lost is the change in right ones"
+    " not right"
 )
 GROUPS = "a group is right if all its answers are"
-HOW_TO_LIST = "list them with --list gained, lost, both_right, both_wrong, undecided, unanswered or different"
+HOW_TO_LIST = f"list them with --list {', '.join(LISTS)}"
+
+NOTHING_SHARED = "the runs share no probe: their settings name the variants of a group differently"
 
 SHORT = 60
 """The characters of a response that a table shows; CSV and JSON hold all."""
@@ -49,27 +38,41 @@ def counts_table(comparison: Comparison) -> ReportTable:
         (Column("count", "gained", "gained"), lambda one: one.gained),
         (Column("count", "lost", "lost"), lambda one: one.lost),
         (Column("count", "both\nwrong", "both_wrong"), lambda one: one.both_wrong),
-        (Column("count", "undecided\nin a run", "undecided"), lambda one: one.undecided),
-        (Column("count", "no answer\nin a run", "unanswered"), lambda one: one.unanswered),
+        (Column("count", "un-\ndecided", "undecided"), lambda one: one.undecided),
+        (Column("count", "no\nanswer", "unanswered"), lambda one: one.unanswered),
         (Column("count", "identical\nresponses", "identical"), lambda one: one.identical),
         (Column("count", "of", "compared"), lambda one: one.compared),
     ]
-    notes = [COUNTED, *([GROUPS] if len(counts) > 1 else []), HOW_TO_LIST]
-    if not comparison.answers:
-        notes.append("the runs share no probe: their settings name the variants of a group differently")
+    notes = [*_totals(counts), COUNTED, *([GROUPS] if len(counts) > 1 else [])]
+    unscored = sum(answer.change == "unscored" for answer in comparison.answers)
+    if unscored:
+        notes.append(f"{unscored:,} answers have no reference in a run: they are not scored")
+    notes.append(HOW_TO_LIST if comparison.answers else NOTHING_SHARED)
     return build_table(f"{comparison.task}, changed answers", fields, counts, notes)
 
 
-def listed_answers(comparison: Comparison, kind: str) -> list[AnswerChange]:
+def _totals(counts: Sequence[ChangeCounts]) -> list[str]:
+    """The change in right answers, which is the difference in accuracy."""
+    return [
+        f"{one.unit}: gained minus lost is {one.gained - one.lost:+,} of {one.scored:,}, that is "
+        f"{100 * (one.gained - one.lost) / one.scored:+.1f} points"
+        for one in counts
+        if one.scored
+    ]
+
+
+def listed_answers(comparison: Comparison, kind: str | None) -> Sequence[AnswerChange]:
     """The answers that --list names, and the other answers of groups that changed.
 
     Args:
         comparison: The comparison.
-        kind: A value of --list.
+        kind: A value of --list; None for all answers.
 
     Returns:
         The answers in the order of the groups. A group that is listed as a whole has all its answers.
     """
+    if kind is None:
+        return comparison.answers
     chosen = LISTS[kind]
     return [
         answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 
@@ -97,6 +97,19 @@ class GroupChange(Struct, frozen=True):
     def unanswered(self) -> bool:
         """Whether any answer is missing."""
         return self.identical is None
+
+
+LISTS: Mapping[str, Callable[[AnswerChange | GroupChange], bool]] = {
+    "gained": lambda one: one.change == "gained",
+    "lost": lambda one: one.change == "lost",
+    "both_right": lambda one: one.change == "both_right",
+    "both_wrong": lambda one: one.change == "both_wrong",
+    "undecided": lambda one: one.undecided,
+    "unanswered": lambda one: one.unanswered,
+    "identical": lambda one: one.identical is True,
+    "different": lambda one: one.identical is False,
+}
+"""Name -> whether an answer, or a group, is behind the count of this name."""
 
 
 def answer_changes(number: int, pairs: Iterable[GroupPair]) -> list[AnswerChange]:
