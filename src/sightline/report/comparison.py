@@ -105,7 +105,7 @@ def comparison_table(
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
         *interval_notes(rows),
-        DECIDES.format("one row" if len(significances) == 1 else f"{len(significances)} rows"),
+        *_decides(len(significances)),
         *null_notes(rows),
     ]
     if comparison.each:
@@ -220,6 +220,11 @@ def each_pair(comparison: Comparison, change: MetricValue) -> str:
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
     return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
+
+
+def _decides(tests: int) -> list[str]:
+    """Which p-value decides, where there is one."""
+    return [DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []
 
 
 def _unlike(comparison: Comparison) -> list[str]:
