@@ -358,3 +358,20 @@ def test_a_sweep_ends_with_5_where_a_point_does(runs: Runs, tmp_path: Path, caps
     points = json.loads((tmp_path / "out/sweep.json").read_text())["points"]
     assert [point["exit_status"] for point in points] == [0, 5]
     assert points[1]["state"] == "done, but a condition of --fail-if holds"
+
+
+def test_published_rows_are_beside_both_runs(shared: Path, tmp_path: Path, capsys: Capture) -> None:
+    store = str(tmp_path / "s.db")
+    for task in ("codis", "codis:plain"):
+        data = shared / "data/codis"
+        sightline.run(task, model="baseline/chance", data=data, limit=6, store=store, against="GPT-4V")
+    capsys.readouterr()
+    assert main(["compare", "1", "2", "--store", store, "--json"]) == 0
+    assert not any("GPT-4V" in column for row in _tables(capsys)[0]["rows"] for column in row)
+    rows = ["--against", "gpt-4v", "--against", "Gemini"]
+    assert main(["compare", "1", "2", *rows, "--store", store, "--json"]) == 0
+    first, *_ = _tables(capsys)[0]["rows"]
+    of_both_settings = ("Table 3", "Table 10", "Table 13")
+    columns = {f"{row} ({table})" for row in ("GPT-4V", "Gemini") for table in of_both_settings}
+    assert columns <= first.keys()
+    assert first["GPT-4V (Table 3)"] == 32.3

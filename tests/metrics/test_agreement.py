@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sightline.errors import UserError
-from sightline.metrics.agreement import agreement, human_consistency, self_agreement
+from sightline.metrics.agreement import (
+    agreement,
+    agreement_with_humans,
+    human_consistency,
+    self_agreement,
+)
 from sightline.types import Verdict, VerdictName
 
 RATERS = ("ann", "ben", "cem", "dot")
@@ -68,6 +73,23 @@ def test_a_different_question_on_the_same_answer_is_not_common() -> None:
     )
     found = agreement([verdict(1, "right")], [other])
     assert (found.value, found.n, found.reason) == (None, 0, "no answer was decided by both")
+
+
+def test_agreement_with_humans_covers_all_answers_that_both_evaluated() -> None:
+    """CODIS 5.3: the share of queries with Eval_h = Eval_g, each of which is right or not right."""
+    humans = [
+        *ratings(1, "rrr"),
+        *ratings(2, "rrw"),
+        *ratings(3, "www"),
+        *ratings(4, "rw"),
+        *ratings(5, "rrr"),
+    ]
+    model: dict[int, VerdictName] = {1: "right", 2: "undecided", 3: "undecided", 4: "right", 6: "right"}
+    found = agreement_with_humans(humans, [verdict(item, name, "gpt-4") for item, name in model.items()])
+    # 1 and 3 agree, 2 does not; humans are tied on 4, the model did not read 5, humans did not rate 6.
+    assert found.value == pytest.approx(200 / 3)
+    assert (found.metric, found.subset, found.n) == ("agreement", "all", 3)
+    assert found.judge == "ann, ben, cem, gpt-4"
 
 
 def test_the_majority_of_a_judges_repeats_counts() -> None:

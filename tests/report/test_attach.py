@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, rows
 from sightline.errors import UserError
-from sightline.metric_types import PublishedValue, Result
+from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.results.published import add_published
 
 Make = Callable[..., Result]
@@ -30,6 +30,21 @@ def test_humans_stand_beside_every_run_and_the_row_asked_for_before_them(codis: 
         "Human",
     ]
     assert [v.row for v in figures(add_published(codis(), "human"), "acc_p")] == ["Human"]
+
+
+def test_all_rows_asked_for_stand_beside_a_run_in_their_order(codis: Make) -> None:
+    attached = add_published(codis(), "Gemini", "gpt-4v", "Human")
+    assert list(dict.fromkeys(v.row for v in figures(attached, "acc_p"))) == ["Gemini", "GPT-4V", "Human"]
+
+
+def test_the_agreement_of_table_7_stands_beside_that_of_humans_and_a_model(codis: Make) -> None:
+    plain = codis()
+    ours = MetricValue("agreement", "all", 95.0, 706, 216)
+    pair = MetricValue("agreement", "judges=ann and rules", 95.0, 706, 216)
+    attached = add_published(replace(plain, metrics=[*plain.metrics, ours, pair]), "GPT-4V")
+    (figure,) = figures(attached, "agreement")
+    assert (figure.table, figure.value, figure.comparable) == ("Table 7", 97.6, True)
+    assert figures(attached, "agreement", "judges=ann and rules") == []
 
 
 def test_attaching_changes_nothing_but_what_is_published(codis: Make) -> None:

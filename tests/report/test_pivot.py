@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import markdown
-from sightline.report.pivot import fitted, pivot
+from sightline.report.pivot import pivot
 from sightline.report.report_table import ReportTable, Spread
 from sightline.report.table_text import csv_text, json_text
-from sightline.report.terminal import show
+from sightline.report.terminal import fitted, show
 from sightline.report.varied_options import ResultPoint, result_points, short_names
 from sightline.results.published import add_published
 
@@ -209,6 +209,17 @@ def test_published_figures_are_further_rows_with_their_notes(codis: Callable[...
     by_name = dict(zip(names, numbers(table), strict=False))
     assert by_name["GPT-4V, Table 3"][0] == 32.3
     assert any("40 pairs here, 353 in the paper" in note for note in table.notes)
+
+
+def test_figures_of_one_table_only_are_beside_each_other(codis: Callable[..., Result]) -> None:
+    results = [add_published(codis(options={"seed": seed}), "GPT-4V", "Gemini") for seed in (0, 1)]
+    (table,) = pivot(result_points(results))
+    tables = {str(row[0]).rpartition(", ")[2].removesuffix(" *") for row in table.rows[1:]}
+    printed = {v.table for result in results for m in result.metrics for v in m.published or ()}
+    assert len(printed) > 1
+    assert len(tables) == 1
+    left_out = sorted(printed - tables - {"Table 6"})
+    assert any("figures of one table are shown" in note and left_out[0] in note for note in table.notes)
 
 
 def test_every_form_holds_the_same_numbers(table_8: dict[str, dict[str, list[float]]]) -> None:

@@ -82,6 +82,13 @@ def test_a_compact_table_shows_the_first_figure_of_each_row_of_the_paper(codis: 
     assert (row["acc_p GPT-4V"], row["acc_p Human"]) == (51.9, 89.6)
 
 
+def test_a_compact_table_shows_all_figures_that_no_other_table_holds(codis: Make) -> None:
+    by_words = summary([add_published(codis(), "GPT-4V")])[2]
+    row = cells(by_words, "up:down")
+    shown = [row[f"bias_{side} GPT-4V"] for side in ("first", "second", "neither")]
+    assert shown == pytest.approx([100 * 14 / 30, 100 * 12 / 30, 100 * 4 / 30], abs=0.05)
+
+
 def test_no_compact_table_is_made_of_metrics_without_a_value(iibench: Make) -> None:
     plain = iibench()
     unanswered = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_printing, add_store
+from sightline.cli.options import add_options, add_printing, add_store
 from sightline.errors import UserError
 from sightline.results.flips import LISTS
 
@@ -22,6 +22,7 @@ EXAMPLE = """examples:
   sightline compare 4,5,6 7,8,9                run 7 minus 4, 8 minus 5 and 9 minus 6, pooled
   sightline compare 3 results/a                results folders and numbers of runs in any mixture
   sightline compare 3 4 --list lost            the answers that run 3 has right and run 4 has not
+  sightline compare 3 4 --against GPT-4V       with the figures of a row of the paper
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
   sightline report --list                      list the numbers of runs
@@ -61,6 +62,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         " has no value: worse (any metric of the table), 'acc_p: worse', 'miss: higher'; may repeat"
     )
     add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
+    add_options(parser, ["against"])
     add_printing(parser)
     add_store(parser)
     parser.set_defaults(execute=execute)
@@ -79,7 +81,7 @@ def execute(options: argparse.Namespace) -> int:
     needs_store = any(isinstance(name, int) for pair in pairs for name in pair)
     store = Store.open(options.store, create=False) if needs_store else None
     try:
-        comparison = compare_runs(store, pairs)
+        comparison = compare_runs(store, pairs, options.against)
     finally:
         if store is not None:
             store.close()

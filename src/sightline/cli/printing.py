@@ -115,11 +115,12 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
         form: Table, markdown, csv or json.
         by: The label whose values get a table each; None for no breakdown.
     """
-    from sightline.report.pivot import fitted, pivot
+    from sightline.report.pivot import pivot
 
     tables = pivot(points, by)
     if form == "table":
         from sightline.report.console import Console
+        from sightline.report.terminal import fitted
 
         width = Console().width
         tables = [part for table in tables for part in fitted(table, width)]

@@ -77,7 +77,7 @@ def execute(options: argparse.Namespace) -> int:
         if folder in swept:
             results += [point.result for point in swept[folder]]
         else:
-            results.append(_with_row(read_result(folder), options.against))
+            results.append(_with_rows(read_result(folder), options.against))
     numbers = [int(name) for name in options.runs if name.isdecimal()]
     if numbers or listing or not folders:
         store = Store.open(options.store, create=False)
@@ -122,20 +122,20 @@ def _describe_met(conditions: Sequence[Condition], results: Sequence[Result]) ->
     ]
 
 
-def _with_row(result: Result, against: str | None) -> Result:
-    """The result with the published figures of a row, if the user names one."""
+def _with_rows(result: Result, against: Sequence[str]) -> Result:
+    """The result with the published figures of the rows that the user names, if any."""
     from sightline.results.published import add_published
 
-    return add_published(result, against) if against is not None else result
+    return add_published(result, *against) if against else result
 
 
-def _read_points(folder: Path, against: str | None) -> list[ResultPoint]:
+def _read_points(folder: Path, against: Sequence[str]) -> list[ResultPoint]:
     """The results of a sweep, with the values of its varied options."""
     from sightline.report.varied_options import ResultPoint
     from sightline.results.read_results import read_sweep
 
     return [
-        ResultPoint(_with_row(point.result, against), point.values)
+        ResultPoint(_with_rows(point.result, against), point.values)
         for point in read_sweep(folder).points
         if point.result
     ]

@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from sightline.benchmarks.published import paper_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.recompute import UNFINISHED, recompute
 from sightline.judging.panel import JudgedGroup
+from sightline.metric_types import MetricValue, Result
 from sightline.results.compare import compare
 from sightline.results.comparison import Comparison
 from sightline.results.judged_run import JudgedRun, read_judged_run
+from sightline.results.published import add_published
 from sightline.types import Group, GroupKey
 
 RunName = int | Path
 """The number of a stored run, or a results folder."""
 
 
-def compare_runs(store: Store | None, pairs: Sequence[tuple[RunName, RunName]]) -> Comparison:
+def compare_runs(
+    store: Store | None, pairs: Sequence[tuple[RunName, RunName]], against: Sequence[str] = ()
+) -> Comparison:
     """Compare runs pair by pair. Nothing is sent.
 
     Args:
         store: The store that holds the numbered runs; None if there are only folders.
         pairs: The runs: first the base, then the run that is compared with it.
+        against: Rows of the benchmark's paper whose figures the values of both sides carry.
 
     Returns:
         The differences of the second runs from the first ones, with 95 % confidence intervals.
@@ -33,7 +41,26 @@ def compare_runs(store: Store | None, pairs: Sequence[tuple[RunName, RunName]]) 
     """
     names = dict.fromkeys(name for pair in pairs for name in pair)
     runs = {name: judged_run(store, name) for name in names}
-    return compare([(runs[base], runs[other]) for base, other in pairs])
+    comparison = compare([(runs[base], runs[other]) for base, other in pairs])
+    if not against:
+        return comparison
+    base, other = (runs[name].result for name in pairs[0])
+    return replace(
+        comparison,
+        base=_with_figures(comparison.base, base, against),
+        other=_with_figures(comparison.other, other, against),
+    )
+
+
+def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequence[str]) -> list[MetricValue]:
+    """The values of one side with the figures that the paper prints in these rows for its setting."""
+    paper = paper_of(result.benchmark)
+    rows = [] if paper is None else [paper.row(row) for row in against]
+    figures = {
+        (metric.metric, metric.subset): [one for one in metric.published or () if one.row in rows]
+        for metric in add_published(result, *against).metrics
+    }
+    return [replace(value, published=figures.get((value.metric, value.subset)) or None) for value in values]
 
 
 def judged_run(store: Store | None, name: RunName) -> JudgedRun:

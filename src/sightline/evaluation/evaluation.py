@@ -139,7 +139,7 @@ def _judge_and_write(
             measures=measures,
             on_group=write,
         )
-        result = add_published(aggregated.result, spec.against)
+        result = add_published(aggregated.result, *spec.against)
         raise_if_set(stop)
         folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
     return Evaluation(

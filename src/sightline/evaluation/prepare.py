@@ -132,6 +132,6 @@ def _check(prepared: Prepared) -> None:
     check_judge_images(task, prepared.judges)
     if spec.max_cost is not None:
         prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])
-    if spec.against is not None:
-        published(task.benchmark.name, task.setting, spec.against)
+    for row in spec.against:
+        published(task.benchmark.name, task.setting, row)
     ResultsFolder.check(spec.out)

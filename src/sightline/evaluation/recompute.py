@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ UNFINISHED = "is not finished. Repeat the command to send the missing requests (
 def recompute(
     store: Store,
     run: int | None = None,
-    against: str | None = None,
+    against: Sequence[str] = (),
     *,
     on_group: Callable[[JudgedGroup], None] | None = None,
 ) -> Result:
@@ -35,7 +35,7 @@ def recompute(
     Args:
         store: The store that holds the run.
         run: The number of the run; None takes the latest that finished.
-        against: The row of the published table to compare with; None takes the one that the run named.
+        against: The rows of published tables to compare with; none takes those that the run named.
         on_group: Receives each judged group, in the order of the samples.
 
     Returns:
@@ -57,4 +57,4 @@ def recompute(
         measures=recorded_measures(benchmark, stored, store),
         on_group=on_group,
     )
-    return add_published(aggregated.result, against or description.against)
+    return add_published(aggregated.result, *(against or description.against))

@@ -9,7 +9,12 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue
-from sightline.metrics.agreement import agreement, human_consistency, self_agreement
+from sightline.metrics.agreement import (
+    agreement,
+    agreement_with_humans,
+    human_consistency,
+    self_agreement,
+)
 from sightline.types import Verdict
 
 MAX_PAIRED_JUDGES = 8
@@ -28,7 +33,8 @@ def agreements(verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], s
         clusters: The cluster of each verdict's targets, for the confidence intervals.
 
     Returns:
-        `agreement` with the subset 'judges=A and B' for every two judges, `self_agreement` and `self_alpha`
+        `agreement` with the subset 'judges=A and B' for every two judges and with 'all' for humans and the
+        first model, `self_agreement` and `self_alpha`
         with the subset 'repeated_judge=A' for each judge that was asked repeatedly, then
         `human_consistency`.
     """
@@ -44,8 +50,11 @@ def agreements(verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], s
         for first, second in combinations(by_judge, 2)
         if len(by_judge) <= MAX_PAIRED_JUDGES
     ]
-    values += repeat_agreements(verdicts, clusters)
     humans = [verdict for own in by_judge.values() for verdict in own if verdict.kind == "human"]
+    models = [own for own in by_judge.values() if own[0].kind == "model"]
+    if humans and models:
+        values.append(agreement_with_humans(humans, models[0], clusters=clusters))
+    values += repeat_agreements(verdicts, clusters)
     if len({verdict.judge for verdict in humans}) >= MIN_HUMANS:
         values.append(_consistency(humans, clusters))
     return values

@@ -26,7 +26,9 @@ JudgedItem = tuple[tuple[str, ...], str, str]
 
 DEFINITIONS: Mapping[str, MetricDefinition] = {
     "agreement": MetricDefinition(
-        meaning="answers on which two judges agree, right or not right",
+        meaning="answers on which two judges agree, right or not right: over all answers that humans and the"
+        " judge model evaluated, an undecided one of the model as not right (CODIS 5.3, Table 7); under"
+        " judges=A and B, those that both decided",
         better="higher",
         range=PERCENT,
         source="Sightline, for every benchmark",
@@ -133,6 +135,42 @@ def agreement(
     )
     names = dict.fromkeys(verdict.judge for verdict in (*first, *second))
     return replace(value, judge=", ".join(names) or None)
+
+
+def agreement_with_humans(
+    humans: Iterable[Verdict], model: Iterable[Verdict], *, clusters: Clusters | None = None
+) -> MetricValue:
+    """The agreement of humans and a judge model over all answers (CODIS 5.3, the formula of Table 7).
+
+    The formula knows right and not right only: an answer that the model leaves undecided is not right. The
+    majority of the humans decides; answers without a majority are left out, as are failed judgements.
+
+    Args:
+        humans: The verdicts of all humans.
+        model: The verdicts of the model.
+        clusters: The cluster of the targets; None makes each item its own cluster.
+
+    Returns:
+        The share of the answers that humans and the model evaluated, 0-100.
+    """
+    votes: dict[JudgedItem, list[bool]] = {}
+    by_human: dict[str, list[Verdict]] = {}
+    for verdict in humans:
+        by_human.setdefault(verdict.judge, []).append(verdict)
+    for own in by_human.values():
+        for item, is_right in _decisions(own).items():
+            votes.setdefault(item, []).append(is_right)
+    truth = {item: winner for item, own in votes.items() if (winner := majority(own)) is not None}
+    model = list(model)
+    evaluated = {item: level == 1 for item, level in levels(model).items() if item in truth}
+    names = [(clusters or {}).get(targets, targets) for targets, _, _ in evaluated]
+    value = statistic_value(
+        AGREEMENT,
+        np.array([truth[item] for item in evaluated], dtype=np.float64),
+        np.array(list(evaluated.values()), dtype=np.float64),
+        names,
+    )
+    return replace(value, judge=", ".join(dict.fromkeys([*by_human, *(one.judge for one in model)])))
 
 
 def self_agreement(verdicts: Iterable[Verdict], *, clusters: Clusters | None = None) -> list[MetricValue]:

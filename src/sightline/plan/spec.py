@@ -121,7 +121,7 @@ class EvaluationOptions(TaskOptions, total=False):
         Argument("write metrics.json, answers.jsonl, verdicts.jsonl and report.md to DIR", "results", "DIR"),
     ]
     against: Annotated[
-        str | None, Argument("compare with this published row, such as GPT-4V", "results", "ROW")
+        Names, Argument("compare with this published row, such as GPT-4V; may repeat", "results", "ROW")
     ]
     fail_if: Annotated[
         Names,
@@ -262,7 +262,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     accept_changed: bool = False
     config: str | None = None
     out: str | None = None
-    against: str | None = None
+    against: tuple[str, ...] = ()
     fail_if: tuple[str, ...] = ()
     gen: Pairs = field(default_factory=dict)
     preset: str | None = None

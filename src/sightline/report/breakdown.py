@@ -24,9 +24,10 @@ from sightline.report.varied_options import leading_metrics
 def breakdown(result: Result, label: str) -> ReportTable | None:
     """The leading metrics under each value of a label.
 
-    The leading metrics are `Benchmark.leading_metrics`, or the first three of the label. n, clusters and
-    published figures are those of the first metric; a note gives the n of metrics that average over other
-    numbers.
+    The leading metrics are `Benchmark.leading_metrics`, or the first three of the label. n and clusters are
+    those of the first metric; a note gives the n of metrics that average over other numbers. Published
+    figures are those of the first metric, and of others for which the paper prints none over all samples, so
+    that no other table shows them (CODIS, Table 6).
 
     Args:
         result: The result.
@@ -40,14 +41,22 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     if not shown:
         return None
     first, *others = shown
+    overall = {metric.metric for metric in result.metrics if metric.subset == "all" and metric.published}
+    compared = [first, *(name for name in others if name not in overall)]
     fields: list[Field[_LabelRow]] = [
         (Column("text", label, label), lambda line: line.label),
         (Column("count", "n", "n"), lambda line: n_cell(line.metrics.get(first))),
         (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metrics.get(first))),
         *(_value_field(name) for name in shown),
-        *_published_fields(lines, first, f"{first}\n" if others else ""),
+        *(
+            field
+            for name in compared
+            for field in _published_fields(lines, name, f"{name}\n" if others else "")
+        ),
     ]
-    values = [(line.label, value) for line in lines for value in line.published(first).values()]
+    values = [
+        (line.label, value) for name in compared for line in lines for value in line.published(name).values()
+    ]
     metrics = [line.metrics[name] for line in lines for name in shown if name in line.metrics]
     notes = [*_other_counts(lines, first, others), *published_notes(values), *value_notes(metrics)]
     return build_table(f"By {label}", fields, lines, notes)

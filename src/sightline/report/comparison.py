@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from sightline.errors import some_of, unknown_name
-from sightline.metric_types import MetricValue
+from sightline.metric_types import MetricValue, PublishedValue
 from sightline.metrics.significance import Significance
-from sightline.report.notes import definition_notes, interval_notes, null_notes
+from sightline.report.notes import definition_notes, interval_notes, null_notes, place, published_notes
 from sightline.report.report_table import (
     Cell,
     Column,
     Field,
+    PublishedCell,
     PValue,
     ReportTable,
     Value,
@@ -107,6 +108,7 @@ def comparison_table(
         *interval_notes(rows),
         *_decides(len(significances)),
         *null_notes(rows),
+        *_published_notes(comparison, rows),
     ]
     if comparison.each:
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
@@ -114,6 +116,7 @@ def comparison_table(
     if any(bounds[0] != bounds[1] for bounds in map(_bounds_of(comparison), rows) if bounds):
         fields.insert(5, _if_decided(comparison))
         notes.append(IF_DECIDED)
+    fields += _published_fields(comparison, rows)
     return build_table(comparison.task, fields, rows, notes)
 
 
@@ -243,6 +246,43 @@ def _p_value_field(
         return PValue(getattr(significances.get((change.metric, change.subset)), name, None))
 
     return Column("p_value", head, name), p_value
+
+
+def _published(
+    comparison: Comparison, rows: Sequence[MetricValue]
+) -> dict[tuple[str, str], dict[MetricSubset, PublishedValue]]:
+    """The paper's figures by its row and table; those for the setting of the base run first."""
+    shown = {(row.metric, row.subset) for row in rows}
+    found: dict[tuple[str, str], dict[MetricSubset, PublishedValue]] = {}
+    for metric in (*comparison.base, *comparison.other):
+        for figure in (metric.published or ()) if (metric.metric, metric.subset) in shown else ():
+            figures = found.setdefault((figure.row, figure.table), {})
+            figures.setdefault((metric.metric, metric.subset), figure)
+    return found
+
+
+def _published_fields(comparison: Comparison, rows: Sequence[MetricValue]) -> list[Field[MetricValue]]:
+    """A column for each row and table of the paper."""
+
+    def field(row: str, table: str, figures: Mapping[MetricSubset, PublishedValue]) -> Field[MetricValue]:
+        def cell(change: MetricValue) -> Cell:
+            figure = figures.get((change.metric, change.subset))
+            return None if figure is None else PublishedCell(figure.value, None, figure.comparable)
+
+        return Column("published", f"{row}\n{table}", f"{row} ({table})", differences=False), cell
+
+    return [field(row, table, figures) for (row, table), figures in _published(comparison, rows).items()]
+
+
+def _published_notes(comparison: Comparison, rows: Sequence[MetricValue]) -> list[str]:
+    places = {(row.metric, row.subset): place(row) for row in rows}
+    return published_notes(
+        [
+            (places[where], figure)
+            for figures in _published(comparison, rows).values()
+            for where, figure in figures.items()
+        ]
+    )
 
 
 def _of_side(key: str, side: ComparedSide, metrics: Sequence[MetricValue]) -> Field[MetricValue]:

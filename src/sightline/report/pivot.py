@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
@@ -23,7 +22,6 @@ from sightline.report.notes import (
     value_notes,
 )
 from sightline.report.report_table import Cell, Column, ReportTable, Spread
-from sightline.report.terminal import least_width
 from sightline.report.varied_options import (
     ResultPoint,
     leading,
@@ -61,35 +59,6 @@ def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTa
         raise unknown_name("label", by, labels)
     tasks = dict.fromkeys(task_of(point.result) for point in points)
     return [_pivot([point for point in points if task_of(point.result) == task], by) for task in tasks]
-
-
-def fitted(table: ReportTable, width: int) -> list[ReportTable]:
-    """Split a table into tables of a limited width, as far as possible.
-
-    Args:
-        table: The table.
-        width: The width in characters.
-
-    Returns:
-        The tables; each begins with the text columns, and the columns under one value stay together if
-        they fit.
-    """
-    text_columns = sum(column.kind == "text" for column in table.columns)
-    numbers = range(text_columns, len(table.columns))
-    parts: list[list[int]] = [[]]
-    for _, block in groupby(numbers, lambda number: table.columns[number].head.split("\n")[:-1]):
-        whole_block = list(block)
-        fits = least_width(_select_columns(table, text_columns, whole_block)) <= width
-        for piece in [whole_block] if fits else [[number] for number in whole_block]:
-            extended = _select_columns(table, text_columns, [*parts[-1], *piece])
-            if parts[-1] and least_width(extended) > width:
-                parts.append([])
-            parts[-1] += piece
-    if len(parts) == 1:
-        return [table]
-    first, *middle, last = [_select_columns(table, text_columns, part) for part in parts]
-    continued = [*middle, replace(last, notes=table.notes)]
-    return [first, *(replace(part, title=f"{part.title} (continued)") for part in continued)]
 
 
 class _Block(Struct, frozen=True):
@@ -134,7 +103,7 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     runs = _run_metrics(points, layout)
     blocks = list(dict.fromkeys(run.block for run in runs))
     compared = blocks if len(blocks) == 2 and all(_is_switched(point.values) for point in points) else []
-    rows = _measured_rows(runs) | _published_rows(runs)
+    rows = _measured_rows(runs) | _published_rows(runs, _shown_table(runs))
     columns = _text_columns(points, layout)
     for block in blocks:
         columns += [_column(block, name, block in compared[1:]) for name in layout.metrics]
@@ -221,13 +190,28 @@ def _measured_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
     return rows
 
 
-def _published_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
-    """A row for each row and table of the paper, and a second one, marked '*', for figures that are not
+def _shown_table(runs: Sequence[_RunMetrics]) -> str | None:
+    """The table of the paper whose figures are shown; None if it has none.
+
+    Figures of two tables were often taken under other conditions, so only those of one are beside each
+    other: the one that has figures for most columns and rows, of equal ones the one printed first.
+    """
+    covered: dict[str, set[tuple[str, _Block, str, _Row]]] = {}
+    for run in runs:
+        for name, metric in run.metrics.items():
+            for figure in metric.published or ():
+                place = (figure.row, run.block, name, run.row[1:])
+                covered.setdefault(figure.table, set()).add(place)
+    return max(covered, key=lambda table: len(covered[table]), default=None)
+
+
+def _published_rows(runs: Sequence[_RunMetrics], table: str | None) -> dict[_Row, _Cells]:
+    """The rows of a table of the paper, each with a second one, marked '*', for figures that are not
     comparable."""
     figures: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Spread]]]] = {}
     for run in runs:
         for name, metric in run.metrics.items():
-            for figure in metric.published or ():
+            for figure in _of_table(metric, table):
                 row_figures = figures.setdefault((figure.row, figure.table, run.row[1:]), {})
                 cell = Spread(figure.value, unit=metric.unit)
                 row_figures.setdefault((run.block, name), []).append((figure, cell))
@@ -238,6 +222,10 @@ def _published_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
             rows.setdefault((f"{row}, {table}{mark}", *label), {})[column] = several[0][1]
     names = list(dict.fromkeys(row[0] for row in rows))
     return dict(sorted(rows.items(), key=lambda item: names.index(item[0][0])))
+
+
+def _of_table(metric: MetricValue, table: str | None) -> list[PublishedValue]:
+    return [figure for figure in metric.published or () if figure.table == table]
 
 
 def _row_cells(
@@ -274,6 +262,7 @@ def _notes(
 ) -> list[str]:
     """The notes of the table: on all runs, then on some of them, then on the published figures."""
     metrics = [metric for run in runs for metric in run.metrics.values()]
+    table = _shown_table(runs)
     metrics_by_run: dict[str, list[MetricValue]] = {}
     for run in runs:
         metrics_by_run.setdefault(run.run, []).extend(run.metrics.values())
@@ -285,8 +274,11 @@ def _notes(
         (_place_in_block(metric, run.block), figure)
         for run in runs
         for metric in run.metrics.values()
-        for figure in metric.published or ()
+        for figure in _of_table(metric, table)
     ]
+    others = dict.fromkeys(
+        figure.table for metric in metrics for figure in metric.published or () if figure.table != table
+    )
     definitions = {
         name: definition for point in points for name, definition in point.result.metric_definitions.items()
     }
@@ -304,6 +296,7 @@ def _notes(
         ),
         *shared_notes(notes_by_run),
         *published_notes(list(dict.fromkeys(published))),
+        *([f"figures of one table are shown, {table}; not shown: {', '.join(others)}"] if others else []),
     ]
 
 
@@ -378,14 +371,3 @@ def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
     metrics = [metric for metric in result.metrics if metric.metric in names]
     _, *notes = run_notes(replace(result, options=options, metrics=metrics))
     return [*missing, *notes]
-
-
-def _select_columns(table: ReportTable, text_columns: int, chosen: Sequence[int]) -> ReportTable:
-    """The table with its text columns and the chosen ones, without rows that are empty there."""
-    columns = tuple(table.columns[number] for number in (*range(text_columns), *chosen))
-    rows = tuple(
-        (*row[:text_columns], *(row[number] for number in chosen))
-        for row in table.rows
-        if any(row[number] is not None for number in chosen)
-    )
-    return ReportTable(table.title, columns, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,8 +24,8 @@ second."""
 def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int | None = None) -> None:
     """Print tables and their notes.
 
-    A table that is too wide wraps its texts, then moves intervals and differences below their values. It
-    never cuts a number.
+    A table that is too wide wraps its texts, then moves intervals and differences below their values, then
+    is split into several if it holds figures of papers. It never cuts a number.
 
     Args:
         tables: The tables.
@@ -38,7 +39,7 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
 
     console = Console(file=file, width=width)
     available = console.width
-    for table in tables:
+    for table in (part for whole in tables for part in _within(whole, available)):
         wide = _layout(table, narrow=False)
         columns = wide if _least(wide) <= available else _layout(table, narrow=True)
         console.print(Text(table.title, style="bold"))
@@ -48,6 +49,43 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
         for note in ("", *table.notes):
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
         console.print()
+
+
+def _within(table: ReportTable, width: int) -> list[ReportTable]:
+    """The table, split if the figures of papers make it too wide even with broken words."""
+    if not any(column.kind == "published" for column in table.columns):
+        return [table]
+    too_wide = _least(_layout(table, narrow=True), SHORTEST_WORD) > width
+    return fitted(table, width) if too_wide else [table]
+
+
+def fitted(table: ReportTable, width: int) -> list[ReportTable]:
+    """Split a table into tables of a limited width, as far as possible.
+
+    Args:
+        table: The table.
+        width: The width in characters.
+
+    Returns:
+        The tables; each begins with the text columns, and the columns under one value stay together if
+        they fit.
+    """
+    text_columns = sum(column.kind == "text" for column in table.columns)
+    numbers = range(text_columns, len(table.columns))
+    parts: list[list[int]] = [[]]
+    for _, block in groupby(numbers, lambda number: table.columns[number].head.split("\n")[:-1]):
+        whole_block = list(block)
+        fits = least_width(_select_columns(table, text_columns, whole_block)) <= width
+        for piece in [whole_block] if fits else [[number] for number in whole_block]:
+            extended = _select_columns(table, text_columns, [*parts[-1], *piece])
+            if parts[-1] and least_width(extended) > width:
+                parts.append([])
+            parts[-1] += piece
+    if len(parts) == 1:
+        return [table]
+    first, *middle, last = [_select_columns(table, text_columns, part) for part in parts]
+    continued = [*middle, replace(last, notes=table.notes)]
+    return [first, *(replace(part, title=f"{part.title} (continued)") for part in continued)]
 
 
 def least_width(table: ReportTable) -> int:
@@ -174,3 +212,14 @@ def _grid(columns: Sequence[_Texts], groups: Sequence[str]) -> Grid:
             grid.add_row(Text(groups[nth], style="bold"))
         grid.add_row(*(Padding(Text(column.cells[nth]), (0, 0, 0, column.indent)) for column in columns))
     return grid
+
+
+def _select_columns(table: ReportTable, text_columns: int, chosen: Sequence[int]) -> ReportTable:
+    """The table with its text columns and the chosen ones, without rows that are empty there."""
+    columns = tuple(table.columns[number] for number in (*range(text_columns), *chosen))
+    rows = tuple(
+        (*row[:text_columns], *(row[number] for number in chosen))
+        for row in table.rows
+        if any(row[number] is not None for number in chosen)
+    )
+    return ReportTable(table.title, columns, rows)

@@ -38,7 +38,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any]
     data_digest: str
     planned_samples: int = field(name="planned")
-    against: str | None = None
+    against: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
 
 
@@ -51,7 +51,11 @@ def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
     Returns:
         The description, with the option names of this version.
     """
-    current = {name: current_options(record[name]) for name in ("chosen", "options")}
+    current: dict[str, Any] = {name: current_options(record[name]) for name in ("chosen", "options")}
+    if not isinstance(against := record.get("against") or (), list | tuple):
+        current["against"] = (against,)  # earlier versions: one row
+    else:
+        current["against"] = tuple(against)
     return msgspec.convert({**record, **current}, EvaluationDescription)
 
 

@@ -22,8 +22,8 @@ NOT_THEIRS: Mapping[str, str] = {
 """The options that mark data for which the paper printed no figures, and the note for each."""
 
 
-def add_published(result: Result, against: str | None = None) -> Result:
-    """Add the paper's figures to each metric: those of a row, if one is named, then those of humans.
+def add_published(result: Result, *against: str) -> Result:
+    """Add the paper's figures to each metric: those of the named rows, then those of humans.
 
     If the paper prints a figure both for exactly what was run (at this size, this temperature) and for its
     own default, the first counts. A figure is not comparable, and its note says why, if the paper took it
@@ -33,21 +33,21 @@ def add_published(result: Result, against: str | None = None) -> Result:
 
     Args:
         result: The result of a run.
-        against: A row of the paper, such as a model's name.
+        against: Rows of the paper, such as the names of models.
 
     Returns:
         The same result with `published` filled in.
 
     Raises:
-        UserError: The paper has no row `against`.
+        UserError: The paper has no such row.
     """
     paper = paper_of(result.benchmark)
     if paper is None:
-        if against is not None:
+        if against:
             raise no_figures(result.benchmark)
         return result
     result = replace(result, options=current_options(result.options))
-    named = [] if against is None else [paper.row(against)]
+    named = [paper.row(row) for row in against]
     not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
     if not_theirs is not None:
         return replace(result, notes=list(dict.fromkeys([*result.notes, not_theirs])))
