@@ -191,6 +191,8 @@ WRONG = {
     "a short line": ("image,answer\na.jpg\n", "record line 2: has more or fewer cells"),
     "a column twice": ("image,answer,answer\na.jpg,x,y\n", "field answer: occurs twice in the header"),
     "a csv of something else": ("file,answer\na.jpg,x\n", "field image: is missing"),
+    "an unknown field": ('{"image": "a.jpg", "refrence": "x"}\n', "did you mean 'reference'?"),
+    "an unknown column": ("image,quesion\na.jpg,x\n", "field quesion: is an unknown field"),
     "not text": ("\xff\xfeimage\n", "is neither a workbook nor UTF-8 text"),
     "places of nowhere": ('{"a": "bar"}', "its image is missing"),
 }  # fmt: skip

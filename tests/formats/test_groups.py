@@ -61,9 +61,26 @@ def test_a_line_of_anyones_needs_only_a_group_a_variant_and_something_to_send(tm
     path = tmp_path / "g.jsonl"
     path.write_text(
         '{"group": "a", "variant": "v", "prompt": "What?"}\n\n'
-        '{"variant": "w", "group": "a", "images": ["a.png"], "more": {"of": "theirs"}}\n'
+        '{"variant": "w", "group": "a", "images": ["a.png"], "facts": {"of": "theirs"}}\n'
     )
-    assert read_groups(path) == [GroupLine("a", "v", (), "What?"), GroupLine("a", "w", ("a.png",))]
+    assert read_groups(path) == [
+        GroupLine("a", "v", (), "What?"),
+        GroupLine("a", "w", ("a.png",), facts={"of": "theirs"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "nearest"), [("promt", "prompt"), ("refrences", "references"), ("Group", "group")]
+)
+def test_an_unknown_field_is_an_error_with_its_line_and_the_nearest_field(
+    tmp_path: Path, field: str, nearest: str
+) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text(GOOD + GOOD.replace('"v"', f'"w", "{field}": "x"'))
+    with pytest.raises(UserError) as error:
+        read_groups(path)
+    assert f"g.jsonl, record line 2, field {field}: is an unknown field" in str(error.value)
+    assert f"did you mean '{nearest}'?" in str(error.value)
 
 
 def test_what_says_nothing_is_not_written(tmp_path: Path) -> None:

@@ -238,6 +238,19 @@ class Benchmark(ABC):
         """
         return []
 
+    def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
+        """Write notes on records of the data that are not asked.
+
+        Args:
+            folder: The data folder, or None if the user named none.
+            split: One of `splits`.
+            options: The effective options.
+
+        Returns:
+            The notes for the result; by default none.
+        """
+        return []
+
     def options_from_answers(
         self, file: str, predictions: Sequence[Prediction], folder: Path | None
     ) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.source_ids import ids_of
 from sightline.errors import UserError
-from sightline.formats.files import Records, json_records, read_bytes
+from sightline.formats.files import Records, json_records, read_bytes, unknown_field
 from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.types import Labels
 
@@ -108,6 +108,8 @@ def table_sources(path: Path, images: Path | None = None) -> list[SourceItem]:
         else table_rows(with_columns(read_table(content, path), path), path)
     )
     paths = [_image_path(row, where, path, root) for where, row in rows]
+    for where, row in rows:
+        _refuse_unknown(row, path, where)
     ids = _ids_in_table(rows, path) or ids_of(paths)
     return [
         SourceItem(
@@ -253,6 +255,14 @@ def with_columns(table: RawTable, path: Path, *needed: str) -> RawTable:
         if name not in table.header:
             raise UserError("is missing", file=path, field=name, found=table.header, expected="that column")
     return table
+
+
+def _refuse_unknown(fields: Iterable[str], path: Path, where: str) -> None:
+    """Raise UserError for a field that nothing reads, such as a misspelled one."""
+    known = (*IMAGE, "id", "question", *ANSWERS)
+    for name in fields:
+        if name not in known:
+            raise unknown_field(name, known, path, where)
 
 
 def _image_path(row: Mapping[str, Any], where: str, path: Path, root: Path) -> str:

@@ -19,6 +19,7 @@ REQUEST_LIMITS = (
     "max_requests",
     "max_cost",
     "retry_errors",
+    "gen_any",
     "fingerprint",
     "accept_changed",
     "config",

@@ -24,6 +24,7 @@ from sightline.images import transform_for
 from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.progress import request_progress
 from sightline.types import Fingerprint, ImageFile, Message, Request
 
@@ -32,6 +33,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     """The model and how it is called; the fields are named like the options of `run`.
 
     Attributes:
+        gen_any: Whether unknown names in `gen` are sent.
         fingerprint: Whether endpoints are checked before cached replies are used.
         accept_changed: Whether cached replies of an endpoint that changed are used.
         keyless: Whether no API key is needed, because nothing will be sent.
@@ -48,6 +50,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     retry_errors: bool = False
     config: str | None = None
     fresh: str = ""
+    gen_any: bool = False
     fingerprint: Fingerprint = "on"
     accept_changed: bool = False
     keyless: bool = False
@@ -87,6 +90,8 @@ class ModelClient:
         config = load_config(options.config)
         model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
         self._models: Sequence[Model] = resolve(options.model, model_options)
+        if not options.gen_any:
+            refuse_unknown_sampling(self._models[0], options.gen, "--gen")
         self._options = options
         self._opened: OpenModels | None = None
         self._check: EndpointCheck | None = None

@@ -12,6 +12,7 @@ from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
 from sightline.judging.judges import HUMAN_PREFIX
 from sightline.models.base import Model
+from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.plan.spec import Spec
 from sightline.plugins import wrong_return
 from sightline.scoring.scorer import ModelScorer, by_question
@@ -43,8 +44,27 @@ def check_samples(samples: Sequence[Sample], benchmark: Benchmark, options: Mapp
             raise wrong_return(benchmark.probes, probe, Probe)
 
 
+def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
+    """Check the names of the sampling options of --gen and --judge-gen.
+
+    Args:
+        spec: The evaluation.
+        models: The model.
+        judges: The judges.
+
+    Raises:
+        UserError: A name is unknown, and --gen-any is not given.
+    """
+    if spec.gen_any:
+        return
+    for model in models.models[:1]:
+        refuse_unknown_sampling(model, spec.gen, "--gen")
+    for judge in judges.models.values():
+        refuse_unknown_sampling(judge[0], spec.judge_gen, "--judge-gen")
+
+
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
-    """Check that the model can be asked the probes of a task.
+    """Check that the model can be asked every probe of a task.
 
     Args:
         spec: The evaluation.
@@ -52,14 +72,21 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
         models: The model, and the augmentation if images are replaced by text.
 
     Raises:
-        UserError: The probes are empty, or the model lacks a capability that they need.
+        UserError: A probe is empty, or the model lacks a capability that it needs.
     """
-    _check_content(task)
-    _check_capabilities(task, models.models[0], sees_images=models.replacement is None)
+    model, options = models.models[0], task.options.benchmark
+    by_likelihood = options.get("answer_by") == "likelihood"
+    for sample in task.samples:
+        for probe in task.benchmark.probes(sample, options):
+            _check_content(probe)
+            _check_capabilities(probe, model, sees_images=models.replacement is None)
+            if by_likelihood and not probe.choices:
+                raise _unfit(probe, "has no options to choose from", "options, or no answer_by=likelihood")
     if models.replacement is not None:
-        images = images_in_probes(task.benchmark, task.samples, [task.options.benchmark])
-        check_augmentation(models.replacement, models.models[0], images)
-    _check_likelihood(spec, task)
+        images = images_in_probes(task.benchmark, task.samples, [options])
+        check_augmentation(models.replacement, model, images)
+    if by_likelihood:
+        _check_likelihood(spec, model)
 
 
 def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
@@ -118,10 +145,15 @@ def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
             )
 
 
-def _check_likelihood(spec: Spec, task: PreparedTask) -> None:
-    """Raise UserError where sampling options come with answers that are not sampled."""
+def _check_likelihood(spec: Spec, model: Model) -> None:
+    """Raise UserError where the model cannot choose an option, or sampling options cannot have an effect."""
+    if not model.capabilities.likelihood:
+        raise UserError(
+            f"{model.name} does not report how likely an answer is",
+            expected="a local model (hf/...), or no --set answer_by=likelihood",
+        )
     option = "--gen" if spec.gen or spec.preset else "--repeats" if spec.repeats > 1 else None
-    if option and task.options.benchmark.get("answer_by") == "likelihood":
+    if option:
         raise UserError(
             f"{option} has no effect with --set answer_by=likelihood: the model takes the likeliest option "
             "and samples nothing",
@@ -129,30 +161,27 @@ def _check_likelihood(spec: Spec, task: PreparedTask) -> None:
         )
 
 
-def _check_content(task: PreparedTask) -> None:
-    """Raise UserError where the samples come from a file of answers and hold nothing to send."""
-    probe = next(iter(task.benchmark.probes(task.samples[0], task.options.benchmark)))
+def _check_content(probe: Probe) -> None:
+    """Raise UserError where the probe comes from a file of answers and holds nothing to send."""
     if not any(message.parts for message in probe.messages):
-        raise UserError(
+        raise _unfit(
+            probe,
             "there is nothing to send: neither prompt nor image",
-            record=probe.sample,
-            expected="the data folder instead of a file of answers, or `sightline score`",
+            "the data folder instead of a file of answers, or `sightline score`",
         )
 
 
-def _check_capabilities(task: PreparedTask, model: Model, *, sees_images: bool) -> None:
-    """Raise UserError where the model cannot take the first probe."""
-    probe = next(iter(task.benchmark.probes(task.samples[0], task.options.benchmark)))
-    parts = [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
-    images = len(parts) if sees_images else 0
-    if images and not model.capabilities.images:
-        raise UserError(
-            f"{model.name} does not accept images", expected="a setting without images, or --augment"
-        )
-    if images > 1 and not model.capabilities.several_images:
-        raise UserError(f"{model.name} accepts one image per request", expected="a setting with one image")
-    if task.options.benchmark.get("answer_by") == "likelihood" and not model.capabilities.likelihood:
-        raise UserError(
-            f"{model.name} does not report how likely an answer is",
-            expected="a local model (hf/...), or no --set answer_by=likelihood",
-        )
+def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> None:
+    """Raise UserError where the model cannot take the messages of a probe."""
+    able = model.capabilities
+    images = sum(isinstance(part, ImageRef) for message in probe.messages for part in message.parts)
+    if sees_images and images and not able.images:
+        raise _unfit(probe, f"{model.name} does not accept images", "a setting without images, or --augment")
+    if sees_images and images > 1 and not able.several_images:
+        raise _unfit(probe, f"{model.name} accepts one image per request", "a setting with one image")
+    if not able.system_role and any(message.role == "system" for message in probe.messages):
+        raise _unfit(probe, f"{model.name} does not accept system messages", "a model that accepts them")
+
+
+def _unfit(probe: Probe, message: str, expected: str) -> UserError:
+    return UserError(message, record=f"{probe.sample} {probe.variant}", expected=expected)

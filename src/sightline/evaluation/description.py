@@ -47,6 +47,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
             *_sampling_notes(prepared),
             *_training_data_notes(prepared),
             *_replay_notes(prepared),
+            *task.benchmark.left_out_notes(task.folder, task.split, task.options.benchmark),
             *_check_notes(prepared),
             *(notes or []),
         ],

@@ -14,6 +14,7 @@ from sightline.evaluation.checks import (
     check_judge_images,
     check_model,
     check_samples,
+    check_sampling_names,
 )
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.prepared import (
@@ -130,6 +131,7 @@ def _check(prepared: Prepared) -> None:
     if models.models:
         check_model(spec, task, models)
     check_judge_images(task, prepared.judges)
+    check_sampling_names(spec, models, prepared.judges)
     if spec.max_cost is not None:
         prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])
     for row in spec.against:

@@ -15,10 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sightline.errors import UserError
+from sightline.errors import UserError, did_you_mean
 from sightline.formats.atomic_file import AtomicFile
 
 T = TypeVar("T")
+
+_UNKNOWN_FIELD = re.compile("Object contains unknown field `(.*)`")
 
 Records = list[tuple[str, dict[str, Any]]]
 """Records with their position in the file, such as 'line 3' or 'entry 3'."""
@@ -101,7 +103,29 @@ def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None =
         return msgspec.convert(record if prepare is None else prepare(record), kind)
 
     lines = enumerate(content.splitlines(), 1)
-    return [_decode_line(decode, line, number, path) for number, line in lines if line.strip()]
+    return [_decode_line(decode, line, number, path, kind) for number, line in lines if line.strip()]
+
+
+def unknown_field(name: str, known: Iterable[str], path: Path, record: str) -> UserError:
+    """Make the error for a field or a column that a file should not have.
+
+    Args:
+        name: The field.
+        known: The fields that exist.
+        path: The file.
+        record: The position of the record.
+
+    Returns:
+        The error, with the most similar field.
+    """
+    known = list(known)
+    return UserError(
+        f"is an unknown field{did_you_mean(name, known)}",
+        file=path,
+        record=record,
+        field=name,
+        expected=f"only {', '.join(known)}",
+    )
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
@@ -202,12 +226,15 @@ def _object(where: str, entry: Any, path: Path) -> tuple[str, dict[str, Any]]:
     return where, entry
 
 
-def _decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path) -> T:
+def _decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
     try:
         return decode(line)
     except msgspec.ValidationError as error:
         text, _, location = str(error).partition(" - at `$")
         field = re.sub(r"^\.|`$", "", location) or None
+        if (unknown := _UNKNOWN_FIELD.fullmatch(text)) and field is None:
+            known = [one.encode_name for one in msgspec.structs.fields(kind)]
+            raise unknown_field(unknown[1], known, path, f"line {number}") from None
         raise UserError(text, file=path, record=f"line {number}", field=field) from None
     except ValueError:
         raise _broken(line, path, number) from None

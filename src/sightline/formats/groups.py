@@ -20,7 +20,7 @@ ORIGINAL = "original"
 _encoder = msgspec.json.Encoder()
 
 
-class GroupLine(Struct, frozen=True, omit_defaults=True):
+class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A probe.
 
     `group` names the thing that all lines of the group are about, `variant` the perturbation. `images` are
@@ -52,8 +52,8 @@ def read_groups(path: Path) -> list[GroupLine]:
         The lines in their order.
 
     Raises:
-        UserError: A line has no group, no variant, or neither image nor prompt; or a group has a variant
-            twice.
+        UserError: A line has no group, no variant, neither image nor prompt, or an unknown field; or a group
+            has a variant twice.
     """
     lines = read_lines(path, GroupLine)
     if not lines:

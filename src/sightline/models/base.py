@@ -24,6 +24,7 @@ class Capabilities(Struct, frozen=True):
         system_role: Whether it accepts system messages.
         seed: Whether its sampling has a seed.
         likelihood: Whether it can choose the most likely of several answers.
+        own_sampling: Whether it has sampling options of its own, which `effective` checks.
         replays: Whether it answers by the name of a probe, whatever the probe shows.
         endpoint: Whether it is known by URL and name only, so that its weights may change under the same
             identity. The engine then checks it before cached answers are used.
@@ -35,6 +36,7 @@ class Capabilities(Struct, frozen=True):
     system_role: bool = True
     seed: bool = True
     likelihood: bool = False
+    own_sampling: bool = False
     replays: bool = False
     endpoint: bool = False
     limits: ImageLimits = ImageLimits()

@@ -109,7 +109,7 @@ class InspectModel(Model):
         self.identity = identity_of(model, named, passed)
         self.host = host_of(model, named)
         limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
-        self.capabilities = Capabilities(limits=limits, endpoint=True)
+        self.capabilities = Capabilities(limits=limits, endpoint=True, own_sampling=True)
         self._named = model
         self._passed = passed
         self._timeout = args.timeout

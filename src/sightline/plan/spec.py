@@ -94,6 +94,10 @@ class EvaluationOptions(TaskOptions, total=False):
             recorded=True,
         ),
     ]
+    gen_any: Annotated[
+        bool,
+        Argument("send sampling options with unknown names too, to model and judges", "requests"),
+    ]
     concurrency: Annotated[int, Argument("maximum number of requests in flight at one host", "requests", "N")]
     max_requests: Annotated[int | None, Argument("stop after N requests (exit status 4)", "requests", "N")]
     max_cost: Annotated[
@@ -254,6 +258,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     decide: Decide = "first"
     judge_gen: Pairs = field(default_factory=dict)
     judge_repeats: int = 1
+    gen_any: bool = False
     concurrency: int = 64
     max_requests: int | None = None
     max_cost: float | None = None

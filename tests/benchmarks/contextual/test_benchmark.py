@@ -253,6 +253,11 @@ def test_only_the_table_of_test_may_lack_the_responses(tmp_path: Path) -> None:
     """Else a column by another name would leave all of val without a reference, in silence."""
     misnamed = "image_url,instruction,answer,category\nhttps://h/x.jpg,What?,this,time\n"
     (tmp_path / "contextual_test.csv").write_text(misnamed)
+    with pytest.raises(UserError, match=r"_test\.csv, record line 1, field answer: is an unknown field"):
+        samples_of(tmp_path, "test")
+    (tmp_path / "contextual_test.csv").write_text(
+        "image_url,instruction,category\nhttps://h/x.jpg,What?,time\n"
+    )
     assert samples_of(tmp_path, "test")[0].references == ()
     for split in ("val", "synthetic"):
         (tmp_path / f"contextual_{split}.csv").write_text(misnamed)

@@ -23,7 +23,7 @@ from sightline.benchmarks.contextual.folder import (
 )
 from sightline.benchmarks.records import data_folder, refuse_repeated_ids
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.files import json_records, read_bytes, unknown_field
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Labels, Sample
 
@@ -161,6 +161,9 @@ def _read(path: Path, *, solved: bool) -> dict[str, ContextualRecord]:
     for column in COLUMNS if solved else _NEEDED:
         if column not in table.header:
             raise UserError("lacks a column", file=path, field=column, expected="the released layout")
+    for column in table.header:
+        if column not in COLUMNS:
+            raise unknown_field(column, COLUMNS, path, "line 1")
     records: dict[str, ContextualRecord] = {}
     instances: set[tuple[str, str]] = set()
     times: defaultdict[str, int] = defaultdict(int)

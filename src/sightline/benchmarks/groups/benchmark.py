@@ -14,6 +14,7 @@ from sightline.benchmarks.groups.data import (
     GROUPS,
     LineSelection,
     answered_samples,
+    left_out_notes,
     line_probes,
     read_samples,
 )
@@ -106,12 +107,20 @@ class Groups(Benchmark):
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The groups of the file, or those that a file of answers is about."""
-        if options["file"] is None and options["answers"] is not None:
+        if _only_answers(options):
             return answered_samples(Path(options["answers"]), _selection(options))
+        return read_samples(self._file(folder, options), _selection(options))
+
+    def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
+        """The originals that are not sent, and the groups without a line that is."""
+        if _only_answers(options):
+            return []
+        return left_out_notes(self._file(folder, options), _selection(options))
+
+    def _file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
+        """The groups file of the option `file`, or of the data folder."""
         file = Path(options["file"]) if options["file"] is not None else self.groups_file(folder, options)
-        if file.is_dir():
-            file = file / GROUPS
-        return read_samples(file, _selection(options))
+        return file / GROUPS if file.is_dir() else file
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """A query for each line of the group, or the unchanged input for Sampling (MM-R3 4.2)."""
@@ -185,6 +194,11 @@ class Groups(Benchmark):
     ) -> dict[str, Any]:
         """Without a data folder, the file of answers holds the questions."""
         return {"answers": file} if folder is None else {}
+
+
+def _only_answers(options: Mapping[str, Any]) -> bool:
+    """Whether the questions come from a file of answers."""
+    return options["file"] is None and options["answers"] is not None
 
 
 def _selection(options: Mapping[str, Any]) -> LineSelection:

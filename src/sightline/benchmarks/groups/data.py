@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.formats.export import counted
 from sightline.formats.files import json_records, read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.jsonl import id_field
@@ -69,6 +70,33 @@ def answered_samples(file: Path, selection: LineSelection) -> list[Sample]:
         UserError: A line is wrong, or no line is selected.
     """
     return _samples(_of_size(_answered_lines(file), selection, file), file, "", selection)
+
+
+def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
+    """Write notes on the variant `original`, which is sent either for Sampling only or alone.
+
+    Args:
+        file: The groups file.
+        selection: Which lines are sent.
+
+    Returns:
+        A note on originals that are not sent, and one on groups of which no line is.
+    """
+    groups = by_group(_of_size(read_groups(file), selection, file))
+    selected = {name: selected_lines(lines, selection) for name, lines in groups.items()}
+    asks_originals = selection.unchanged and not selection.all_variants
+    originals = sum(line.variant == ORIGINAL for lines in groups.values() for line in lines)
+    lack = f"no line of variant '{ORIGINAL}'" if asks_originals else f"no line but '{ORIGINAL}'"
+    return counted(
+        (
+            0 if asks_originals else originals,
+            f"lines of variant '{ORIGINAL}', the unchanged input, are not sent and count in no metric",
+        ),
+        (
+            sum(not lines for lines in selected.values()),
+            f"of {len(groups):,} groups are left out: they have {lack}",
+        ),
+    )
 
 
 def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:

@@ -56,6 +56,7 @@ class Checkpoint(Struct, frozen=True):
     def capabilities(self) -> Capabilities:
         """What the model accepts, as far as its files say."""
         return Capabilities(
+            own_sampling=True,
             images=self.takes_images,
             several_images=self.takes_images and self.kind not in _ONE_IMAGE,
             system_role=self.chat_template is not None and "system" in self.chat_template,
