@@ -88,6 +88,8 @@ class Metric(Struct, frozen=True, kw_only=True):
         how_to_run: The arguments of `sightline run` for the setting `needs`, if it is an option.
         judged: The question whose verdicts the metric uses; None if it reads the answers themselves.
         absent: The reason that is given if no group yields a term.
+        counts_failures: Whether the metric counts probes without an answer, so that it has a value where
+            nothing was answered.
         per_group: Whether a group counts as one unit: it is undecided if undecided outcomes could change it.
     """
 
@@ -102,6 +104,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     how_to_run: str = ""
     judged: str | None = "correct"
     absent: str = "no probe has a value for it"
+    counts_failures: bool = False
     per_group: bool = False
 
     @property
@@ -163,7 +166,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """The result of an evaluation: all of metrics.json, in the order of the file.
 
     The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
-    benchmark.
+    benchmark. `errors` are failed calls, `not_sent` the probes that were not sent; neither has an answer.
     """
 
     benchmark: str
@@ -186,7 +189,13 @@ class Result(Struct, frozen=True, kw_only=True):
     unscored: int = 0
     unparsed: int = 0
     judge_errors: int = 0
+    not_sent: int = 0
     mixed_versions: bool = False
     notes: list[str] = field(default_factory=list)
     metric_definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
     schema: int = 1
+
+    @property
+    def unanswered(self) -> int:
+        """The number of probes without an answer: failed or not sent."""
+        return self.errors + self.not_sent

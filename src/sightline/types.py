@@ -201,6 +201,10 @@ class Failure(Struct, frozen=True):
     status: int | None = None
 
 
+NOT_SENT = "not sent"
+"""The `error` of a probe that was not sent: the budget was reached, or the run was interrupted."""
+
+
 def _written(default: Any) -> Any:
     """A default that stays in the JSON of a struct with `omit_defaults`.
 
@@ -259,7 +263,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         draw: The repeat, from 0.
         key: The key of the answer in the store.
         response: The text of the answer; empty if there is none.
-        status: `empty` is an answer without text, `error` no answer.
+        status: `empty` is an answer without text, `error` a failed call. `not_sent` is a probe that was not
+            sent; its verdict is `unscored`.
         finish_reason: Why the model stopped.
         usage: The tokens of the call.
         verdict: The verdict that counts.
@@ -282,7 +287,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     labels: Labels
     response: str
-    status: Literal["ok", "empty", "error"]
+    status: Literal["ok", "empty", "error", "not_sent"]
     finish_reason: str
     usage: Usage
     verdict: VerdictName
@@ -318,7 +323,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def answered(self) -> bool:
         """Whether there is an answer; an empty one counts."""
-        return self.status != "error"
+        return self.status in ("ok", "empty")
 
 
 GroupKey = tuple[str, int, str]
@@ -361,6 +366,11 @@ class Group(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.outcomes)
+
+    @property
+    def sent(self) -> bool:
+        """Whether every probe was sent. Metrics count no other group: a part of a group is no group."""
+        return all(outcome.status != "not_sent" for outcome in self.outcomes)
 
     @property
     def labels(self) -> Labels:

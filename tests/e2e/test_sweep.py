@@ -51,7 +51,7 @@ def test_a_model_that_fails_does_not_stop_the_others(mock: Any, start: Any, tmp_
     status, out, err = start(*_words(data, bad.model, good.model)).end()
     assert status == 1
     assert [one["exit_status"] for one in _points(tmp_path)] == [1, 1, 0, 0]
-    assert "20 of 20 probes have no answer" in err
+    assert "20 of 20 probes failed" in err
     assert "no probe has an answer" in out
 
 

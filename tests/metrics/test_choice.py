@@ -11,7 +11,7 @@ import pytest
 
 from sightline.metric_types import Metric
 from sightline.metrics import choice
-from sightline.metrics.tally import tally
+from sightline.metrics.tally import NO_ANSWER, tally
 from sightline.types import (
     Group,
     Labels,
@@ -62,7 +62,7 @@ def test_a_right_answer_counts() -> None:
 def test_without_an_answer_key_nothing_counts_for_or_against(verdict: VerdictName) -> None:
     [value] = tally([group(outcome(verdict, keyed=False))], [choice.ACCURACY])
     assert (value.value, value.n, value.interval) == (None, 0, None)
-    assert value.reason == choice.NO_KEY
+    assert value.reason == (NO_ANSWER if verdict == "error" else choice.NO_KEY)
     assert "released without answers" in choice.NO_KEY
 
 

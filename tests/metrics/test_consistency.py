@@ -222,3 +222,25 @@ def test_a_group_with_an_answer_that_nobody_can_score_is_no_failure() -> None:
     unscored = replace(outcome("a", 1), verdict="unscored", references=())
     found = values([group_of("a", {}, [outcome("a", 0, right=False), unscored])])
     assert found["failures", "all"].value is None
+
+
+@pytest.mark.parametrize("metric", ["con", "s_c", "agree"])
+def test_failures_of_a_hard_variant_raise_the_metric_but_not_the_one_over_complete_groups(
+    metric: str,
+) -> None:
+    """The last variant gets another answer than the others; in half of the groups its request fails."""
+
+    def group(name: str, hard_fails: bool) -> Group:
+        outcomes = [outcome(name, nth, "bus" if nth < 3 else "dog") for nth in range(4)]
+        similar = {(i, j): 1.0 if j < 3 else 0.0 for i, j in combinations(range(4), 2)}
+        if hard_fails:
+            outcomes[3] = replace(outcomes[3], response="", extracted=None, status="error", verdict="error")
+            similar = {pair: value for pair, value in similar.items() if 3 not in pair}
+        return group_of(name, similar, outcomes)
+
+    none_failed = values([group(str(n), False) for n in range(10)])
+    half_failed = values([group(str(n), n % 2 == 0) for n in range(10)])
+    complete = f"{metric}_complete"
+    assert none_failed[metric, "all"].value == none_failed[complete, "all"].value == 50
+    assert half_failed[metric, "all"].value == pytest.approx(100 * 6 / 9)
+    assert half_failed[complete, "all"].value == 50

@@ -21,7 +21,7 @@ from sightline.metric_types import (
 from sightline.metrics.choice import ACCURACY, ERROR, LEAKAGE
 from sightline.metrics.paired import ACC_P, ACC_P_IMAGES, ACC_Q, CONTEXT_AWARENESS
 from sightline.metrics.statistics import TOO_FEW, Interval, ratio_intervals
-from sightline.metrics.tally import tally
+from sightline.metrics.tally import NO_ANSWER, tally
 from sightline.types import (
     Group,
     Labels,
@@ -140,7 +140,7 @@ def test_a_subset_in_which_nothing_counts_is_null_with_the_reason() -> None:
 
 def test_a_metric_over_no_groups_is_null() -> None:
     [value] = tally([], [ACCURACY])
-    assert (value.subset, value.value, value.n, value.reason) == ("all", None, 0, ACCURACY.absent)
+    assert (value.subset, value.value, value.n, value.reason) == ("all", None, 0, NO_ANSWER)
     assert tally([group("right")], []) == []
 
 

@@ -97,3 +97,20 @@ def test_the_digest_of_the_data_does_not_depend_on_repeats(collect: Collect, des
     ]
     assert len({result.data_digest for result in results}) == 1
     assert [result.probes for result in results] == [2, 4]
+
+
+def test_a_probe_that_was_not_sent_is_no_error_and_in_no_metric(collect: Collect, describe: Describe) -> None:
+    sent = aggregated(describe(), collect(a="yes", b=None, c="no")).result
+    result = aggregated(describe(), collect(a="yes", b=None, c="no", d="", e="")).result
+    assert (result.probes, result.errors, result.not_sent, result.unscored) == (5, 1, 2, 0)
+    assert values(result, "acc")["all"] == values(sent, "acc")["all"] == (100 / 3, 3)
+    (note,) = [note for note in result.notes if note.startswith("incomplete: 2 of 5 probes were not sent")]
+    assert "2 groups are left out of all metrics" in note
+
+
+def test_where_nothing_was_answered_there_is_no_value(collect: Collect, describe: Describe) -> None:
+    for texts in ({"a": None, "b": None}, {"a": "", "b": ""}):
+        (value, *_) = aggregated(describe(), collect(**texts)).result.metrics
+        assert (value.value, value.n, value.reason) == (None, 0, "no probe was answered")
+    result = aggregated(describe(), collect(a="yes", b=None)).result
+    assert values(result, "acc") == {"all": (50, 2), "first=a": (100, 1), "first=b": (None, 0)}

@@ -11,13 +11,18 @@ from tests.results.conftest import MakeResult
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.errors import UserError
-from sightline.judging.groups import NOT_ASKED
 from sightline.results.compare import compare, significance_of
 from sightline.results.judged_run import JudgedRun
-from sightline.types import Group, Outcome, Usage, VerdictName
+from sightline.types import NOT_SENT, Group, Outcome, Usage, VerdictName
 
 OPTIONS = {**defaults(Groups(), Groups.settings["FILE"]), "seed": 0, "embedder": "none"}
-VERDICTS: dict[str, VerdictName] = {"1": "right", "0": "wrong", "?": "undecided", "x": "error", "-": "error"}
+VERDICTS: dict[str, VerdictName] = {
+    "1": "right",
+    "0": "wrong",
+    "?": "undecided",
+    "x": "error",
+    "-": "unscored",
+}
 
 
 def outcome(sample: str, variant: str, mark: str, digest: str = "d") -> Outcome:
@@ -30,12 +35,12 @@ def outcome(sample: str, variant: str, mark: str, digest: str = "d") -> Outcome:
         key=f"{sample} {variant}",
         labels={},
         response="" if missing else f"says {mark}",
-        status="error" if missing else "ok",
+        status={"x": "error", "-": "not_sent"}.get(mark, "ok"),  # type: ignore[arg-type]
         finish_reason="stop",
         usage=Usage(),
         verdict=VERDICTS[mark],
         references=("x",),
-        error={"x": "HTTP 500", "-": NOT_ASKED}.get(mark),
+        error={"x": "HTTP 500", "-": NOT_SENT}.get(mark),
         sample_digest=digest,
     )
 
@@ -145,8 +150,8 @@ def test_each_side_counts_undecided_failed_and_not_sent_apart(judged_run: Any) -
     first, second = compare(
         [(judged_run({"a": "1?x", "b": "--"}), judged_run({"a": "111", "b": "11"}))]
     ).sides
-    assert (first.probes, first.undecided, first.failed, first.not_sent) == (5, 1, 1, 2)
-    assert (second.probes, second.undecided, second.failed, second.not_sent) == (5, 0, 0, 0)
+    assert (first.probes, first.undecided, first.failed, first.not_sent) == (3, 1, 1, 2)
+    assert (second.probes, second.undecided, second.failed, second.not_sent) == (3, 0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue
+from sightline.metric_types import MetricValue, Result
 from sightline.metrics.statistics import TOO_FEW
 from sightline.results.fail_if import check_condition_metrics, conditions_met, parse_conditions
+
+
+def result(*metrics: MetricValue, undecided: int = 0, not_sent: int = 0) -> Result:
+    return Result(
+        benchmark="codis",
+        setting="default",
+        model="m",
+        model_identity="m",
+        judge="rules",
+        options={},
+        samples=20,
+        probes=40,
+        errors=0,
+        misses=0,
+        undecided=undecided,
+        truncated=0,
+        versions={},
+        data_digest="",
+        metrics=list(metrics),
+        not_sent=not_sent,
+    )
+
 
 METRICS = [
     MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "wilson"),
@@ -41,7 +63,7 @@ METRICS = [
     ],
 )
 def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> None:
-    assert conditions_met(parse_conditions([text]), METRICS) == (() if found is None else (found,))
+    assert conditions_met(parse_conditions([text]), result(*METRICS)) == (() if found is None else (found,))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +83,7 @@ def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> No
     ],
 )
 def test_a_condition_without_a_number_holds(text: str, why: str) -> None:
-    assert conditions_met(parse_conditions([text]), METRICS) == (f"{text}: {why}",)
+    assert conditions_met(parse_conditions([text]), result(*METRICS)) == (f"{text}: {why}",)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +118,23 @@ def test_an_unknown_metric_is_refused_with_the_most_similar_one() -> None:
 def test_a_condition_holds_as_in_python(value: float, sign: str, number: float) -> None:
     holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](value, number)
     (wanted,) = parse_conditions([f"m{sign}{number!r}"])
-    assert bool(wanted.met([MetricValue("m", "all", value, 1, 1)])) == holds
+    assert bool(wanted.met(result(MetricValue("m", "all", value, 1, 1)))) == holds
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.sampled_from(["<", "<=", ">", ">="]), st.floats(0, 100))
+def test_a_condition_holds_wherever_undecided_verdicts_could_make_it_hold(
+    value: float, if_right: float, sign: str, number: float
+) -> None:
+    metric = MetricValue("m", "all", value, 1, 1, value_if_right=if_right)
+    (wanted,) = parse_conditions([f"m{sign}{number!r}"])
+    holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign]
+    line = wanted.met(result(metric, undecided=10))
+    assert bool(line) == (holds(value, number) or holds(if_right, number))
+    if line is not None and if_right != value:
+        assert "if all undecided verdicts (10 of 40, 25.0 %) were right" in line
+
+
+def test_a_condition_says_what_its_number_does_not_cover() -> None:
+    (wanted,) = parse_conditions(["acc_p<80"])
+    line = wanted.met(result(*METRICS, not_sent=30))
+    assert line == "acc_p<80: it is 70.00; 30 of 40 probes were not sent"

@@ -14,7 +14,7 @@ from sightline.results.flips import answer_changes, count_changes, group_changes
 from sightline.results.pairing import GroupPair
 from sightline.types import Group
 
-MARKS = st.sampled_from("10?x-")
+MARKS = st.sampled_from("10?x")
 RUNS = st.lists(st.lists(st.tuples(MARKS, MARKS), min_size=1, max_size=3), min_size=1, max_size=8)
 
 

@@ -62,6 +62,8 @@ class Benchmark(ABC):
 
     leading_metrics: tuple[str, ...] = ()
     """The metrics that compact tables show."""
+    companions: Mapping[str, str] = {}
+    """A leading metric -> the metric that compact tables show beside it where the two differ."""
     chance_notes: Mapping[str, str] = {}
     """Metric -> a line that says which value guessing gives."""
     correlated_metrics: tuple[tuple[str, str], ...] = ()

@@ -101,7 +101,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _requested_metrics(names: Sequence[str] | None, comparison: Comparison) -> Sequence[str]:
     """The metrics of --metric, which must be comparable, or the leading ones."""
-    from sightline.report.varied_options import leading_metrics
+    from sightline.report.leading import leading_metrics
 
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
     for name in names or ():
@@ -109,7 +109,7 @@ def _requested_metrics(names: Sequence[str] | None, comparison: Comparison) -> S
             raise UserError(f"--metric {name} cannot be compared: it {comparison.not_compared[name]}")
         if name not in known:
             raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
-    return names or leading_metrics(comparison.benchmark, known)
+    return names or leading_metrics(comparison.benchmark, [comparison.base, comparison.other])
 
 
 def _with_changes(

@@ -156,7 +156,9 @@ def print_run_summary(evaluation: Evaluation) -> None:
             reason = captioned.last_error or counts.last_error or judged.last_error
             print(f"{what} stopped: all requests failed ({reason})", file=sys.stderr)
     if result.errors:
-        _print_unanswered(evaluation)
+        _print_failed(evaluation)
+    if result.not_sent:
+        print(f"{result.not_sent:,} of {result.probes:,} probes were not sent", file=sys.stderr)
     print_conditions_met(evaluation.conditions_met)
 
 
@@ -182,10 +184,10 @@ def print_conditions_met(conditions: Iterable[str]) -> None:
         print(f"--fail-if {condition}", file=sys.stderr)
 
 
-def _print_unanswered(evaluation: Evaluation) -> None:
-    """Print the probes without an answer by reason, and how to retry them."""
+def _print_failed(evaluation: Evaluation) -> None:
+    """Print the probes whose requests failed by reason, and how to retry them."""
     result = evaluation.result
-    print(f"{result.errors} of {result.probes} probes have no answer:", file=sys.stderr)
+    print(f"{result.errors} of {result.probes} probes failed:", file=sys.stderr)
     named = ((f"{sample} {variant}", why) for sample, variant, why in evaluation.unanswered)
     for why, probes in by_reason(named).items():
         print(f"  {why}: {', '.join(probes)}", file=sys.stderr)

@@ -118,7 +118,7 @@ def _describe_met(conditions: Sequence[Condition], results: Sequence[Result]) ->
     return [
         f"{name}{condition}"
         for name, result in zip(names, results, strict=True)
-        for condition in conditions_met(conditions, result.metrics)
+        for condition in conditions_met(conditions, result)
     ]
 
 

@@ -52,7 +52,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             return 4
         if self.conditions_met:
             return 5
-        return 1 if self.result.errors or self.result.judge_errors else 0
+        return 1 if self.result.unanswered or self.result.judge_errors else 0
 
     @property
     def all_counts(self) -> tuple[Counts, ...]:
@@ -146,5 +146,5 @@ def _judge_and_write(
         result=result,
         unanswered=aggregated.unanswered,
         out=spec.out,
-        conditions_met=conditions_met(prepared.fail_if, result.metrics),
+        conditions_met=conditions_met(prepared.fail_if, result),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sightline.engine.keys import key_of
 from sightline.errors import UserError
 from sightline.formats.prediction import Prediction
-from sightline.types import Answer, Failure
+from sightline.types import NOT_SENT, Answer, Failure
 
 
 class FileAnswers:
@@ -28,7 +28,7 @@ class FileAnswers:
         return {key: self._by_key[key] for key in keys if key in self._by_key}
 
     def add(self, benchmark: str, setting: str, prediction: Prediction) -> str:
-        """Add an answer.
+        """Add an answer; nothing is kept of a probe that was not sent.
 
         Args:
             benchmark: The name of the benchmark.
@@ -42,6 +42,8 @@ class FileAnswers:
             UserError: Its key has another answer already.
         """
         key = prediction_key(benchmark, setting, prediction)
+        if prediction.error == NOT_SENT:
+            return key
         result = _result(prediction)
         if self._by_key.setdefault(key, result) != result:
             raise UserError(

@@ -9,10 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from sightline.plan.stored_probe import StoredProbe
-from sightline.types import Answer, Failure, Group, GroupKey, Outcome, Usage
-
-NOT_ASKED = "not asked"
-"""The error of a probe that has neither an answer nor a failure."""
+from sightline.types import NOT_SENT, Answer, Failure, Group, GroupKey, Outcome, Usage
 
 CHUNK = 256
 """The number of probes whose answers are fetched together."""
@@ -78,7 +75,11 @@ def _group(probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure
 
 
 def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
-    """A probe with its answer, before it is judged: an empty answer is wrong, a failed call is an error."""
+    """A probe with its answer, before it is judged.
+
+    An empty answer is wrong, a failed call is an error. A probe that has neither an answer nor a failure was
+    not sent, unless it could not be.
+    """
     shared: dict[str, Any] = {
         "sample": probe.sample,
         "variant": probe.variant,
@@ -95,15 +96,15 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
         "sample_digest": probe.sample_digest,
     }
     if not isinstance(result, Answer):
-        error = result.message if isinstance(result, Failure) else probe.error or NOT_ASKED
+        error = result.message if isinstance(result, Failure) else probe.error
         return Outcome(
             **shared,
             response="",
-            status="error",
+            status="error" if error else "not_sent",
             finish_reason="",
             usage=Usage(),
-            verdict="error",
-            error=error,
+            verdict="error" if error else "unscored",
+            error=error or NOT_SENT,
         )
     empty = not result.text
     return Outcome(

@@ -17,10 +17,10 @@ from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
 from sightline.plugins import wrong_return
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
-from sightline.types import Answer, Case, Failure, ImageFile, JudgeKind, Request, Verdict
+from sightline.types import NOT_SENT, Answer, Case, Failure, ImageFile, JudgeKind, Request, Verdict
 
 AnswersByKey = Mapping[str, Answer | Failure]
-"""Answers and failures by key; a missing key was not asked."""
+"""Answers and failures by key; a missing key was not sent."""
 
 UNREADABLE_IMAGE = "the image for the judge cannot be read"
 """The error of a judge that needs the image of a case."""
@@ -157,7 +157,7 @@ class ModelJudge(Judge):
             if isinstance(reply, Answer):
                 reading, version = scorer.read(reply.text), reply.version
             elif attempt == 0:
-                reading, version = Reading("error", reply.message if reply is not None else "not asked"), ""
+                reading, version = Reading("error", reply.message if reply is not None else NOT_SENT), ""
             else:
                 break
             draw = repeat * self.max_attempts + attempt

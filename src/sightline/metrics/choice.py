@@ -102,6 +102,7 @@ ERROR = Metric(
     range=PERCENT,
     source="II-Bench 4.1, Tables 9-12",
     judged=None,
+    counts_failures=True,
 )
 MISS = Metric(
     name="miss",

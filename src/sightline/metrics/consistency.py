@@ -235,6 +235,25 @@ def in_failures(terms: Terms) -> Terms:
     return restricted
 
 
+def complete(terms: Terms) -> Terms:
+    """Restrict terms to groups without a failed answer.
+
+    Without it, failures of hard variants take their pairs out of the mean, which may raise it.
+
+    Args:
+        terms: The terms of a metric.
+
+    Returns:
+        The terms over these groups.
+    """
+
+    def restricted(group: Group) -> Iterator[Term]:
+        if all(outcome.answered for outcome in group):
+            yield from terms(group)
+
+    return restricted
+
+
 def without_empty(terms: Terms) -> Terms:
     """Restrict terms to the answers that are not empty.
 

@@ -11,6 +11,7 @@ from sightline.metrics.consistency import (
     UNCHANGED,
     acc,
     agree,
+    complete,
     con,
     consistent_mixed,
     consistent_right,
@@ -31,6 +32,9 @@ from sightline.metrics.consistency import (
 )
 from sightline.metrics.difference import difference_range
 from sightline.scoring.similarity import SIMILAR
+
+COMPLETE = {name: f"{name}_complete" for name in ("con", "s_c", "agree")}
+"""A metric over all pairs that are there -> the same metric over complete groups."""
 
 NO_REFERENCE = "no answers with references to compare them with"
 NO_REFERENCE_TEXT = f"{NO_REFERENCE}; or questions with options, which acc compares by option"
@@ -64,7 +68,8 @@ def consistency_metrics(
     """
     main = [ACC, S_GT, CON, S_C]
     differences = [_minus_sampling(metric) for metric in main]
-    every = [*main, *(differences if sampling else ()), *_BESIDE, *task_metrics]
+    over_complete = [_complete(metric) for metric in (CON, S_C, AGREE)]
+    every = [*main, *over_complete, *(differences if sampling else ()), AGREE, *_BESIDE, *task_metrics]
     if ignore_empty:
         every = [replace(metric, terms=without_empty(metric.terms)) for metric in every]
     left_out = pairs_left_out_or_empty if ignore_empty else pairs_left_out
@@ -76,6 +81,18 @@ def consistency_metrics(
 
 def _is_similarity(metric: Metric) -> bool:
     return metric.judged == SIMILAR or metric.name.startswith("s_gt")
+
+
+def _complete(metric: Metric) -> Metric:
+    """The metric over the groups without a failed answer."""
+    return replace(
+        metric,
+        name=COMPLETE[metric.name],
+        terms=complete(metric.terms),
+        meaning=f"{metric.name} over the groups whose answers all exist",
+        source="beyond the paper",
+        absent="no group whose answers all exist, with two answers to compare",
+    )
 
 
 def _minus_sampling(metric: Metric) -> Metric:
@@ -136,6 +153,16 @@ S_C = Metric(
     judged=SIMILAR,
     absent=NO_SIMILARITY,
 )
+AGREE = Metric(
+    name="agree",
+    terms=agree,
+    meaning="pairs of answers that are equal after normalisation, or choose the same option",
+    better="higher",
+    range=PERCENT,
+    source="beyond the paper",
+    judged=None,
+    absent=NO_PAIR,
+)
 PAIRS_LEFT_OUT = Metric(
     name="pairs_left_out",
     terms=pairs_left_out,
@@ -145,6 +172,7 @@ PAIRS_LEFT_OUT = Metric(
     source="beyond the paper",
     judged=SIMILAR,
     absent=NO_PAIR,
+    counts_failures=True,
 )
 EMPTY = Metric(
     name="empty",
@@ -158,16 +186,6 @@ EMPTY = Metric(
 )
 
 _BESIDE = (
-    Metric(
-        name="agree",
-        terms=agree,
-        meaning="pairs of answers that are equal after normalisation, or choose the same option",
-        better="higher",
-        range=PERCENT,
-        source="beyond the paper",
-        judged=None,
-        absent=NO_PAIR,
-    ),
     Metric(
         name="same_meaning",
         terms=same_meaning,

@@ -178,6 +178,7 @@ CONTEXT_AWARENESS_LEFT_OUT = Metric(
     source="beyond the paper",
     judged=None,
     absent="no pair of outputs",
+    counts_failures=True,
 )
 OUTPUT_VARIABILITY = Metric(
     name="output_variability",
@@ -200,4 +201,5 @@ OUTPUT_VARIABILITY_LEFT_OUT = Metric(
     needs="no-context",
     judged=None,
     absent="no output has its counterpart without the context",
+    counts_failures=True,
 )

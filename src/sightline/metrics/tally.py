@@ -31,6 +31,9 @@ from sightline.types import (
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 """The value of a share of 1 in each unit."""
 
+NO_ANSWER = "no probe was answered"
+"""The reason for a value of probes that all failed: nothing was measured, so the value is not 0."""
+
 MOST_VALUES = 100
 """A label with more values than this (a file name, say) has no subsets: the table would be too long."""
 
@@ -44,6 +47,7 @@ def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValu
     One pass over `groups`, of which only numbers are kept. A subset holds the groups, or terms, with one
     value of one label ('category=Attributes'). A metric whose terms all carry labels has the subsets of these
     labels; any other metric has those of the groups as well. A group without a cluster is its own cluster.
+    A subset without any answer has no value, except for metrics that count failures.
 
     The 95 % CIs follow from the variance between clusters (`statistics.ratio_intervals`). `value_decided`
     and `value_if_right` exist for metrics judged `correct` once any outcome is undecided.
@@ -86,9 +90,13 @@ class _Subsets(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A metric in one scenario: its subsets, and their sums and counts, shape (subsets, clusters)."""
+    """A metric in one scenario: its subsets, whether each holds an answer, and their sums and counts.
+
+    The sums and counts have the shape (subsets, clusters).
+    """
 
     chosen: NDArray[np.intp]
+    answered: NDArray[np.bool_]
     sums: Floats
     counts: Floats
 
@@ -137,20 +145,23 @@ class _LabelSets:
 
 
 class _MetricRows:
-    """The rows of one metric by column: cluster, label set, scenario, sum and count."""
+    """The rows of one metric by column; `answered` says whether the answers of a row exist."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.clusters, self.label_sets, self.scenarios = array("q"), array("q"), array("q")
         self.sums, self.counts = array("d"), array("d")
+        self.answered = array("b")
         self.uses_group_labels = False
         self.has_partner = False
 
     def add(self, group: Group, cluster: int, label_set: int, scenario: int, label_sets: _LabelSets) -> None:
         """Add the terms of the metric over one group."""
+        complete = all(outcome.answered for outcome in group)
         for term in self.metric.terms(group):
             if not isinstance(term, Term):
                 raise wrong_return(self.metric.terms, term, Term)
+            self.answered.append(complete or _is_answered(group, term))
             if term.labels is None:
                 self.uses_group_labels = True
                 self.label_sets.append(label_set)
@@ -167,7 +178,7 @@ class _MetricRows:
 
     def clear(self) -> None:
         """Remove every term."""
-        for column in (self.clusters, self.label_sets, self.scenarios, self.sums, self.counts):
+        for column in (self.clusters, self.label_sets, self.scenarios, self.sums, self.counts, self.answered):
             del column[:]
 
     @property
@@ -187,6 +198,7 @@ class _Accumulator:
         self.all_rows = [_MetricRows(metric) for metric in metrics]
         self.label_sets = _LabelSets()
         self.has_undecided = False
+        self.has_answers = False
         self.decided: set[str] = {"correct"}
         self._clusters: dict[str, int] = {}
         self._group_label_sets: set[int] = set()
@@ -203,6 +215,7 @@ class _Accumulator:
         label_set = self.label_sets.number(group.labels)
         self._group_label_sets.add(label_set)
         self._add_judges(group)
+        self.has_answers = self.has_answers or any(outcome.answered for outcome in group)
         has_undecided = contains_undecided(group)
         self.has_undecided = self.has_undecided or has_undecided
         for metric_rows in self.all_rows:
@@ -227,7 +240,9 @@ class _Accumulator:
             flat = np.bincount(cells, np.array(amounts)[in_scenario][rows], shape[0] * shape[1])
             return flat.reshape(shape).astype(np.float64, copy=False)
 
-        return _Table(chosen, gather(metric_rows.sums), gather(metric_rows.counts))
+        answered = np.array(metric_rows.answered, dtype=bool)[in_scenario][rows]
+        hold_answers = np.bincount(columns[answered], minlength=len(chosen)) > 0
+        return _Table(chosen, hold_answers, gather(metric_rows.sums), gather(metric_rows.counts))
 
     def judges(self, metric: Metric) -> str | None:
         """The names of the judges whose verdicts a metric uses."""
@@ -285,6 +300,7 @@ def _values(
 ) -> Iterator[MetricValue]:
     metric, judge = metric_rows.metric, accumulator.judges(metric_rows.metric)
     scale = SCALES[metric.unit]
+    reason = metric_rows.reason if accumulator.has_answers else NO_ANSWER
     unknown: list[float | None] = [None] * len(table.chosen)
     decided, if_right = (
         accumulator.table(metric_rows, subsets, scenario).values(metric)
@@ -293,20 +309,29 @@ def _values(
         for scenario in (DECIDED, IF_RIGHT)
     )
     for row, value in enumerate(table.values(metric)):
-        n = float(table.counts[row].sum())
+        n, subset, bound = float(table.counts[row].sum()), subsets.names[table.chosen[row]], next(bounds)
+        if value is not None and not (metric.counts_failures or table.answered[row]):
+            yield MetricValue(metric.name, subset, None, 0, 0, unit=metric.unit, reason=NO_ANSWER)
+            continue
         metric_value = MetricValue(
             metric=metric.name,
-            subset=subsets.names[table.chosen[row]],
+            subset=subset,
             value=value,
             n=int(n) if n.is_integer() else n,
             clusters=int(np.count_nonzero(table.counts[row])),
             unit=metric.unit,
-            reason=metric_rows.reason if value is None else None,
+            reason=reason if value is None else None,
             value_decided=decided[row],
             value_if_right=if_right[row],
             judge=judge,
         )
-        yield with_interval(metric_value, next(bounds), scale)
+        yield with_interval(metric_value, bound, scale)
+
+
+def _is_answered(group: Group, term: Term) -> bool:
+    """Whether the answers that a term is about exist: those with its labels, otherwise those of the group."""
+    about = [outcome for outcome in group if outcome.labels == term.labels]
+    return any(outcome.answered for outcome in about or group)
 
 
 def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:

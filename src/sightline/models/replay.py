@@ -12,7 +12,7 @@ from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.models.base import Capabilities
 from sightline.models.offline_model import OfflineModel
-from sightline.types import Answer, Failure, Origin, Request
+from sightline.types import NOT_SENT, Answer, Failure, Origin, Request
 
 
 class Replay(OfflineModel):
@@ -60,7 +60,7 @@ class Replay(OfflineModel):
 
     def _answer(self, origin: Origin) -> Answer | Failure:
         prediction = self.recorded(origin)
-        if prediction is None:
+        if prediction is None or prediction.error == NOT_SENT:
             return Failure("permanent", f"{self._file} has no answer to {origin.sample} {origin.variant}")
         if prediction.error is not None:
             return Failure("permanent", f"{self._file} records a failure: {prediction.error}")

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.report.notes import published_notes, value_notes
+from sightline.report.leading import leading_metrics
+from sightline.report.notes import label_of, published_notes, value_notes
 from sightline.report.report_table import (
     Column,
     Field,
@@ -18,7 +19,6 @@ from sightline.report.report_table import (
     published_cell,
     value_cell,
 )
-from sightline.report.varied_options import leading_metrics
 
 
 def breakdown(result: Result, label: str) -> ReportTable | None:
@@ -37,7 +37,8 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
         The table; None if none of the metrics has a value under the label.
     """
     lines = _lines(result, label)
-    shown = _leading(result.benchmark, lines)
+    defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
+    shown = [name for name in leading_metrics(result.benchmark, [result.metrics], label) if name in defined]
     if not shown:
         return None
     first, *others = shown
@@ -62,19 +63,6 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     return build_table(f"By {label}", fields, lines, notes)
 
 
-def label_of(metric: MetricValue) -> tuple[str, str]:
-    """The label of the subset of a value.
-
-    Args:
-        metric: The value.
-
-    Returns:
-        ('category', 'Attributes') for 'category=Attributes'; ('', '') for 'all'.
-    """
-    name, _, value = metric.subset.partition("=")
-    return (name, value) if value else ("", "")
-
-
 class _LabelRow(Struct, frozen=True):
     """A row: a value of the label, and the metrics under it."""
 
@@ -95,12 +83,6 @@ def _lines(result: Result, label: str) -> list[_LabelRow]:
         if name == label:
             metrics.setdefault(value, {})[metric.metric] = metric
     return [_LabelRow(value, under) for value, under in metrics.items()]
-
-
-def _leading(benchmark: str, lines: Sequence[_LabelRow]) -> list[str]:
-    leading = leading_metrics(benchmark, (name for line in lines for name in line.metrics))
-    defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
-    return [name for name in leading if name in defined]
 
 
 def _value_field(name: str) -> Field[_LabelRow]:

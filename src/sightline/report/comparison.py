@@ -139,7 +139,6 @@ def pairing_notes(comparison: Comparison) -> list[str]:
         counts = {
             "undecided": side.undecided,
             "without an answer, because the request failed": side.failed,
-            "not sent": side.not_sent,
         }
         found = [
             f"{number:,} ({100 * number / side.probes:.1f} %) {what}"
@@ -148,6 +147,8 @@ def pairing_notes(comparison: Comparison) -> list[str]:
         ]
         if found:
             notes.append(f"{name}: of {side.probes:,} probes {'; '.join(found)}; they count as not right")
+        if side.not_sent:
+            notes.append(f"{name}: {side.not_sent:,} probes were not sent; their groups are left out")
     if comparison.different_samples:
         names = some_of(comparison.different_samples, 4)
         notes.append(f"left out, because the runs hold different data for these samples: {names}")

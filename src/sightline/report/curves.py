@@ -12,7 +12,8 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.metric_types import MetricValue
-from sightline.report.varied_options import ResultPoint, leading, options_text, row_names, task_of
+from sightline.report.leading import leading_metrics
+from sightline.report.varied_options import ResultPoint, options_text, row_names, task_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +108,10 @@ def _figure(points: Sequence[ResultPoint], along: str) -> Figure:
     from matplotlib.figure import Figure
 
     tasks = list(dict.fromkeys(task_of(point.result) for point in points))
-    panels = {task: leading([point for point in points if task_of(point.result) == task]) for task in tasks}
+    panels = {
+        task: leading_metrics(task[0], [p.result.metrics for p in points if task_of(p.result) == task])
+        for task in tasks
+    }
     across = max(map(len, panels.values()))
     width, height = PANEL_INCHES
     figure = Figure(figsize=(width * across, height * len(tasks)), layout="constrained")
@@ -131,7 +135,7 @@ def _lines(points: Sequence[ResultPoint], along: str, metric: str) -> list[_Curv
     for name, point in zip(row_names(points), points, strict=True):
         others = options_text({option: value for option, value in point.values.items() if option != along})
         number = _number(point.values.get(along))
-        unanswered = point.result.errors == point.result.probes
+        unanswered = point.result.unanswered == point.result.probes
         value = next((m for m in point.result.metrics if (m.metric, m.subset) == (metric, "all")), None)
         if number is not None and value is not None and value.value is not None and not unanswered:
             found.setdefault(", ".join(filter(None, (name, others))), {})[number] = value

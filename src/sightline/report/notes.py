@@ -16,11 +16,12 @@ from sightline.metric_types import (
     is_approximate,
 )
 from sightline.registry import benchmark_class, benchmark_names
+from sightline.results.undecided import undecided_share
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are printed even if they are 0."""
 
-SOMETIMES = ("empty", "refused", "unparsed", "unscored")
+SOMETIMES = ("not_sent", "empty", "refused", "unparsed", "unscored")
 """Counts of a result that are printed if they are not 0."""
 
 _METHODS = {
@@ -78,6 +79,29 @@ def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
         The notes.
     """
     return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
+
+
+def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
+    """How many verdicts are undecided, and what they could change, in one line.
+
+    Args:
+        result: The result.
+        names: The metrics to name.
+
+    Returns:
+        'undecided verdicts (13 of 200, 6.5 %) count as not right; if all were right: acc_p 21.0 instead of
+        19.0'; nothing if all verdicts are decided.
+    """
+    if not result.undecided:
+        return []
+    changes = [
+        f"{m.metric} {m.value_if_right:.1f} instead of {m.value:.1f}"
+        for m in result.metrics
+        if m.subset == "all" and m.metric in names and m.value is not None
+        if m.value_if_right is not None and m.value_if_right != m.value
+    ]
+    effect = f"; if all were right: {', '.join(changes)}" if changes else ""
+    return [f"undecided verdicts ({undecided_share(result)}) count as not right{effect}"]
 
 
 def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
@@ -225,6 +249,19 @@ def place(metric: MetricValue) -> str:
     return metric.metric if metric.subset == "all" else f"{metric.metric} {metric.subset}"
 
 
+def label_of(metric: MetricValue) -> tuple[str, str]:
+    """The label of the subset of a value.
+
+    Args:
+        metric: The value.
+
+    Returns:
+        ('category', 'Attributes') for 'category=Attributes'; ('', '') for 'all'.
+    """
+    name, _, value = metric.subset.partition("=")
+    return (name, value) if value else ("", "")
+
+
 def options_line(options: Mapping[str, Any]) -> str:
     """The effective options in one line, without those that are null.
 
@@ -254,7 +291,7 @@ def compact(value: Any) -> str:
 
 def _counts(result: Result) -> str:
     rare = [name for name in SOMETIMES if getattr(result, name)]
-    counts = ", ".join(f"{getattr(result, name):,} {name}" for name in (*ALWAYS, *rare))
+    counts = ", ".join(f"{getattr(result, name):,} {name.replace('_', ' ')}" for name in (*ALWAYS, *rare))
     return f"{result.samples:,} samples, {result.probes:,} probes: {counts}"
 
 

@@ -11,29 +11,28 @@ from msgspec.structs import replace
 from sightline.errors import unknown_name
 from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.registry import benchmark_class
-from sightline.report.breakdown import label_of
+from sightline.report.leading import leading_metrics
 from sightline.report.notes import (
+    ALWAYS,
     definition_notes,
     interval_notes,
+    label_of,
     place,
     published_notes,
     run_notes,
     shared_notes,
+    undecided_note,
     value_notes,
 )
 from sightline.report.report_table import Cell, Column, ReportTable, Spread
 from sightline.report.varied_options import (
     ResultPoint,
-    leading,
     option_text,
     options_text,
     row_names,
     short_names,
     task_of,
 )
-
-COUNTS = ("errors", "misses", "undecided", "truncated")
-"""Counts of results that are printed even if they are 0."""
 
 
 def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
@@ -99,7 +98,9 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     """The table of one benchmark and setting."""
     points = _in_label_order(points)
     varied = any(point.values for point in points)
-    layout = _PivotLayout(leading(points), by if varied else None, None if varied else by)
+    runs_metrics = [point.result.metrics for point in points]
+    shown = leading_metrics(points[0].result.benchmark, runs_metrics, by)
+    layout = _PivotLayout(shown, by if varied else None, None if varied else by)
     runs = _run_metrics(points, layout)
     blocks = list(dict.fromkeys(run.block for run in runs))
     compared = blocks if len(blocks) == 2 and all(_is_switched(point.values) for point in points) else []
@@ -149,7 +150,7 @@ def _run_metrics(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[_R
             metric_label, value = label_of(metric)
             if metric_label == label and metric.metric in layout.metrics:
                 by_value.setdefault(value, {})[metric.metric] = metric
-        has_answers = point.result.errors < point.result.probes
+        has_answers = point.result.unanswered < point.result.probes
         for value, metrics in by_value.items():
             row = (name, value) if layout.row_label else (name,)
             block = _Block(f"{label}={value}", (value,)) if layout.column_label else _block(point)
@@ -290,7 +291,6 @@ def _notes(
         *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
         _count_note(results),
         *_size_notes(metrics),
-        *_undecided_notes(results),
         *shared_notes(
             [(run, value_notes(_without_if_right(values))) for run, values in metrics_by_run.items()]
         ),
@@ -319,9 +319,10 @@ def _model_notes(points: Sequence[ResultPoint]) -> list[str]:
 
 def _count_note(results: Sequence[Result]) -> str:
     """Samples, probes and missing answers, as ranges over the results."""
+    not_sent = ["not_sent"] if any(result.not_sent for result in results) else []
     counts = [
-        f"{_range([getattr(result, name) for result in results])} {name}"
-        for name in ("samples", "probes", *COUNTS)
+        f"{_range([getattr(result, name) for result in results])} {name.replace('_', ' ')}"
+        for name in ("samples", "probes", *ALWAYS, *not_sent)
     ]
     return f"each run: {', '.join(counts[:2])}: {', '.join(counts[2:])}"
 
@@ -339,14 +340,8 @@ def _size_notes(metrics: Sequence[MetricValue]) -> list[str]:
     return [f"n: {', '.join(sizes)}"] if sizes else []
 
 
-def _undecided_notes(results: Sequence[Result]) -> list[str]:
-    if not any(result.undecided for result in results):
-        return []
-    return ["undecided verdicts count as not right; the report of each run says what they could change"]
-
-
 def _without_if_right(metrics: Sequence[MetricValue]) -> list[MetricValue]:
-    """The metrics without the effect of undecided verdicts, which would be too long for several runs."""
+    """The metrics without the effect of undecided verdicts, which has a note of its own for each run."""
     return [replace(metric, value_if_right=None) for metric in metrics]
 
 
@@ -364,10 +359,10 @@ def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
         varied = {name.removeprefix("gen ") for name in point.values}
         options["sampling"] = {name: value for name, value in sampling.items() if name not in varied}
     missing = []
-    if result.errors == result.probes:
+    if result.unanswered == result.probes:
         missing = ["no probe has an answer, so there is no value"]
     elif result.errors:
-        missing = [f"{result.errors:,} of {result.probes:,} probes have no answer and count as not right"]
+        missing = [f"{result.errors:,} of {result.probes:,} probes failed and count as not right"]
     metrics = [metric for metric in result.metrics if metric.metric in names]
     _, *notes = run_notes(replace(result, options=options, metrics=metrics))
-    return [*missing, *notes]
+    return [*missing, *undecided_note(result, names), *notes]

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from sightline.errors import unknown_name
 from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.report.breakdown import breakdown, label_of
+from sightline.report.breakdown import breakdown
 from sightline.report.notes import (
     definition_notes,
+    label_of,
     place,
     published_notes,
     run_notes,

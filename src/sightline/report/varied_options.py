@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from sightline.metric_types import Result
-from sightline.registry import benchmark_class
 from sightline.report.notes import compact
 from sightline.results.run_options import flat_options
 
@@ -68,33 +67,6 @@ def task_of(result: Result) -> tuple[str, str]:
         Benchmark and setting.
     """
     return result.benchmark, result.setting
-
-
-def leading(points: Sequence[ResultPoint]) -> list[str]:
-    """The metrics that compact views of one benchmark show.
-
-    Args:
-        points: Results of one benchmark.
-
-    Returns:
-        Its leading metrics, or the first three.
-    """
-    names = (metric.metric for point in points for metric in point.result.metrics)
-    return leading_metrics(points[0].result.benchmark, names)
-
-
-def leading_metrics(benchmark: str, names: Iterable[str]) -> list[str]:
-    """The metrics that compact tables show.
-
-    Args:
-        benchmark: The name of the benchmark.
-        names: The metrics to choose from.
-
-    Returns:
-        The leading metrics of the benchmark among them, or the first three.
-    """
-    distinct = list(dict.fromkeys(names))
-    return [name for name in benchmark_class(benchmark).leading_metrics if name in distinct] or distinct[:3]
 
 
 def row_names(points: Sequence[ResultPoint]) -> list[str]:

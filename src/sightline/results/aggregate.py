@@ -101,7 +101,8 @@ def aggregate(
             totals.add(judged)
             if on_group is not None:
                 on_group(judged)
-            yield judged.group
+            if judged.group.sent:
+                yield judged.group
 
     values = [
         *tally(groups(), metrics),
@@ -162,7 +163,7 @@ def _metrics_by_judge(
         others = [] if decides(judge, "correct") else [other for other in judges if decides(other, "correct")]
         alone = replace(panel, judges=[judge, *others], decide="first", judged_partners=partners)
         own = [metric for metric in metrics if decides(judge, metric.judged)]
-        judged = (one.group for one in alone.judge(groups(), replies))
+        judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
         tallied = tally(judged, own)
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]
     return values
@@ -198,6 +199,7 @@ def _result(
         unscored=counts.verdicts["unscored"],
         unparsed=counts.undecided_replies,
         judge_errors=counts.judge_errors,
+        not_sent=counts.statuses["not_sent"],
         mixed_versions=len(summary.model_versions) > 1,
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from sightline.errors import UserError, some_of
-from sightline.judging.groups import NOT_ASKED
 from sightline.metric_types import Metric, MetricValue, Result
 from sightline.metrics.difference import Before, difference, paired
 from sightline.metrics.scenarios import contains_undecided, if_right, if_wrong
@@ -19,7 +18,7 @@ from sightline.results.flips import answer_changes
 from sightline.results.judged_run import JudgedRun
 from sightline.results.pairing import GroupPair, Lacking, Pairing, pair_groups
 from sightline.results.run_options import different_options
-from sightline.types import Group
+from sightline.types import Group, GroupKey
 
 MetricPair = tuple[Metric, Metric]
 """A metric of the second runs, and the same metric of the base runs."""
@@ -41,7 +40,7 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     """
     base, other = zip(*pairs, strict=True)
     _check_benchmarks([run.result for run in (*base, *other)])
-    pairings = [pair_groups(before.groups, after.groups) for before, after in pairs]
+    pairings = [pair_groups(_sent(before), _sent(after)) for before, after in pairs]
     for pair, pairing in zip(pairs, pairings, strict=True):
         _check_shared(pair, pairing)
     numbered = [_numbered(number, pairing.pairs) for number, pairing in enumerate(pairings)]
@@ -96,6 +95,15 @@ def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict
         else replace(test, detectable=SCALES[row.unit] * test.detectable)
         for row, test in zip(defined, tests, strict=True)
     }
+
+
+def _sent(run: JudgedRun) -> dict[GroupKey, Group]:
+    """The groups of a run whose probes were all sent: metrics count no other group."""
+    return {key: group for key, group in run.groups.items() if group.sent}
+
+
+def _count_not_sent(run: JudgedRun) -> int:
+    return sum(outcome.status == "not_sent" for group in run.groups.values() for outcome in group)
 
 
 def _numbered(number: int, pairs: Iterable[GroupPair]) -> list[GroupPair]:
@@ -175,7 +183,6 @@ def _side(
     """One side: the runs at this position of each pair, and their groups."""
     result = runs[-1].result
     outcomes = [outcome for group in groups for outcome in group]
-    not_sent = sum(outcome.error == NOT_ASKED for outcome in outcomes)
     lacking: list[Lacking] = [pairing.lacking[position] for pairing in pairings]
     return ComparedSide(
         runs=tuple(dict.fromkeys(run.name for run in runs)),
@@ -183,8 +190,8 @@ def _side(
         model=result.model,
         probes=len(outcomes),
         undecided=sum(outcome.verdict == "undecided" for outcome in outcomes),
-        failed=sum(not outcome.answered for outcome in outcomes) - not_sent,
-        not_sent=not_sent,
+        failed=sum(not outcome.answered for outcome in outcomes),
+        not_sent=sum(map(_count_not_sent, {run.name: run for run in runs}.values())),
         lacking_samples=sum(one.samples for one in lacking),
         lacking_probes=sum(one.probes for one in lacking),
     )

@@ -22,10 +22,10 @@ class ComparedSide(Struct, frozen=True):
         runs: The names of the runs, each once.
         task: Benchmark and setting, such as "codis:default".
         model: The model.
-        probes: The number of probes that are compared; the next three are parts of it.
+        probes: The number of probes that are compared; the next two are parts of it.
         undecided: Those with an undecided verdict.
         failed: Those whose request failed.
-        not_sent: Those that were not sent.
+        not_sent: The number of probes of the runs that were not sent; their groups are left out.
         lacking_samples: The number of samples that only the other side has.
         lacking_probes: The number of probes that only the other side has, of samples that both have.
     """

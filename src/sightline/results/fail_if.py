@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from sightline.errors import UserError, some_of, unknown_name
-from sightline.metric_types import MetricValue
+from sightline.metric_types import Result
+from sightline.results.undecided import undecided_share
 
 FORMS = (
     "METRIC<NUMBER, as in acc_p<30, acc_p[category=Attributes]<=20.5 or acc_p.high<30 (`sightline compare` "
@@ -49,25 +50,41 @@ class Condition(Struct, frozen=True):
     sign: str
     number: float
 
-    def met(self, metrics: Iterable[MetricValue]) -> str | None:
-        """Check the condition. It also holds if there is no number: what is not measured does not pass.
+    def met(self, result: Result) -> str | None:
+        """Check the condition. What is not measured does not pass.
+
+        So the condition holds if there is no number, and also if the value would meet it with all undecided
+        verdicts right: the line then says that it could hold.
 
         Args:
-            metrics: The metrics of a result.
+            result: The result.
 
         Returns:
             Why the condition holds, so that the command fails; None if it does not hold.
         """
-        values = {metric.subset: metric for metric in metrics if metric.metric == self.metric}
+        values = {metric.subset: metric for metric in result.metrics if metric.metric == self.metric}
         metric = values.get(self.subset)
         if metric is None:
             return f"{self.text}: there is no such number{_other_subsets(values)}"
         number = getattr(metric, self.bound)
         if number is None:
             return f"{self.text}: there is no number to compare ({metric.reason or 'no confidence interval'})"
-        if not _SIGNS[self.sign](number, self.number):
+        if_right = metric.value_if_right if metric.value_if_right != metric.value else None
+        could_hold = self.bound == "value" and if_right is not None and self._compares(if_right)
+        if not self._compares(number) and not could_hold:
             return None
-        return f"{self.text}: it is {_distinct(number, self.number)}"
+        line = f"{self.text}: it is {_distinct(number, self.number)}"
+        if if_right is not None:
+            changed = "" if self.bound == "value" else "the value "
+            line += f", or {changed}{_distinct(if_right, self.number)} if all undecided verdicts"
+            line += f" ({undecided_share(result)}) were right"
+        if result.not_sent:
+            line += f"; {result.not_sent:,} of {result.probes:,} probes were not sent"
+        return line
+
+    def _compares(self, number: float) -> bool:
+        """Whether a number meets the comparison."""
+        return _SIGNS[self.sign](number, self.number)
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
@@ -100,17 +117,17 @@ def check_condition_metrics(conditions: Iterable[Condition], names: Collection[s
             raise unknown_name("metric in --fail-if", condition.metric, names)
 
 
-def conditions_met(conditions: Iterable[Condition], metrics: Sequence[MetricValue]) -> tuple[str, ...]:
+def conditions_met(conditions: Iterable[Condition], result: Result) -> tuple[str, ...]:
     """Check all conditions.
 
     Args:
         conditions: The conditions.
-        metrics: The metrics of a result.
+        result: The result.
 
     Returns:
         One line for each condition that holds.
     """
-    return tuple(filter(None, (condition.met(metrics) for condition in conditions)))
+    return tuple(filter(None, (condition.met(result) for condition in conditions)))
 
 
 def split_condition(text: str) -> ConditionParts:

@@ -115,8 +115,8 @@ def _departure(figure: Figure, metric: MetricValue, paper: Paper, result: Result
         others.append(f"{result.samples:,} {paper.unit} here, {figure.samples:,} in the paper")
     elif metric.metric in paper.whole and 0 < metric.n < (1 - FEW_ERRORS) * figure.n * _repeats(result):
         others.append(f"over {metric.n:,.0f} here, {figure.n * _repeats(result):,} in the paper")
-    if result.errors > FEW_ERRORS * result.probes:
-        others.append(f"{result.errors:,} of {result.probes:,} probes without an answer here")
+    if result.unanswered > FEW_ERRORS * result.probes:
+        others.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer here")
     return joined(*others) or ""
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from msgspec import Struct, field
 
 from sightline.errors import some_of
-from sightline.judging.groups import NOT_ASKED
 from sightline.judging.panel import JudgedGroup
 from sightline.types import Outcome, Verdict
 
@@ -28,7 +27,8 @@ class AnswerCounts(Struct):
     """The numbers of judged answers, by kind.
 
     `undecided_replies` counts replies of judge models that hold no verdict, `judge_errors` verdicts that a
-    judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file.
+    judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file,
+    `groups_not_sent` groups of which some probe was not sent.
     """
 
     samples: int = 0
@@ -37,11 +37,16 @@ class AnswerCounts(Struct):
     verdicts: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     refused: int = 0
-    not_asked: int = 0
+    groups_not_sent: int = 0
     long_responses: int = 0
     by_file_name: int = 0
     undecided_replies: int = 0
     judge_errors: int = 0
+
+    @property
+    def sent(self) -> int:
+        """The number of probes that were sent."""
+        return self.probes - self.statuses["not_sent"]
 
 
 class Examples(Struct):
@@ -78,6 +83,7 @@ class Summary:
             self.counts.by_file_name += group.cluster.startswith("file ")
         for verdict in judged.verdicts:
             self._add_verdict(verdict)
+        self.counts.groups_not_sent += not group.sent
         for outcome in group:
             self._add_outcome(outcome)
 
@@ -94,9 +100,10 @@ class Summary:
         counts, examples = self.counts, self.examples
         counts.probes += 1
         counts.statuses[outcome.status] += 1
+        if outcome.status == "not_sent":
+            return
         counts.verdicts[outcome.verdict] += 1
         counts.truncated += outcome.truncated
-        counts.not_asked += outcome.error == NOT_ASKED
         # A response has fewer words than characters: most responses need no split.
         counts.long_responses += (
             len(outcome.response) > LONG_RESPONSE and len(outcome.response.split()) > LONG_RESPONSE
@@ -123,14 +130,15 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
     counts, examples, notes = summary.counts, summary.examples, []
     if counts.samples < planned_samples:
         notes.append(f"incomplete: {counts.samples} of {planned_samples} samples")
-    if counts.not_asked:
+    if counts.groups_not_sent:
         notes.append(
-            f"incomplete: {counts.not_asked:,} of {counts.probes:,} probes were not sent; they count as "
-            "not right. Run the same command again to ask them"
+            f"incomplete: {counts.statuses['not_sent']:,} of {counts.probes:,} probes were not sent; their "
+            f"{counts.groups_not_sent:,} groups are left out of all metrics. Run the same command again to "
+            "send them"
         )
-    if counts.verdicts["undecided"] > MANY_UNDECIDED * counts.probes:
+    if counts.verdicts["undecided"] > MANY_UNDECIDED * counts.sent:
         notes.append(
-            f"{counts.verdicts['undecided']:,} of {counts.probes:,} verdicts are undecided and count as "
+            f"{counts.verdicts['undecided']:,} of {counts.sent:,} verdicts are undecided and count as "
             "not right. Use another --judge (a model or human:FILE) to decide them"
         )
     if counts.judge_errors:
@@ -138,7 +146,7 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
             f"{counts.judge_errors:,} judgements are missing: the judge failed, or the budget was reached"
         )
     unscored = counts.verdicts["unscored"]
-    if 0 < unscored < counts.probes:
+    if 0 < unscored < counts.sent:
         names = some_of(examples.without_reference, unscored, total=unscored)
         notes.append(f"{unscored} answers have no reference and are not scored: {names}")
     if examples.undecided_replies:

@@ -86,11 +86,7 @@ def _compared_texts(group: Group) -> list[str]:
     if all(outcome.options for outcome in group):
         return [""] * len(group)
     return [
-        ""
-        if not outcome.answered
-        else outcome.response
-        if not outcome.options
-        else chosen_option(outcome) or ""
+        (chosen_option(outcome) or "") if outcome.options and outcome.answered else outcome.response
         for outcome in group
     ]
 

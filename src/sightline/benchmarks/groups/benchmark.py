@@ -25,7 +25,7 @@ from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metric_types import Metric
 from sightline.metrics.consistency import UNCHANGED
-from sightline.metrics.consistency_metrics import consistency_metrics
+from sightline.metrics.consistency_metrics import COMPLETE, consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.listed_options import chosen_letter, chosen_option
@@ -78,6 +78,7 @@ class Groups(Benchmark):
     judged_by = ("rules", "model", "human")
     answer_files = AnswerFiles(variants="the variant's name")
     leading_metrics = ("acc", "s_gt", "con", "s_c")
+    companions = COMPLETE
     chance_notes: Mapping[str, str] = {
         "con": "guessing gets a high con: for all-MiniLM-L6-v2 'yes' and 'no' have a similarity of 73, and "
         "con counts above 70; consistent_right counts those of which both are right"

@@ -1,0 +1,64 @@
+"""A budget that is reached leaves probes not sent: they are counted apart, everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import sightline
+from sightline.evaluation.evaluation import Evaluation
+from sightline.report.markdown import report_markdown
+
+GROUPS = 6
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.jsonl"
+    lines = [
+        {"group": f"g{n}", "variant": f"v{nth}", "prompt": f"Is {n} {word}?", "references": ["yes"]}
+        for n in range(GROUPS)
+        for nth, word in enumerate(("even", "an even number"))
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def run(file: Path, **options: Any) -> Evaluation:
+    return sightline.run(
+        f"groups:{file}",
+        model="baseline/chance",
+        store=str(file.parent / "store.db"),
+        set={"embedder": "none"},
+        **options,
+    )
+
+
+def test_a_reached_budget_gives_the_metrics_of_the_groups_that_were_sent(file: Path, tmp_path: Path) -> None:
+    done = run(file, max_requests=5, out=str(tmp_path / "part"))
+    result = done.result
+    assert (result.probes, result.errors, result.not_sent) == (2 * GROUPS, 0, 2 * GROUPS - 5)
+    assert result.metrics[0].n == 4  # two groups are whole
+    assert done.exit_status == 4
+    assert f"{2 * GROUPS - 5} not sent" in report_markdown(result)
+    lines = [json.loads(line) for line in (tmp_path / "part" / "answers.jsonl").read_text().splitlines()]
+    assert [line["status"] for line in lines].count("not_sent") == result.not_sent
+    assert {line["error"] for line in lines if line["status"] == "not_sent"} == {"not sent"}
+
+
+def test_scoring_the_answers_of_a_folder_gives_its_metrics(file: Path, tmp_path: Path) -> None:
+    first = run(file, max_requests=5, out=str(tmp_path / "part")).result
+    answers = str(tmp_path / "part" / "answers.jsonl")
+    scored = sightline.score(f"groups:{file}", answers, set={"embedder": "none"}).result
+    assert msgspec.to_builtins(scored.metrics) == msgspec.to_builtins(first.metrics)
+    assert (scored.errors, scored.not_sent) == (first.errors, first.not_sent)
+
+
+def test_the_same_command_sends_the_rest(file: Path) -> None:
+    run(file, max_requests=5)
+    rest = run(file)
+    assert (rest.counts.sent, rest.result.not_sent, rest.exit_status) == (2 * GROUPS - 5, 0, 0)
