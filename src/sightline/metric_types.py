@@ -167,6 +167,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
     benchmark. `errors` are failed calls, `not_sent` the probes that were not sent; neither has an answer.
+    `ids_digest` is the digest of the ids of the samples.
     """
 
     benchmark: str
@@ -193,6 +194,7 @@ class Result(Struct, frozen=True, kw_only=True):
     mixed_versions: bool = False
     notes: list[str] = field(default_factory=list)
     metric_definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
+    ids_digest: str = ""
     schema: int = 1
 
     @property

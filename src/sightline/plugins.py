@@ -97,19 +97,28 @@ def error_of_plugin(error: BaseException) -> UserError | None:
     Returns:
         The error that names file, line and function of the plugin; None if no plugin took part.
     """
-    places = [
-        (frame.f_code.co_filename, line, frame.f_code.co_qualname)
-        for frame, line in walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _modules
-    ]
-    if not places:
+    place = _last_place(error)
+    if place is None:
         return None
-    file, line, function = places[-1]
+    file, line, function = place
     within = "" if function == "<module>" else f" in {function}"
     return UserError(
         f"the plugin fails{within}: {_spelled(error)}; use --debug for the traceback",
         file=f"{file}, line {line}",
     )
+
+
+def error_and_line(error: BaseException) -> str:
+    """Describe an exception in one line without paths, which differ between machines.
+
+    Args:
+        error: The exception, with its traceback.
+
+    Returns:
+        The exception, and the plugin's file name and line if its code took part.
+    """
+    place = _last_place(error)
+    return _spelled(error) if place is None else f"{_spelled(error)} ({Path(place[0]).name}, line {place[1]})"
 
 
 def wrong_return(function: object, found: object, expected: type) -> UserError:
@@ -130,6 +139,16 @@ def wrong_return(function: object, found: object, expected: type) -> UserError:
         found=found,
         expected=f"{expected.__module__}.{expected.__name__}",
     )
+
+
+def _last_place(error: BaseException) -> tuple[str, int, str] | None:
+    """File, line and function of the last call in a traceback that is a plugin's."""
+    places = [
+        (frame.f_code.co_filename, line, frame.f_code.co_qualname)
+        for frame, line in walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _modules
+    ]
+    return places[-1] if places else None
 
 
 def _spelled(error: BaseException) -> str:

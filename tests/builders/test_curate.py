@@ -11,12 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from sightline.builders.checked_images import CheckedImages, check_images
-from sightline.builders.curate import CurationOptions, count_words, curate, text_share, without_false_words
+from sightline.builders.curate import CurationOptions, count_words, curate, without_false_words
 from sightline.builders.curation_funnel import Funnel, ImageStatus, near_duplicate_lines, start_funnel
 from sightline.builders.image_index import images_in
 from sightline.builders.manifest import read_manifest
@@ -161,18 +159,6 @@ def test_images_that_humans_drop_or_leave_undecided_are_dropped_with_their_remar
     assert funnel.statuses["photo.png"].why == "humans drop it: no meaning"
     assert funnel.statuses["sign.png"].why == "equally many annotators keep it and drop it"
     assert funnel.statuses["sign-2.png"].why == "no annotator has marked it"
-
-
-@given(st.lists(st.tuples(*[st.integers(-3, 23)] * 4), max_size=8), st.integers(1, 20), st.integers(1, 20))
-def test_the_text_share_counts_each_pixel_of_any_box_once(
-    corners: list[tuple[int, int, int, int]], width: int, height: int
-) -> None:
-    boxes = [(min(a, c), min(b, d), max(a, c), max(b, d)) for a, b, c, d in corners]
-    painted = np.zeros((height, width), dtype=bool)
-    for left, top, right, bottom in boxes:
-        painted[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = True
-    share = text_share([Word("x", box, 1.0) for box in boxes], width, height)
-    assert share == pytest.approx(painted.mean())
 
 
 @pytest.mark.parametrize(

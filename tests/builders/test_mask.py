@@ -299,7 +299,10 @@ def test_a_spec_over_known_images_builds_exactly_its_maskings(coco: Path, tmp_pa
     first = {n: known.eligible(photo) for n, photo in known.photos.items() if known.eligible(photo)}
     ids = sorted(first)[:3]
     category = {one: first[one][0].category_id for one in ids}
-    assert main(words(coco, tmp_path / "out", *spec(tmp_path, ids, category))) == 0
+    absent = 999_999_999_999
+    files = spec(tmp_path, [*ids, absent], {**category, absent: 1})
+    assert main(words(coco, tmp_path / "out", *files)) == 0
+    assert read_manifest(tmp_path / "out").dropped == {f"{absent:012}": "not in the instances file"}
     groups = by_group(read_groups(tmp_path / "out" / "groups.jsonl"))
     assert list(groups) == [f"{one:012}" for one in ids]
     for one, lines in zip(ids, groups.values(), strict=True):

@@ -40,9 +40,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(data: Path, model: str, *more: str, task: str = "iibench") -> int:
-    return main(
-        ["run", task, "--model", model, "--data", str(data), "--quiet", "--out", "results", *OFF, *more]
-    )
+    folder = ["--out", "results", "--force"]
+    return main(["run", task, "--model", model, "--data", str(data), "--quiet", *folder, *OFF, *more])
 
 
 @pytest.mark.parametrize("how", ["ocr", "layout"])

@@ -346,7 +346,7 @@ def test_a_results_folder_used_again_holds_nothing_of_the_run_before(
     out, store = tmp_path / "out", str(tmp_path / "s.db")
     sightline.run("iibench", model="baseline/chance", data=iibench, split="dev", store=store, out=out)
     assert (out / "submission.jsonl").exists()
-    sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store, out=out)
+    sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store, out=out, force=True)
     assert sorted(path.name for path in out.iterdir()) == [
         "answers.jsonl", "metrics.json", "predictions.json", "report.md", "verdicts.jsonl",
     ]  # fmt: skip

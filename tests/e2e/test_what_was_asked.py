@@ -153,9 +153,14 @@ def test_what_was_asked_survives_scoring_replay_and_export(recorder: Recorder, t
     exported = tmp_path / "plain.jsonl"
     assert main(["export", str(answers), "--as", "jsonl", "--out", str(exported)]) == 0
     for file in (answers, exported):
-        sightline.score("codis", file, data=data, out=tmp_path / "scored")
+        sightline.score("codis", file, data=data, out=tmp_path / "scored", force=True)
         sightline.run(
-            "codis", model=f"replay/{file}", data=data, out=tmp_path / "again", store=tmp_path / "r.db"
+            "codis",
+            model=f"replay/{file}",
+            data=data,
+            out=tmp_path / "again",
+            force=True,
+            store=tmp_path / "r.db",
         )
         for folder in ("scored", "again"):
             found = read_outcomes(tmp_path / folder / "answers.jsonl")

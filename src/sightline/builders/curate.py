@@ -23,6 +23,7 @@ from sightline.builders.process_pool import Execution
 from sightline.builders.read import read_all
 from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords
 from sightline.builders.source_ids import ids_of
+from sightline.builders.text_area import text_share, word_area
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
@@ -33,7 +34,7 @@ REPORT = "curation.json"
 KEEP = MarkWords("keep", "drop")
 
 MAX_BOX_SHARE, MAX_SHORT_BOX_SHARE, SHORT = 0.5, 0.1, 2
-"""An OCR box is not text if it covers more of the image than MAX_BOX_SHARE, or, with at most SHORT
+"""An OCR quadrilateral is not text if it covers more of the image than MAX_BOX_SHARE, or, with at most SHORT
 characters, more than MAX_SHORT_BOX_SHARE.
 
 OCR takes images without text for one large sign: in 45 of the 1,217 distinct images of II-Bench RapidOCR 3.10
@@ -138,36 +139,10 @@ def without_false_words(words: Iterable[Word], width: int, height: int) -> tuple
     """
 
     def is_text(word: Word) -> bool:
-        left, top, right, bottom = word.box
-        share = (right - left) * (bottom - top) / (width * height)
+        share = word_area(word) / (width * height)
         return share <= (MAX_SHORT_BOX_SHARE if len(word.text.strip()) <= SHORT else MAX_BOX_SHARE)
 
     return tuple(word for word in words if is_text(word))
-
-
-def text_share(words: Iterable[Word], width: int, height: int) -> float:
-    """The share of an image's area that the boxes of its words cover; overlaps count once.
-
-    Args:
-        words: The words, with boxes in pixels.
-        width, height: The image's size in pixels.
-
-    Returns:
-        The share, 0-1.
-
-    >>> text_share([Word("a", (0, 0, 5, 10), 1), Word("b", (0, 5, 10, 10), 1)], 10, 10)
-    0.75
-    """
-    import numpy as np
-
-    boxes = np.array([word.box for word in words], dtype=np.float64).reshape(-1, 4)
-    boxes = np.clip(boxes, 0, (width, height, width, height))
-    xs, ys = np.unique(boxes[:, 0::2]), np.unique(boxes[:, 1::2])
-    covered = np.zeros((max(len(ys) - 1, 0), max(len(xs) - 1, 0)))
-    for left, top, right, bottom in boxes:
-        rows, columns = np.searchsorted(ys, (top, bottom)), np.searchsorted(xs, (left, right))
-        covered[slice(*rows), slice(*columns)] = 1
-    return float(np.diff(ys) @ covered @ np.diff(xs)) / (width * height)
 
 
 def count_words(words: Iterable[Word]) -> int:

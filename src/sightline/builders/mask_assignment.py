@@ -60,6 +60,18 @@ class MaskAssignment(Struct, frozen=True):
                     expected=f"one of {len(instances.categories):,} ids such as {min(instances.categories)}",
                 )
 
+    def absent_from(self, instances: CocoInstances) -> dict[str, str]:
+        """List the images of the assignment that an instances file lacks.
+
+        Args:
+            instances: The instances file.
+
+        Returns:
+            COCO id, with its twelve digits -> the reason why the image is not masked.
+        """
+        absent = sorted(self.maskings.keys() - instances.photos.keys())
+        return {f"{number:012}": "not in the instances file" for number in absent}
+
     def sizes(self) -> dict[str, dict[str, int]]:
         """Count the maskings by colour, number of lines and shape (n in Tables 11-13).
 

@@ -32,6 +32,7 @@ from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
+from sightline.plugins import error_and_line
 from sightline.prompts import fill
 from sightline.registry import perturbation, plug_in
 from sightline.types import Labels
@@ -118,7 +119,7 @@ def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
 def _applied(
     perturbation: Perturbation, image: Image, variant: str, random: Random, source: SourceItem
 ) -> Image:
-    """The variant as RGB; UserError if the perturbation fails or returns no image."""
+    """The variant as RGB; BadImage if the perturbation fails on this image, UserError if it returns none."""
     from PIL import Image
 
     try:
@@ -126,9 +127,8 @@ def _applied(
     except (BadImage, MemoryError):
         raise
     except Exception as error:
-        raise UserError(
-            f"the perturbation '{perturbation.name}' fails on this image, variant '{variant}': {error!r}",
-            file=source.image,
+        raise BadImage(
+            f"the perturbation '{perturbation.name}' fails, variant '{variant}': {error_and_line(error)}"
         ) from error
     if not isinstance(changed, Image.Image) or 0 in changed.size:
         raise UserError(

@@ -78,6 +78,7 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
         settings: All settings that decide what the maker makes, with the seed.
         apart_from: Built folders; sources whose image they use are dropped.
         passed_over: Counts of records that never became a source, for the manifest.
+        absent: Ids of expected sources that the input lacks -> the reason, for the manifest.
         images_per_source: For the printed estimate; 0 prints none.
     """
 
@@ -85,6 +86,7 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any]
     apart_from: tuple[Path, ...] = ()
     passed_over: Mapping[str, int] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
     images_per_source: int = 0
 
 
@@ -267,7 +269,7 @@ def _finish(checked: _CheckedSources, folder: BuiltFolder) -> BuildManifest:
     entries = folder.journal.read()
     done = [entries[source.id] for source in checked.sources]
     reasons = {**checked.dropped, **{entry.id: entry.dropped for entry in done if entry.dropped}}
-    dropped = {name: reasons[name] for name in checked.order if name in reasons}
+    dropped = {name: reasons[name] for name in checked.order if name in reasons} | dict(checked.spec.absent)
     lines = [line for entry in done for line in entry.lines]
     images = {name: digest for entry in done for name, digest in entry.files.items()}
     folder.remove_images_except(images)

@@ -78,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
         )
     if assignment is not None:
         counts = f"{len(sources):,} of the {len(assignment.maskings):,} images of the spec"
-        print(f"{counts} are in the instances file", file=sys.stderr)
+        print(f"{counts} are in the instances file; manifest.json lists the others", file=sys.stderr)
     elif not options.quiet:
         print(f"{len(sources):,} of {len(instances.photos):,} images can be masked", file=sys.stderr)
     settings: dict[str, Any] = {
@@ -94,6 +94,7 @@ def execute(options: argparse.Namespace) -> int:
         kind=KIND,
         settings=settings,
         passed_over={} if assignment is not None else count_passed_over(instances, sources),
+        absent={} if assignment is None else assignment.absent_from(instances),
         images_per_source=1 + len(VARIANTS),
     )
     return make(options, sources, Mask(prompt(), options.format), spec)

@@ -87,6 +87,6 @@ def _read(reader: Reader, image: ImageFile) -> _Read:
 
 def _key(reader: Reader, version: ImageVersion) -> bytes:
     digest, transform = version
-    # Keys of images without a transform have two lines: existing stores hold such keys.
-    named = "\n".join([reader.identity, digest, *([transform] if transform else [])])
+    # Results of earlier versions lack the corners of rotated text.
+    named = "\n".join(["corners", reader.identity, digest, transform])
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()

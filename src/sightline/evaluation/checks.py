@@ -15,6 +15,8 @@ from sightline.models.base import Model
 from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.plan.spec import Spec
 from sightline.plugins import wrong_return
+from sightline.results.description import EvaluationDescription
+from sightline.results.same_run import refuse_other_run
 from sightline.scoring.scorer import ModelScorer, by_question
 from sightline.types import ImageRef, Probe, Sample
 
@@ -61,6 +63,21 @@ def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJud
         refuse_unknown_sampling(model, spec.gen, "--gen")
     for judge in judges.models.values():
         refuse_unknown_sampling(judge[0], spec.judge_gen, "--judge-gen")
+
+
+def check_results_folder(spec: Spec, description: EvaluationDescription, scored: Path | None = None) -> None:
+    """Check that an evaluation replaces no results but its own.
+
+    Args:
+        spec: The evaluation.
+        description: What its result would report about it.
+        scored: The file of answers that `score` reads.
+
+    Raises:
+        UserError: The folder of --out holds other results, and there is no --force.
+    """
+    if spec.out is not None and not spec.force:
+        refuse_other_run(Path(spec.out), description, scored)
 
 
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:

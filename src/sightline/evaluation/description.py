@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sightline.benchmarks.released import foreign_samples
@@ -17,6 +19,7 @@ from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
+from sightline.types import Sample
 
 
 def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
@@ -41,6 +44,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         benchmark_options=task.options.benchmark,
         options=_effective_options(prepared),
         data_digest=samples_digest(task.samples),
+        ids_digest=_ids_digest(task.samples),
         planned_samples=len(task.samples),
         against=spec.against,
         notes=[
@@ -79,6 +83,10 @@ def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
     """
     options = {**JUDGE_SAMPLING, **spec.judge_gen}
     return model.effective({name: value for name, value in options.items() if value is not None})
+
+
+def _ids_digest(samples: Sequence[Sample]) -> str:
+    return hashlib.sha256(msgspec.json.encode([sample.id for sample in samples])).hexdigest()
 
 
 def _effective_options(prepared: Prepared) -> dict[str, Any]:

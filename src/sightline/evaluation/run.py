@@ -15,6 +15,7 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
+from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.image_text import images_as_text
@@ -55,6 +56,7 @@ async def run_evaluation(
     """
     prepared = await run_in_thread(prepare_evaluation, spec)
     description = await run_in_thread(describe_evaluation, prepared)
+    await run_in_thread(check_results_folder, spec, description)
     store = await run_in_thread(Store.open, spec.store)
     try:
         run = await run_in_thread(store.start_run, _run_body(prepared, description))

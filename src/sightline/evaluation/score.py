@@ -14,6 +14,7 @@ from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError, unknown_name
+from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.judge_panel import prepared_panel
@@ -120,9 +121,11 @@ def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
     recorded = ((probes[sample, variant], one) for (sample, variant, _), one in predictions.items())
     answers = FileAnswers()
     stored = list(_stored_probes(prepared, settings, answers))
+    description = describe_evaluation(prepared, recorded_notes(recorded, task.name))
+    check_results_folder(spec, description, Path(file))
     return _Scoring(
         prepared,
-        describe_evaluation(prepared, recorded_notes(recorded, task.name)),
+        description,
         CollectedAnswers(probes=lambda: stored, answers=answers),
     )
 

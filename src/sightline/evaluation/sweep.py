@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
+from sightline.evaluation.checks import check_results_folder
+from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.estimate import RunEstimate, estimate_run
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.prepare import prepare_evaluation
@@ -23,6 +25,7 @@ from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
 from sightline.report.varied_options import ResultPoint
 from sightline.results.folder import ResultsFolder
+from sightline.results.same_run import refuse_other_sweep
 from sightline.results.sweep_record import PointRecord, SweepRecord
 
 STATES = {
@@ -172,8 +175,12 @@ def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
 
 def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     for point in points:
-        prepare_evaluation(point.spec)
+        prepared = prepare_evaluation(point.spec)
+        if point.spec.out is not None:
+            check_results_folder(point.spec, describe_evaluation(prepared))
     ResultsFolder.check(out)
+    if out is not None and not points[0].spec.force:
+        refuse_other_sweep(Path(out), points[0].spec.task)
 
 
 async def _run_point(

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from sightline.types import ImageFile
 
+Point = tuple[float, float]
+
 
 class Word(Struct, frozen=True):
     """A word, or a few words in one line, and their position.
@@ -16,11 +18,19 @@ class Word(Struct, frozen=True):
         text: The text.
         box: (x0, y0, x1, y1) in pixels of the upright image; x1 and y1 are just outside.
         confidence: The reader's confidence, 0 to 1.
+        corners: The four corners (x, y) of a rotated text in order, in pixels; () for an upright one.
     """
 
     text: str
     box: tuple[float, float, float, float]
     confidence: float
+    corners: tuple[Point, ...] = ()
+
+    @property
+    def quad(self) -> tuple[Point, ...]:
+        """The four corners in order, those of the box if the text is upright."""
+        left, top, right, bottom = self.box
+        return self.corners or ((left, top), (right, top), (right, bottom), (left, bottom))
 
 
 class Reader(Protocol):

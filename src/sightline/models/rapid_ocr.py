@@ -155,12 +155,13 @@ def _on_a_sheet(image: Image) -> Image:
 
 
 def _words(output: Any, width: int, height: int) -> list[Word]:
-    """The engine's results; the corners of each line become the upright box around them, in the image."""
+    """The engine's results: for each line its corners within the image, and the upright box around them."""
     if output.txts is None:
         return []
     words = []
     for corners, text, score in zip(output.boxes, output.txts, output.scores, strict=True):
         xs = [min(max(float(x), 0.0), float(width)) for x, _ in corners]
         ys = [min(max(float(y), 0.0), float(height)) for _, y in corners]
-        words.append(Word(text, (min(xs), min(ys), max(xs), max(ys)), float(score)))
+        box = (min(xs), min(ys), max(xs), max(ys))
+        words.append(Word(text, box, float(score), tuple(zip(xs, ys, strict=True))))
     return words

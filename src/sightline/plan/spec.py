@@ -124,6 +124,7 @@ class EvaluationOptions(TaskOptions, total=False):
         StrPath | None,
         Argument("write metrics.json, answers.jsonl, verdicts.jsonl and report.md to DIR", "results", "DIR"),
     ]
+    force: Annotated[bool, Argument("replace the results of another run in the folder of --out", "results")]
     against: Annotated[
         Names, Argument("compare with this published row, such as GPT-4V; may repeat", "results", "ROW")
     ]
@@ -267,6 +268,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     accept_changed: bool = False
     config: str | None = None
     out: str | None = None
+    force: bool = False
     against: tuple[str, ...] = ()
     fail_if: tuple[str, ...] = ()
     gen: Pairs = field(default_factory=dict)

@@ -183,7 +183,7 @@ def _result(
         setting=description.setting,
         model=description.model,
         model_identity=description.identity,
-        judge=_judge_names(description),
+        judge=judge_names(description),
         options=description.options,
         samples=counts.samples,
         probes=counts.probes,
@@ -193,6 +193,7 @@ def _result(
         truncated=counts.truncated,
         versions=versions,
         data_digest=data_digest,
+        ids_digest=description.ids_digest,
         metrics=metrics,
         empty=counts.statuses["empty"],
         refused=counts.refused,
@@ -210,7 +211,15 @@ def _definitions(values: Iterable[MetricValue], metrics: Iterable[Metric]) -> di
     return {name: known[name] for name in dict.fromkeys(value.metric for value in values)}
 
 
-def _judge_names(description: EvaluationDescription) -> str:
+def judge_names(description: EvaluationDescription) -> str:
+    """Name the judges of an evaluation, as `judge` in metrics.json does.
+
+    Args:
+        description: The evaluation.
+
+    Returns:
+        The names; of several judges, also which one decides.
+    """
     names = ", ".join(description.judges)
     return f"{names} (decides: {description.decide})" if len(description.judges) > 1 else names
 

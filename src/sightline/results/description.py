@@ -23,8 +23,8 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     """What a result reports about its evaluation besides counts and metrics.
 
     `benchmark_options` are the effective options of the benchmark, `options` those and all others.
-    `data_digest` is the digest of the samples, `planned_samples` their number. Two fields have other names in
-    JSON, those of earlier versions, so that stored runs stay readable.
+    `data_digest` is the digest of the samples, `ids_digest` that of their ids; `planned_samples` is their
+    number. Two fields have other names in JSON, those of earlier versions, so that stored runs stay readable.
     """
 
     benchmark: str
@@ -40,6 +40,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     planned_samples: int = field(name="planned")
     against: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
+    ids_digest: str = ""
 
 
 def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:

@@ -20,7 +20,7 @@ from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.registry import export_formats
 
-_FILES = frozenset({"answers.jsonl", "verdicts.jsonl", "metrics.json", "report.md"})
+FILES = frozenset({"answers.jsonl", "verdicts.jsonl", "metrics.json", "report.md"})
 """The files of every results folder; other files come from the released formats of benchmarks."""
 
 
@@ -100,7 +100,7 @@ class ResultsFolder:
         released = [one for one in benchmark.export_formats.values() if one.file and one.applies(answers)]
         for one in released:
             one.write(answers, self._path / one.file)
-        others = {file.name for file in self._path.iterdir()} - _FILES - {one.file for one in released}
+        others = {file.name for file in self._path.iterdir()} - FILES - {one.file for one in released}
         # `export_formats` imports all benchmarks, so it is called only if there may be a file to remove.
         if others:
             for name in others & {one.file for one in export_formats().values()}:

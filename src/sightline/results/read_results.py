@@ -62,6 +62,21 @@ def read_sweep(folder: Path) -> SweepRecord:
     return record
 
 
+def sweep_task(folder: Path) -> str:
+    """Read the task of a sweep, whether or not it has results.
+
+    Args:
+        folder: The folder of the sweep.
+
+    Returns:
+        The task, as the user named it.
+
+    Raises:
+        UserError: The file cannot be read or is not valid.
+    """
+    return _decode(folder / SWEEP, SWEEP, SweepRecord).task
+
+
 def _decode(path: Path, name: str, kind: type[_Record]) -> _Record:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)

@@ -1,0 +1,133 @@
+"""Refuses to write results over those of another run, or over files that no run wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sightline.errors import UserError, some_of
+from sightline.formats.run_metadata import METRICS
+from sightline.registry import export_formats
+from sightline.results.aggregate import judge_names
+from sightline.results.description import EvaluationDescription, current_options
+from sightline.results.folder import FILES
+from sightline.results.read_results import SWEEP, is_sweep, sweep_task
+
+REMEDY = "another --out, or --force to replace them"
+
+REUSE = frozenset({"fingerprint", "accept_changed", "fresh"})
+"""Options on the reuse of cached answers: a run may be repeated with others."""
+
+ANSWERED_BY = frozenset({"model_identity", "sampling", "model_arg", "model_id", "augment", "repeats"})
+"""What `run` records about the origin of its answers; `score` does not know it."""
+
+SHOWN = 3
+"""Differences that a message lists."""
+
+
+class _WrittenResult(Struct, frozen=True):
+    """The part of metrics.json that identifies a run; earlier versions wrote no `ids_digest`."""
+
+    benchmark: str
+    setting: str
+    model_identity: str
+    judge: str
+    options: Mapping[str, Any]
+    ids_digest: str = ""
+
+
+def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path | None = None) -> None:
+    """Refuse a folder with files that another run wrote, or that no run wrote.
+
+    The same run may write its results again: benchmark, setting, identity of the model, judges, options and
+    ids of the samples are equal. Corrected data may be run again, and more samples of the same data.
+
+    Args:
+        out: The results folder, which need not exist.
+        description: The evaluation that would write there.
+        scored: The file of answers that `score` reads; the answers of a folder may be scored into it.
+
+    Raises:
+        UserError: The folder holds other results, a sweep, or files with the names of results.
+    """
+    if not out.is_dir() or not (present := {path.name for path in out.iterdir()}):
+        return
+    if is_sweep(out):
+        raise UserError("holds the results of a sweep", file=out, expected=REMEDY)
+    replaced = present & {*FILES, *(one.file for one in export_formats().values())}
+    if replaced and METRICS not in present:
+        names = ", ".join(sorted(replaced))
+        raise UserError(f"holds {names}, but no {METRICS} of a run", file=out, expected=REMEDY)
+    if METRICS not in present:
+        return
+    before, now = _identity_of_result(out / METRICS), _identity(description)
+    ignored = set(REUSE)
+    if scored is not None and scored.resolve().parent == out.resolve():
+        ignored |= ANSWERED_BY
+    if not before["ids_digest"]:
+        ignored.add("ids_digest")
+    if _extends(before, now):
+        ignored |= {"limit", "ids_digest"}
+    names = [name for name in dict.fromkeys([*now, *before]) if name not in ignored]
+    different = [_difference(name, before.get(name), now.get(name)) for name in names]
+    different = [difference for difference in different if difference]
+    if different:
+        raise UserError(
+            f"holds the results of another run: {some_of(different, SHOWN)}", file=out, expected=REMEDY
+        )
+
+
+def refuse_other_sweep(out: Path, task: str) -> None:
+    """Refuse a folder for a sweep that holds a run, or a sweep of another task.
+
+    Args:
+        out: The folder of the sweep, which need not exist.
+        task: The task of the sweep.
+
+    Raises:
+        UserError: The folder holds other results.
+    """
+    if (out / METRICS).exists():
+        raise UserError("holds the results of a run", file=out, expected=REMEDY)
+    if is_sweep(out) and (found := sweep_task(out)) != task:
+        raise UserError(
+            "holds a sweep of another task", file=out / SWEEP, found=found, expected=f"{task}; {REMEDY}"
+        )
+
+
+def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a run covers the first samples, to which --limit restricted an earlier one, and more."""
+    earlier, limit = before.get("limit"), now.get("limit")
+    return earlier is not None and not before.get("shuffle") and (limit is None or limit > earlier)
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    if before == now:
+        return ""
+    return "other samples" if name == "ids_digest" else f"{name} {before!r} instead of {now!r}"
+
+
+def _identity_of_result(file: Path) -> dict[str, Any]:
+    try:
+        written = msgspec.json.decode(file.read_bytes(), type=_WrittenResult)
+    except (OSError, msgspec.DecodeError):
+        raise UserError("is not of a run", file=file, expected=REMEDY) from None
+    fields = msgspec.structs.asdict(written)
+    options = current_options(fields.pop("options"))
+    return {**fields, **options}
+
+
+def _identity(description: EvaluationDescription) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(description.options)
+    return {
+        "benchmark": description.benchmark,
+        "setting": description.setting,
+        "model_identity": description.identity,
+        "judge": judge_names(description),
+        **plain,
+        "ids_digest": description.ids_digest,
+    }
