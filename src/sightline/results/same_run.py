@@ -72,10 +72,9 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
         ignored.add("ids_digest")
     if _extends(before, now):
         ignored |= {"limit", "ids_digest"}
-    names = [name for name in dict.fromkeys([*now, *before]) if name not in ignored]
-    different = [_difference(name, before.get(name), now.get(name)) for name in names]
-    different = [difference for difference in different if difference]
-    if different:
+    compared = [name for name in dict.fromkeys([*now, *before]) if name not in ignored]
+    differences = [_difference(name, before.get(name), now.get(name)) for name in compared]
+    if different := [one for one in differences if one]:
         raise UserError(
             f"holds the results of another run: {some_of(different, SHOWN)}", file=out, expected=REMEDY
         )
