@@ -167,3 +167,15 @@ def test_bounds_hold_every_way_to_decide_what_is_undecided(
 ) -> None:
     found = compare([(judged_run({"a": base}), judged_run({"a": other}))]).undecided_bounds
     assert found.get(("acc", "all")) == (None if bounds is None else pytest.approx(bounds))
+
+
+def test_a_side_that_answered_nothing_has_no_value_and_no_difference(judged_run: Any) -> None:
+    comparison = compare([(judged_run({"a": "xx"}), judged_run({"a": "11"}))])
+    assert acc(comparison.base)[0] is None
+    assert acc(comparison.differences) == (None, 0)
+    assert comparison.sides[0].failed == 2
+
+
+def test_a_run_that_sent_nothing_is_refused(judged_run: Any) -> None:
+    with pytest.raises(UserError, match="run 1 has no group whose probes were all sent"):
+        compare([(judged_run({"a": "--"}), judged_run({"a": "11"}))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.results.test_compare import outcome
 
@@ -34,6 +34,7 @@ def pairs(groups: list[list[tuple[str, str]]]) -> list[GroupPair]:
     return made
 
 
+@settings(max_examples=40)
 @given(RUNS)
 def test_gained_minus_lost_is_the_difference_in_accuracy(groups: list[list[tuple[str, str]]]) -> None:
     both = pairs(groups)
@@ -51,6 +52,7 @@ def test_gained_minus_lost_is_the_difference_in_accuracy(groups: list[list[tuple
     assert counts.both_right + counts.lost == right_before
 
 
+@settings(max_examples=40)
 @given(RUNS)
 def test_counts_add_up_for_answers_and_groups(groups: list[list[tuple[str, str]]]) -> None:
     answers = answer_changes(0, pairs(groups))
@@ -62,6 +64,7 @@ def test_counts_add_up_for_answers_and_groups(groups: list[list[tuple[str, str]]
         assert counts.identical <= counts.compared
 
 
+@settings(max_examples=40)
 @given(RUNS)
 def test_in_a_run_and_itself_nothing_is_gained_or_lost(groups: list[list[tuple[str, str]]]) -> None:
     same = [[(before, before) for before, _ in marks] for marks in groups]

@@ -210,13 +210,18 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
     names = f"{pair[0].name} and {pair[1].name}"
     if pairing.pairs:
         return
+    for run in pair:
+        if not _sent(run):
+            raise UserError(
+                f"{run.name} has no group whose probes were all sent", expected="a run within its budget"
+            )
     if pairing.different:
         raise UserError(
             f"{names} hold different data for each of the {len(pairing.different)} samples that both have",
             found=some_of(pairing.different, 4),
             expected="runs of the same --data and --split",
         )
-    samples = [{group.id for group in run.groups.values()} for run in pair]
+    samples = [{group.id for group in _sent(run).values()} for run in pair]
     if not samples[0] & samples[1]:
         raise UserError(f"{names} have no sample in common", expected="runs of the same --data and --split")
     raise UserError(
