@@ -21,7 +21,7 @@ import numpy as np
 from sightline.metric_types import Range
 from sightline.metrics.association import KAPPA, ROC_AUC, SPEARMAN, Statistic, value_of
 from sightline.metrics.judge_statistics import statistic_value
-from sightline.metrics.statistics import Floats, ratio_intervals
+from sightline.metrics.statistics import Floats, difference_intervals, ratio_intervals
 
 CLUSTERS = (5, 7, 10, 12, 20, 50, 200)
 TRIALS, STATISTIC_TRIALS = 20_000, 2_000
@@ -33,12 +33,18 @@ Draw = Callable[[np.random.Generator, tuple[int, int]], tuple[Floats, Floats]]
 
 
 class Population(NamedTuple):
-    """A population of clusters: its name, true value, range, and how it is drawn."""
+    """A population of clusters: its name, true value, range, and how it is drawn; with a range from below 0
+    to above 0, it is a difference of two runs."""
 
     name: str
     truth: float
     bounds: Range
     draw: Draw
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether its values are differences of two runs."""
+        return self.bounds[0] == -1
 
 
 class JudgedPopulation(NamedTuple):
@@ -155,7 +161,7 @@ PROMISED = (
     Population("share 0.56, larger clusters easier", 0.3 + 0.4 * 9 / 14, (0, 1), larger_is_easier),
     Population("similarity 0.8, skewed, 1 to 6 units", 0.8, (0, 1), similarities),
     Population("difference 0.2 (30 % gained, 10 % lost)", 0.2, (-1, 1), differences(0.3, 0.1, unequal)),
-    Population("difference 0 (30 % gained and lost)", 0, (-1, 1), differences(0.3, 0.3, one_unit)),
+    Population("difference 0 (30 % gained, 30 % lost)", 0, (-1, 1), differences(0.3, 0.3, one_unit)),
 )
 """The populations for which 93 to 98 % are promised from 10 clusters on."""
 
@@ -205,7 +211,8 @@ def coverage(population: Population, clusters: int, trials: int) -> float:
         The share, 0-1, of the trials that have an interval.
     """
     sums, counts = population.draw(np.random.default_rng(clusters), (trials, clusters))
-    found = ratio_intervals(sums, counts, [population.bounds] * trials)
+    find = difference_intervals if population.is_difference else ratio_intervals
+    found = find(sums, counts, [population.bounds] * trials)
     return _held([(one.low, one.high) for one in found if not isinstance(one, str)], population.truth)
 
 

@@ -100,6 +100,25 @@ def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
     assert len(full["rows"]) > 3
 
 
+def test_a_margin_adds_both_verdicts_and_the_rule(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "3", "--margin", "40", "--metric", "acc_p", "--json") == 0
+    table, within = _tables(capsys)
+    row = _rows(within)["acc_p", "all"]
+    assert (row["non_inferior"], row["equivalent"]) == (
+        "yes" if _rows(table)["acc_p", "all"]["difference low"] > -40 else "no",
+        "yes" if row["difference_90 low"] > -40 and row["difference_90 high"] < 40 else "no",
+    )
+    assert "two one-sided tests at 5 %" in " ".join(within["notes"])
+    assert runs.compare("1", "3", "--margin", "1", "--fail-if", "acc_p: not-non-inferior") == 5
+    assert "acc_p is not shown to be non-inferior" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf", "two"])
+def test_a_margin_is_a_number_above_0(runs: Runs, capsys: Capture, margin: str) -> None:
+    assert runs.compare("1", "3", f"--margin={margin}") == 2
+    assert "is not a number of percentage points above 0" in capsys.readouterr().err
+
+
 def test_differences_in_judges_and_options_are_reported(runs: Runs, capsys: Capture) -> None:
     verdicts = (runs.folder / "wrong-1/verdicts.jsonl").read_text()
     humans = runs.folder / "human.jsonl"

@@ -69,12 +69,12 @@ def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_si
 
 @pytest.mark.parametrize(
     ("before", "after", "value", "low", "high"),
-    [("10", "10", 0, -27.75, 27.75), ("00", "11", 100, 44.5, 100)],
+    [("10", "10", 0, -27.75, 27.75), ("00", "11", 100, 60.75, 100)],
 )
 def test_what_changes_alike_everywhere_has_an_interval_with_a_width(
     before: str, after: str, value: float, low: float, high: float
 ) -> None:
-    """No spread is no certainty: 27.75 % is Wilson's upper bound of 0 of 10."""
+    """No spread is no certainty: 27.75 % is Wilson's upper bound of 0 of 10, for gains and for losses."""
     runs = {str(number): (before, after) for number in range(10)}
     change = _changes(Metric(name="acc", terms=_acc, **PLAIN), runs)["all"]
     assert (change.value, change.clusters, change.interval) == (value, 10, "wilson")

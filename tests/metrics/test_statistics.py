@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from sightline.metrics.statistics import (
     Floats,
     Interval,
     correlation,
+    difference_intervals,
     ratio_estimates,
     ratio_intervals,
 )
@@ -193,10 +195,62 @@ def test_clusters_that_agree_have_no_interval_without_bounds_whatever_rounding_m
     assert ratio_intervals(value * counts, counts, [UNBOUNDED]) == [NO_SPREAD]
 
 
+def difference(sums: Floats, counts: Floats, bounds: Range = DIFFERENCE, level: float = 0.95) -> Interval:
+    """The interval of one difference over clusters, which must have one."""
+    [found] = difference_intervals(sums[None], counts[None], [bounds], level=level)
+    assert isinstance(found, Interval), found
+    return found
+
+
 def test_two_runs_without_any_difference_have_an_interval_around_0() -> None:
-    found = interval(np.zeros(50), np.ones(50), DIFFERENCE)
-    assert found.low == -found.high
-    assert 0.05 < found.high < 0.1
+    found = difference(np.zeros(50), np.ones(50))
+    expected = stats.binomtest(0, 50).proportion_ci(method="wilson").high
+    assert (found.low, found.high) == pytest.approx((-expected, expected))
+
+
+def test_a_difference_joins_gains_and_losses_by_newcombes_method_10() -> None:
+    """The square-and-add interval of paired proportions; with phi, Newcombe's correlation, written out."""
+    gained, lost, n = 60, 30, 400
+    units = np.repeat([1.0, -1.0, 0.0], [gained, lost, n - gained - lost])
+    found = difference(units, np.ones(n))
+    p, q = gained / n, lost / n
+    phi = -math.sqrt(p * q / ((1 - p) * (1 - q)))
+    (p_low, p_high), (q_low, q_high) = (
+        stats.binomtest(count, n).proportion_ci(method="wilson") for count in (gained, lost)
+    )
+    below = math.sqrt((p - p_low) ** 2 - 2 * phi * (p - p_low) * (q_high - q) + (q_high - q) ** 2)
+    above = math.sqrt((p_high - p) ** 2 - 2 * phi * (p_high - p) * (q - q_low) + (q - q_low) ** 2)
+    assert (found.low, found.high) == pytest.approx((p - q - below, p - q + above), abs=5e-4)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.integers(1, 6)), min_size=5, max_size=30),
+    st.sampled_from([0.9, 0.95]),
+)
+@settings(max_examples=200, deadline=None)
+def test_an_interval_of_a_difference_has_a_width_holds_its_value_and_stays_within_the_range(
+    clusters: list[tuple[float, int]], level: float
+) -> None:
+    counts = np.array([count for _, count in clusters], dtype=np.float64)
+    sums = np.array([share for share, _ in clusters]) * counts
+    found, value = difference(sums, counts, level=level), sums.sum() / counts.sum()
+    assert -1 - 1e-9 <= found.low <= value + 1e-9
+    assert value - 1e-9 <= found.high <= 1 + 1e-9
+    assert found.low < found.high
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=5, max_size=40))
+def test_exchanging_both_runs_mirrors_the_interval(units: list[float]) -> None:
+    there, back = (difference(sign * np.array(units), np.ones(len(units))) for sign in (1, -1))
+    assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
+
+
+def test_a_difference_without_bounds_has_the_t_interval() -> None:
+    units = np.arange(20.0)
+    expected = stats.ttest_1samp(units, 0).confidence_interval()
+    found = difference(units, np.ones(20), UNBOUNDED)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.method == "t"
 
 
 def test_an_interval_holds_its_value_whatever_rounding_did() -> None:

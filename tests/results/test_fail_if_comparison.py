@@ -6,6 +6,7 @@ import pytest
 
 from sightline.errors import UserError
 from sightline.metric_types import PERCENT, MetricDefinition, MetricValue
+from sightline.metrics.margin import MarginVerdict
 from sightline.metrics.significance import Significance
 from sightline.results.fail_if_comparison import parse_difference_conditions
 
@@ -65,6 +66,41 @@ def test_only_a_significant_difference_in_that_direction_fails(text: str, found:
 def test_worse_covers_every_metric_of_the_table() -> None:
     leading = [row for row in ROWS if row.metric in LEADING]
     assert _found("worse", leading) == ["worse: acc_p differs by -30 (p 0.004, Holm)"]
+
+
+WITHIN = {
+    ("acc_p", "all"): MarginVerdict(non_inferior=False, equivalent=False),
+    ("acc_q", "all"): MarginVerdict(non_inferior=True, equivalent=False),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "failing"),
+    [
+        ("not-non-inferior", ["acc_p"]),
+        ("not-equivalent", ["acc_p", "acc_q"]),
+        ("acc_q: not-non-inferior", []),
+        ("acc_q: not-equivalent", ["acc_q"]),
+    ],
+)
+def test_a_claim_within_the_margin_that_is_not_shown_fails(text: str, failing: list[str]) -> None:
+    rows = [row for row in ROWS if (row.metric, row.subset) in WITHIN]
+    (condition,) = parse_difference_conditions([text], rows, DEFINITIONS, WITHIN)
+    claim = text.rpartition("not-")[2] if "equivalent" in text else "non-inferior"
+    expected = [f"{text}: {metric} is not shown to be {claim}" for metric in failing]
+    assert condition.met(rows, TESTED) == expected
+
+
+def test_a_claim_that_cannot_be_tested_fails_with_the_reason() -> None:
+    rows = [row for row in ROWS if (row.metric, row.subset) == ("acc_p", "all")]
+    within = {("acc_p", "all"): MarginVerdict(reason="too few")}
+    (condition,) = parse_difference_conditions(["not-equivalent"], rows, DEFINITIONS, within)
+    assert condition.met(rows, TESTED) == ["not-equivalent: acc_p is not shown to be equivalent (too few)"]
+
+
+def test_a_condition_on_the_margin_needs_one() -> None:
+    with pytest.raises(UserError, match="needs a margin"):
+        parse_difference_conditions(["not-equivalent"], ROWS, DEFINITIONS)
 
 
 def test_a_condition_holds_for_a_row_without_a_difference() -> None:

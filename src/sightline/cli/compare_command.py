@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ EXAMPLE = """examples:
   sightline compare 3 4 --list lost            the answers that run 3 has right and run 4 has not
   sightline compare 3 4 --against GPT-4V       with the figures of a row of the paper
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
+  sightline compare 3 4 --margin 2             is run 4 non-inferior, or equivalent, within 2 points?
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
   sightline report --list                      list the numbers of runs
 """
@@ -57,9 +59,16 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="CHANGE",
         help=f"list the answers of this change: {', '.join(LISTS)} (--json without --list: all)",
     )
+    add(
+        "--margin",
+        type=_margin,
+        metavar="X",
+        help="test whether the second run is non-inferior and equivalent within X percentage points",
+    )
     loss = (
         "exit with status 5 if this difference is significant (Holm correction over the rows of the table) or"
-        " has no value: worse (any metric of the table), 'acc_p: worse', 'miss: higher'; may repeat"
+        " has no value: worse (any metric of the table), 'acc_p: worse', 'miss: higher'; with --margin also"
+        " not-non-inferior and not-equivalent; may repeat"
     )
     add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
     add_options(parser, ["against"])
@@ -74,7 +83,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.store import Store
     from sightline.evaluation.compare_runs import compare_runs
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
-    from sightline.results.compare import significance_of
+    from sightline.report.margin_table import margin_table
+    from sightline.results.compare import margin_verdicts, significance_of
     from sightline.results.fail_if_comparison import parse_difference_conditions
 
     pairs = _pairs(options.base, options.other)
@@ -88,11 +98,14 @@ def execute(options: argparse.Namespace) -> int:
     requested = _requested_metrics(options.metric, comparison)
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
-    conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions)
+    verdicts = None if options.margin is None else margin_verdicts(comparison, rows, options.margin)
+    conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)
     tests = significance_of(comparison, rows)
     tables = [comparison_table(comparison, rows, tests)]
     if options.tests:
         tables.append(tests_table(comparison, rows, tests))
+    if verdicts is not None:
+        tables.append(margin_table(comparison, rows, verdicts, options.margin))
     print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
     met = [line for condition in conditions for line in condition.met(rows, tests)]
     print_conditions_met(met)
@@ -130,6 +143,16 @@ def _with_changes(
 
 def _runs(word: str) -> list[int | Path]:
     return [int(name) if name.isdecimal() else Path(name) for name in word.split(",") if name]
+
+
+def _margin(word: str) -> float:
+    try:
+        margin = float(word)
+    except ValueError:
+        margin = math.nan
+    if not 0 < margin < math.inf:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number of percentage points above 0")
+    return margin
 
 
 def _pairs(base: list[int | Path], other: list[int | Path]) -> list[tuple[int | Path, int | Path]]:

@@ -91,6 +91,41 @@ def ratio_intervals(
     return intervals(found, ranges, level=level)
 
 
+def difference_intervals(
+    sums: Floats, counts: Floats, ranges: Sequence[Range], *, level: float = 0.95
+) -> list[Interval | str]:
+    """The confidence interval of each of k mean differences of two runs over clustered units.
+
+    Most units do not change, so that differences are skewed within their range. The gains and the losses of
+    clusters each have their score interval (see `intervals`); square-and-add joins them, with their
+    correlation (Newcombe 1998, method 10; Zou and Donner 2008). A difference without two bounds has the
+    interval of a ratio.
+
+    Args:
+        sums: The summed differences, shape (k, clusters).
+        counts: The numbers of units, at least 0, shape (k, clusters).
+        ranges: The smallest (below 0) and the largest (above 0) possible value of each difference.
+        level: The confidence level, 0-1.
+
+    Returns:
+        K intervals, or the reason why there is none.
+    """
+    plain = ratio_intervals(sums, counts, ranges, level=level)
+    gains, losses = (ratio_estimates(np.maximum(part, 0), counts) for part in (sums, -sums))
+    gained = intervals(gains, [(0, high) for _, high in ranges], level=level)
+    lost = intervals(losses, [(0, None if low is None else -low) for low, _ in ranges], level=level)
+    covariances = (gains.variances + losses.variances - ratio_estimates(sums, counts).variances) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = np.nan_to_num(covariances / np.sqrt(gains.variances * losses.variances))
+    rows = zip(plain, ranges, gained, lost, gains.values, losses.values, correlations, strict=True)
+    return [
+        whole
+        if isinstance(whole, str) or isinstance(up, str) or isinstance(down, str) or None in bounds
+        else _square_and_add(whole, (gain, up), (loss, down), correlation)
+        for whole, bounds, up, down, gain, loss, correlation in rows
+    ]
+
+
 def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
     """k ratios sum(sums) / sum(counts) of clustered data with their cluster-robust variances.
 
@@ -223,6 +258,22 @@ def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Float
         return None
     x, y = _centred(x), _centred(y)
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
+
+
+def _square_and_add(
+    whole: Interval, gain: tuple[float, Interval], loss: tuple[float, Interval], correlation: float
+) -> Interval:
+    """The interval of a gain minus a loss, from the value and the interval of each."""
+    (up, gained), (down, lost) = gain, loss
+
+    def distance(one: float, other: float) -> float:
+        return math.sqrt(max(0.0, one**2 + other**2 - 2 * correlation * one * other))
+
+    return Interval(
+        float(up - down - distance(up - gained.low, lost.high - down)),
+        float(up - down + distance(gained.high - up, down - lost.low)),
+        whole.method,
+    )
 
 
 def _bounds(ranges: Sequence[Range]) -> tuple[Floats, Floats]:

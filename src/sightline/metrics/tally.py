@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.metric_types import Metric, MetricValue, Range, Term, Unit
+from sightline.metric_types import Metric, MetricValue, Term, Unit
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.scenarios import (
     ALL_SCENARIOS,
@@ -21,7 +21,7 @@ from sightline.metrics.scenarios import (
     contains_undecided,
     scenarios,
 )
-from sightline.metrics.statistics import Floats, Interval, ratio_intervals
+from sightline.metrics.statistics import Floats, Interval, difference_intervals, ratio_intervals
 from sightline.plugins import wrong_return
 from sightline.types import (
     Group,
@@ -37,9 +37,6 @@ NO_ANSWER = "no probe was answered"
 MOST_VALUES = 100
 """A label with more values than this (a file name, say) has no subsets: the table would be too long."""
 
-MOST_CELLS = 4_000_000
-"""Subsets times clusters of the metrics that are evaluated together: some tens of MB."""
-
 
 def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValue]:
     """Evaluate every metric over all groups and over each subset.
@@ -49,7 +46,7 @@ def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValu
     labels; any other metric has those of the groups as well. A group without a cluster is its own cluster.
     A subset without any answer has no value, except for metrics that count failures.
 
-    The 95 % CIs follow from the variance between clusters (`statistics.ratio_intervals`). `value_decided`
+    The 95 % CIs follow from the variance between clusters (`metrics/statistics.py`). `value_decided`
     and `value_if_right` exist for metrics judged `correct` once any outcome is undecided.
 
     Args:
@@ -72,13 +69,8 @@ def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValu
         if metric_rows.metric.judged is not None and metric_rows.metric.judged not in accumulator.decided:
             metric_rows.clear()
     subsets = accumulator.label_sets.subsets()
-    # A few metrics at a time limit the memory of a large run.
-    width = max(1, MOST_CELLS // (len(subsets.names) * accumulator.clusters or 1))
-    return [
-        value
-        for first in range(0, len(accumulator.all_rows), width)
-        for value in _evaluate(accumulator, accumulator.all_rows[first : first + width], subsets)
-    ]
+    # One metric at a time limits the memory of a large run.
+    return [value for rows in accumulator.all_rows for value in _values(accumulator, rows, subsets)]
 
 
 class _Subsets(NamedTuple):
@@ -105,6 +97,12 @@ class _Table(NamedTuple):
         scale = SCALES[metric.unit]
         totals = zip(self.sums.sum(axis=1).tolist(), self.counts.sum(axis=1).tolist(), strict=True)
         return [scale * total / n if n else None for total, n in totals]
+
+    def intervals(self, metric: Metric) -> list[Interval | str]:
+        """The interval in each subset, before scaling; points are differences."""
+        low, high = (None if bound is None else bound / SCALES[metric.unit] for bound in metric.range)
+        find = difference_intervals if metric.unit == "points" else ratio_intervals
+        return find(self.sums, self.counts, [(low, high)] * len(self.chosen))
 
 
 class _LabelSets:
@@ -260,44 +258,9 @@ class _Accumulator:
                 self.decided.add(verdict.question)
 
 
-def _evaluate(
-    accumulator: _Accumulator, all_rows: Sequence[_MetricRows], subsets: _Subsets
-) -> Iterator[MetricValue]:
-    """The values of some metrics."""
-    tables = [accumulator.table(metric_rows, subsets, AS_JUDGED) for metric_rows in all_rows]
-    bounds = _intervals(all_rows, tables)
-    for metric_rows, table in zip(all_rows, tables, strict=True):
-        yield from _values(accumulator, metric_rows, subsets, table, bounds)
-
-
-def _intervals(all_rows: Sequence[_MetricRows], tables: Sequence[_Table]) -> Iterator[Interval | str]:
-    """The intervals of all metrics and subsets in turn, before scaling."""
-    if not tables:
-        return iter(())
-    ranges = [
-        _unscaled_range(metric_rows.metric)
-        for metric_rows, table in zip(all_rows, tables, strict=True)
-        for _ in table.chosen
-    ]
-    return iter(
-        ratio_intervals(
-            np.vstack([table.sums for table in tables]), np.vstack([table.counts for table in tables]), ranges
-        )
-    )
-
-
-def _unscaled_range(metric: Metric) -> Range:
-    low, high = (None if bound is None else bound / SCALES[metric.unit] for bound in metric.range)
-    return low, high
-
-
-def _values(
-    accumulator: _Accumulator,
-    metric_rows: _MetricRows,
-    subsets: _Subsets,
-    table: _Table,
-    bounds: Iterator[Interval | str],
-) -> Iterator[MetricValue]:
+def _values(accumulator: _Accumulator, metric_rows: _MetricRows, subsets: _Subsets) -> Iterator[MetricValue]:
+    """The values of a metric in all subsets that it has."""
+    table = accumulator.table(metric_rows, subsets, AS_JUDGED)
     metric, judge = metric_rows.metric, accumulator.judges(metric_rows.metric)
     scale = SCALES[metric.unit]
     reason = metric_rows.reason if accumulator.has_answers else NO_ANSWER
@@ -308,8 +271,9 @@ def _values(
         else unknown
         for scenario in (DECIDED, IF_RIGHT)
     )
+    intervals = table.intervals(metric)
     for row, value in enumerate(table.values(metric)):
-        n, subset, bound = float(table.counts[row].sum()), subsets.names[table.chosen[row]], next(bounds)
+        n, subset = float(table.counts[row].sum()), subsets.names[table.chosen[row]]
         if value is not None and not (metric.counts_failures or table.answered[row]):
             yield MetricValue(metric.name, subset, None, 0, 0, unit=metric.unit, reason=NO_ANSWER)
             continue
@@ -325,7 +289,7 @@ def _values(
             value_if_right=if_right[row],
             judge=judge,
         )
-        yield with_interval(metric_value, bound, scale)
+        yield with_interval(metric_value, intervals[row], scale)
 
 
 def _is_answered(group: Group, term: Term) -> bool:

@@ -9,26 +9,35 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricDefinition, MetricValue
+from sightline.metrics.margin import MarginVerdict
 from sightline.metrics.significance import Significance
 from sightline.results.comparison import MetricSubset
 from sightline.results.fail_if import split_condition
 
-Direction = Literal["worse", "lower", "higher"]
+Direction = Literal["worse", "lower", "higher", "not-non-inferior", "not-equivalent"]
+
+Verdicts = Mapping[MetricSubset, MarginVerdict]
+
+_OF_MARGIN = {"not-non-inferior": "non-inferior", "not-equivalent": "equivalent"}
+"""The conditions on the verdicts of --margin, and the claim that each needs."""
 
 FORMS = (
-    "worse, 'METRIC: worse', or 'METRIC[LABEL=VALUE]: lower' or higher (`sightline report RUN --fail-if` "
+    "worse, 'METRIC: worse', or 'METRIC[LABEL=VALUE]: lower' or higher, with --margin not-non-inferior or "
+    "not-equivalent (`sightline report RUN --fail-if` "
     "compares one run with a number)"
 )
 
 
 class DifferenceCondition(Struct, frozen=True):
-    """A significant difference in one direction, in one row of a table, or (`metric` None) in any row."""
+    """A significant difference in one direction, or a claim about a margin that does not hold, in one row of
+    a table, or (`metric` None) in any row. `verdicts` are those of the margin, if there is one."""
 
     text: str
     metric: str | None
     subset: str
     direction: str
     definitions: Mapping[str, MetricDefinition]
+    verdicts: Verdicts | None = None
 
     def met(self, rows: Iterable[MetricValue], tests: Mapping[MetricSubset, Significance]) -> list[str]:
         """Check the condition. It also holds for a row without a difference: what is not measured fails.
@@ -48,9 +57,18 @@ class DifferenceCondition(Struct, frozen=True):
             test = tests.get((row.metric, row.subset))
             if test is None or row.value is None:
                 lines.append(f"{self.text}: {name} has no difference ({row.reason})")
+            elif self.direction in _OF_MARGIN:
+                lines += self._unsupported((row.metric, row.subset), name)
             elif test.significant and self._has_direction(row.metric, row.value):
                 lines.append(f"{self.text}: {name} differs by {row.value:+.3g} (p {test.holm:.2g}, Holm)")
         return lines
+
+    def _unsupported(self, row: MetricSubset, name: str) -> list[str]:
+        """A line if the claim about the margin does not hold, or cannot be tested."""
+        verdict = (self.verdicts or {}).get(row, MarginVerdict())
+        holds = verdict.equivalent if self.direction == "not-equivalent" else verdict.non_inferior
+        why = f" ({verdict.reason})" if holds is None else ""
+        return [] if holds else [f"{self.text}: {name} is not shown to be {_OF_MARGIN[self.direction]}{why}"]
 
     def _has_direction(self, metric: str, difference: float) -> bool:
         """Whether a difference has the direction of this condition."""
@@ -61,7 +79,10 @@ class DifferenceCondition(Struct, frozen=True):
 
 
 def parse_difference_conditions(
-    texts: Iterable[str], rows: Sequence[MetricValue], definitions: Mapping[str, MetricDefinition]
+    texts: Iterable[str],
+    rows: Sequence[MetricValue],
+    definitions: Mapping[str, MetricDefinition],
+    verdicts: Verdicts | None = None,
 ) -> tuple[DifferenceCondition, ...]:
     """Parse the values of `--fail-if` of a comparison.
 
@@ -69,6 +90,7 @@ def parse_difference_conditions(
         texts: The conditions as given: `worse`, `METRIC: worse`, `METRIC[LABEL=VALUE]: lower`.
         rows: The differences that the table shows.
         definitions: The definitions of the metrics by name; they say which direction is better.
+        verdicts: The verdicts of --margin; None without it.
 
     Returns:
         One condition per text.
@@ -77,29 +99,34 @@ def parse_difference_conditions(
         UserError: A text is not a condition, names a row that the table lacks, or asks whether a metric is
             worse that has no better direction.
     """
-    return tuple(_parse(text, rows, definitions) for text in texts)
+    return tuple(_parse(text, rows, definitions, verdicts) for text in texts)
 
 
 def _parse(
-    text: str, rows: Sequence[MetricValue], definitions: Mapping[str, MetricDefinition]
+    text: str,
+    rows: Sequence[MetricValue],
+    definitions: Mapping[str, MetricDefinition],
+    verdicts: Verdicts | None,
 ) -> DifferenceCondition:
     metric, subset, rest = split_condition(text)
     of_one_metric = rest.startswith(":") and metric != ""
     direction = rest[1:].strip() if of_one_metric else text.strip()
     if direction not in get_args(Direction):
         raise UserError(f"--fail-if {text!r} is not a condition on two runs", expected=FORMS)
+    if direction in _OF_MARGIN and verdicts is None:
+        raise UserError(f"--fail-if {text!r} needs a margin", expected="--margin X too")
     named = metric if of_one_metric else None
-    condition = DifferenceCondition(text.strip(), named, subset, direction, definitions)
+    condition = DifferenceCondition(text.strip(), named, subset, direction, definitions, verdicts)
     names = list(dict.fromkeys(row.metric for row in rows))
     if named is not None:
         _check_row_exists(condition, rows, names)
-    elif direction != "worse":
+    elif direction in ("lower", "higher"):
         raise UserError(f"--fail-if {text!r} names no metric", expected=f"'METRIC: {direction}'")
     affected = names if named is None else [named]
     undirected = [
         name for name in affected if name not in definitions or definitions[name].better == "neither"
     ]
-    if direction == "worse" and undirected:
+    if direction in ("worse", "not-non-inferior") and undirected:
         raise UserError(
             f"--fail-if {text!r}: neither direction of {undirected[0]} is better",
             expected=f"'{undirected[0]}: lower' or '{undirected[0]}: higher'",
