@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ VERDICTS: dict[str, VerdictName] = {
     "1": "right",
     "0": "wrong",
     "?": "undecided",
+    "!": "undecided",
     "x": "error",
     "-": "unscored",
 }
@@ -32,7 +34,7 @@ def outcome(sample: str, variant: str, mark: str, digest: str = "d") -> Outcome:
         sample=sample,
         variant=variant,
         draw=0,
-        key=f"{sample} {variant}",
+        key=f"{sample} {variant} {mark}",
         labels={},
         response="" if missing else f"says {mark}",
         status={"x": "error", "-": "not_sent"}.get(mark, "ok"),  # type: ignore[arg-type]
@@ -155,18 +157,27 @@ def test_each_side_counts_undecided_failed_and_not_sent_apart(judged_run: Any) -
 
 
 @pytest.mark.parametrize(
-    ("base", "other", "bounds"),
-    [
-        ("1?0", "?11", (0, 200 / 3)),  # from 2 right, then 2 right, to 1 right, then 3 right
-        ("?", "?", (-100, 100)),
-        ("1", "0", None),
-    ],
+    ("base", "other"), [("1?0", "!11"), ("??", "!0"), ("?", "!"), ("01", "!1"), ("?x", "1!")]
 )
-def test_bounds_hold_every_way_to_decide_what_is_undecided(
-    judged_run: Any, base: str, other: str, bounds: tuple[float, float] | None
-) -> None:
-    found = compare([(judged_run({"a": base}), judged_run({"a": other}))]).undecided_bounds
-    assert found.get(("acc", "all")) == (None if bounds is None else pytest.approx(bounds))
+def test_bounds_are_the_extremes_over_all_ways_to_decide(judged_run: Any, base: str, other: str) -> None:
+    """`!` is undecided too, about another answer."""
+    bounds = compare([(judged_run({"a": base}), judged_run({"a": other}))]).undecided_bounds["acc", "all"]
+    ways = [[mark if mark in "01x" else "01" for mark in marks] for marks in (base, other)]
+    differences = [
+        100 * (there.count("1") - here.count("1")) / len(base)
+        for here in product(*ways[0])
+        for there in product(*ways[1])
+    ]
+    assert bounds == pytest.approx((min(differences), max(differences)))
+
+
+def test_without_undecided_verdicts_there_are_no_bounds(judged_run: Any) -> None:
+    assert compare([(judged_run({"a": "1"}), judged_run({"a": "0"}))]).undecided_bounds == {}
+
+
+def test_the_same_undecided_answer_changes_no_difference(judged_run: Any) -> None:
+    run = judged_run({"a": "?1", "b": "?"})
+    assert compare([(run, run)]).undecided_bounds["acc", "all"] == (0, 0)
 
 
 def test_a_side_that_answered_nothing_has_no_value_and_no_difference(judged_run: Any) -> None:

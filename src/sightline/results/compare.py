@@ -179,11 +179,18 @@ def _null_without_both(
 def _undecided_bounds(
     pairs: Sequence[GroupPair], metrics: Sequence[MetricPair]
 ) -> Iterator[tuple[MetricSubset, tuple[float, float]]]:
-    """The differences if all undecided verdicts of one side were right and those of the other wrong."""
+    """The differences if all undecided verdicts of one side were right and those of the other wrong.
+
+    A group of which both runs hold the same answers, judged alike, is the same whatever the verdicts are.
+    """
     if not any(contains_undecided(group) for pair in pairs for group in pair):
         return
-    gain = [GroupPair(if_wrong(pair.base), if_right(pair.other)) for pair in pairs]
-    loss = [GroupPair(if_right(pair.base), if_wrong(pair.other)) for pair in pairs]
+    gain = [
+        pair if _is_same(pair) else GroupPair(if_wrong(pair.base), if_right(pair.other)) for pair in pairs
+    ]
+    loss = [
+        pair if _is_same(pair) else GroupPair(if_right(pair.base), if_wrong(pair.other)) for pair in pairs
+    ]
     for metric, base in metrics:
         if metric.judged != "correct":
             continue
@@ -191,6 +198,12 @@ def _undecided_bounds(
         for subset in means[0].keys() & means[1].keys():
             low, high = sorted(mean[subset] for mean in means)
             yield (metric.name, subset), (low, high)
+
+
+def _is_same(pair: GroupPair) -> bool:
+    """Whether both runs hold the same answers of a group, with the same verdicts of the same judges."""
+    base, other = ([(one.key, one.verdict, one.judge) for one in group] for group in pair)
+    return base == other
 
 
 def _mean_differences(pairs: Sequence[GroupPair], metric: Metric, base: Metric) -> dict[str, float]:
