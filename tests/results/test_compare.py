@@ -12,7 +12,8 @@ from tests.results.conftest import MakeResult
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.errors import UserError
-from sightline.results.compare import compare, significance_of
+from sightline.results.compare import compare
+from sightline.results.comparison_tests import significance_of
 from sightline.results.judged_run import JudgedRun
 from sightline.types import NOT_SENT, Group, Outcome, Usage, VerdictName
 

@@ -129,3 +129,9 @@ def test_an_invalid_condition_is_refused(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         parse_difference_conditions([text], ROWS, DEFINITIONS)
     assert message in str(refused.value)
+
+
+def test_a_condition_says_what_undecided_verdicts_allow() -> None:
+    (condition,) = parse_difference_conditions(["worse"], ROWS[:1], DEFINITIONS)
+    (line,) = condition.met(ROWS[:1], TESTED, {("acc_p", "all"): (-40.0, 5.0)})
+    assert line.endswith("differs by -30 (p 0.004, Holm); undecided verdicts allow -40 to +5")

@@ -84,7 +84,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.compare_runs import compare_runs
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
     from sightline.report.margin_table import margin_table
-    from sightline.results.compare import margin_verdicts, significance_of
+    from sightline.results.comparison_tests import margin_verdicts, significance_of
     from sightline.results.fail_if_comparison import parse_difference_conditions
 
     pairs = _pairs(options.base, options.other)
@@ -107,7 +107,8 @@ def execute(options: argparse.Namespace) -> int:
     if verdicts is not None:
         tables.append(margin_table(comparison, rows, verdicts, options.margin))
     print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
-    met = [line for condition in conditions for line in condition.met(rows, tests)]
+    bounds = comparison.undecided_bounds
+    met = [line for condition in conditions for line in condition.met(rows, tests, bounds)]
     print_conditions_met(met)
     return 5 if met else 0
 

@@ -9,9 +9,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError, some_of
 from sightline.metric_types import Metric, MetricValue, Result
 from sightline.metrics.difference import Before, difference, paired
-from sightline.metrics.margin import MarginVerdict, margin_verdict
 from sightline.metrics.scenarios import contains_undecided, if_right, if_wrong
-from sightline.metrics.significance import Significance, significance
 from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
@@ -76,48 +74,6 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         not_compared=not_compared,
         definitions={metric.name: metric.definition for metric, _ in metrics},
     )
-
-
-def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
-    """Test the differences of a comparison for significance, corrected for testing several of them.
-
-    Args:
-        comparison: The comparison.
-        rows: The differences to test; those without a value are left out.
-
-    Returns:
-        The test of each difference by metric and subset; `detectable` is in the unit of the difference.
-    """
-    defined = [row for row in rows if row.value is not None]
-    tests = significance([comparison.groups[row.metric][row.subset] for row in defined])
-    return {
-        (row.metric, row.subset): test
-        if test.detectable is None
-        else replace(test, detectable=SCALES[row.unit] * test.detectable)
-        for row, test in zip(defined, tests, strict=True)
-    }
-
-
-def margin_verdicts(
-    comparison: Comparison, rows: Sequence[MetricValue], margin: float
-) -> dict[MetricSubset, MarginVerdict]:
-    """Test the differences of a comparison for non-inferiority and equivalence.
-
-    Args:
-        comparison: The comparison.
-        rows: The differences to test; those without a value are left out.
-        margin: The margin in percentage points, above 0.
-
-    Returns:
-        The verdicts of each difference by metric and subset.
-    """
-    return {
-        (row.metric, row.subset): margin_verdict(
-            comparison.groups[row.metric][row.subset], comparison.definitions[row.metric], margin
-        )
-        for row in rows
-        if row.value is not None
-    }
 
 
 def _sent(run: JudgedRun) -> dict[GroupKey, Group]:

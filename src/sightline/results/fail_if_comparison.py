@@ -39,12 +39,18 @@ class DifferenceCondition(Struct, frozen=True):
     definitions: Mapping[str, MetricDefinition]
     verdicts: Verdicts | None = None
 
-    def met(self, rows: Iterable[MetricValue], tests: Mapping[MetricSubset, Significance]) -> list[str]:
+    def met(
+        self,
+        rows: Iterable[MetricValue],
+        tests: Mapping[MetricSubset, Significance],
+        undecided_bounds: Mapping[MetricSubset, tuple[float, float]] | None = None,
+    ) -> list[str]:
         """Check the condition. It also holds for a row without a difference: what is not measured fails.
 
         Args:
             rows: The differences that the table shows.
             tests: The significance tests by metric and subset.
+            undecided_bounds: The lowest and the highest difference that undecided verdicts allow.
 
         Returns:
             One line for each row in which the condition holds.
@@ -60,7 +66,10 @@ class DifferenceCondition(Struct, frozen=True):
             elif self.direction in _OF_MARGIN:
                 lines += self._unsupported((row.metric, row.subset), name)
             elif test.significant and self._has_direction(row.metric, row.value):
-                lines.append(f"{self.text}: {name} differs by {row.value:+.3g} (p {test.holm:.2g}, Holm)")
+                low, high = (undecided_bounds or {}).get((row.metric, row.subset), (row.value, row.value))
+                allowed = f"; undecided verdicts allow {low:+.3g} to {high:+.3g}" if low < high else ""
+                line = f"{name} differs by {row.value:+.3g} (p {test.holm:.2g}, Holm){allowed}"
+                lines.append(f"{self.text}: {line}")
         return lines
 
     def _unsupported(self, row: MetricSubset, name: str) -> list[str]:
