@@ -33,8 +33,8 @@ from sightline.report.adapter_tables import SHOWN, adapted_table
 from sightline.report.comparison import comparison_table, rows_of
 from sightline.report.markdown import markdown
 from sightline.report.report_table import ReportTable
-from sightline.results.compare import significance_of
 from sightline.results.comparison import Comparison
+from sightline.results.comparison_tests import significance_of
 
 TASKS = ("rephrasing", "restyling", "context")
 WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
