@@ -134,3 +134,12 @@ def test_the_answer_key_of_a_user_does_not_make_other_data(shared: Path, tmp_pat
     data = shared / "data" / "iibench"
     result = results("iibench:none", data, tmp_path, limit=5, set={"answers": str(key)}, against="GPT-4o")
     assert any(metric.published for metric in result.metrics if metric.metric == "accuracy")
+
+
+def test_answers_without_a_data_folder_are_scored_and_have_no_released_record(tmp_path: Path) -> None:
+    line = {"group": "g", "variant": "candy", "response": "a beach", "references": ["beach"]}
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(json.dumps({**line, "variant": variant}) for variant in ("candy", "udnie")))
+    result = sightline.score("mmr3:restyling", file, set={"embedder": "none"}, against="GPT-4o").result
+    assert result.options["other_data"] is True
+    assert all(metric.published is None for metric in result.metrics)

@@ -80,11 +80,14 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
     answers, prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0, 0
     for probe, prediction in recorded:
         answers += 1
-        prompts += bool(prediction.prompt)
-        other_prompts += bool(prediction.prompt) and prediction.prompt != prompt_text(probe.messages)
+        asked = as_asked(probe, prediction)
+        # With other options, the prompt of the setting is another one too.
+        comparable = bool(prediction.prompt) and asked.options == probe.options
+        prompts += comparable
+        other_prompts += comparable and prediction.prompt != prompt_text(probe.messages)
         with_options += bool(probe.options)
         without_order += bool(probe.options) and not prediction.options
-        without_right += bool(probe.references) and not as_asked(probe, prediction).references
+        without_right += bool(probe.references) and not asked.references
     return counted(
         (other_prompts, f"of {prompts:,} prompts in the file are not those of {task}"),
         (

@@ -110,16 +110,27 @@ class Groups(Benchmark):
         """The groups of the file, or those that a file of answers is about."""
         if _only_answers(options):
             return answered_samples(Path(options["answers"]), _selection(options))
-        return read_samples(self._file(folder, options), _selection(options))
+        return read_samples(self.file(folder, options), _selection(options))
 
     def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
         """The originals that are not sent, and the groups without a line that is."""
         if _only_answers(options):
             return []
-        return left_out_notes(self._file(folder, options), _selection(options))
+        return left_out_notes(self.file(folder, options), _selection(options))
 
-    def _file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
-        """The groups file of the option `file`, or of the data folder."""
+    def file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
+        """Find the groups file: that of the option `file`, otherwise that of the data folder.
+
+        Args:
+            folder: The data folder, or None.
+            options: The effective options.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            UserError: There is none.
+        """
         file = Path(options["file"]) if options["file"] is not None else self.groups_file(folder, options)
         return file / GROUPS if file.is_dir() else file
 

@@ -44,4 +44,6 @@ class MMR3(Groups):
         self, folder: Path | None, split: str, options: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """The places and maskings of the authors' label files; nothing else of the data was released."""
-        return assigned_values(by_group(read_groups(self.groups_file(folder, options))), options["task"])
+        if folder is None and options["file"] is None:
+            return {}
+        return assigned_values(by_group(read_groups(self.file(folder, options))), options["task"])
