@@ -75,6 +75,13 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\W*[:=]\W*(true|false|yes|no)\b",
             r"\njudgement: \1",
         ),
+        # A response that is quoted: 'The output is "right". The groundtruth is "left".'
+        (
+            r"(\b(?:answer|output|response|prediction)\s+(?:is|was)\s+)[\"'“]right[\"'”]"
+            r"(?=[.,;]?\s+(?:and |while |but |whereas )?(?:the )?ground[- ]?truth\s+(?:is|was|says)\b)",
+            r"\1quoted",
+        ),
+        (r"\b(?:absolutely|certainly|definitely|of course) not\b(?=\W*$)", "no"),
         (rf"(\bshould (?:be|have been|say|read)\s+){_QUOTATION}", r"\1"),
         (rf"(\b(?:answer|output|response|prediction)\s+){_QUOTATION}(?=\s+(?:is|was|does|would)\b)", r"\1"),
         (r"\\(?:text|textbf|mathrm|mathbf)\b|</[a-z]+>|[*_#`~\"'“”„«»「」『』\[\]{}$\\<>✅❌✓✗]", ""),
@@ -194,7 +201,7 @@ _RESERVATION = re.compile(r"\b(?:but|however|only|partially|partly|part|some|if|
 _LEADING_ALL = lexicon(
     """so therefore thus hence overall finally ultimately then conclude is a an it this that i we my the
     would will be must should have to say output print respond reply judge go with think judgement
-    judgment verdict decision final give of clearly definitely certainly surely probably likely"""
+    judgment verdict decision final give of clearly definitely certainly surely probably likely absolutely"""
 )
 _LEADING = _LEADING_ALL | lexicon(
     """find finds concluding conclusion are was do does did yes no as its these those both two all also
@@ -207,10 +214,14 @@ _LEADING = _LEADING_ALL | lexicon(
 _FOLLOWING_ALL = lexicon("explanation reason reasoning rationale confidence note with")
 _FOLLOWING = _FOLLOWING_ALL | lexicon(
     """answer answers output outputs response prediction meaning meanings thing things question questions
-    one according overall too also then here based judgement judgment verdict per under as"""
+    one according overall too also then here based judgement judgment verdict per under as given"""
 )
 _FOLLOWING_YES_OR_NO = _FOLLOWING_ALL | lexicon("as the it this that they there he she you both these its")
 _FOLLOWING_PHRASE = re.compile(r"\s*in (?:meaning|substance|this case|content|essence|any case)\b")
+
+
+LONGEST_LEAD = 240
+"""The number of characters of a clause in which its verdict word must be."""
 
 
 class _Statement(NamedTuple):
@@ -255,7 +266,8 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
 
 def _plain(reply: str) -> str:
     """The reply in lower case, without its reasoning part, markup and restated texts."""
-    text = respelled(_REASONING.sub("", reply))
+    text = re.sub(r"[^\S\n]+", " ", respelled(_REASONING.sub("", reply)))
+    text = re.sub(r"\s*\n\s*", "\n", text)
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)
     if _LINE_OF_REFERENCE.search(text):
@@ -314,8 +326,11 @@ def _stated_mark(clause: str, vocabulary: VerdictWords, *, closing: bool) -> str
 
     'The answer is no' may restate an answer, so it counts only in a closing sentence.
     """
-    for found in _MARK.finditer(clause):
+    widest = _LEADING | vocabulary.leading
+    for found in _MARK.finditer(clause, 0, LONGEST_LEAD):
         before, rest = words(clause[: found.start()]), clause[found.end() :]
+        if not widest.issuperset(before):
+            return None
         if found[0] in (_FITS, _DIFFERS):
             if not before:
                 return found[0]
@@ -324,7 +339,7 @@ def _stated_mark(clause: str, vocabulary: VerdictWords, *, closing: bool) -> str
             leading = _LEADING_ALL | ({"answer"} if closing else set())
             following = _FOLLOWING_YES_OR_NO
         else:
-            leading, following = _LEADING | vocabulary.leading, _FOLLOWING | vocabulary.following
+            leading, following = widest, _FOLLOWING | vocabulary.following
         after = words(rest)[:1]
         if leading.issuperset(before) and (following.issuperset(after) or _FOLLOWING_PHRASE.match(rest)):
             return found[0]
