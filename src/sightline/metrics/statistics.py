@@ -22,6 +22,7 @@ UNDEFINED = "no confidence interval: without one of the clusters, the value is u
 
 _Z = 1.959963984540054  # the normal quantile that leaves 2.5 % above it
 _ROUNDING = 1e-9
+_CLOSE = 1e-6  # the part of a range below which values are equal: embeddings of equal texts differ a little
 
 POWER_80 = _Z + 0.8416212335729143
 """The sum of the normal quantiles of 97.5 % and 80 %: the standard errors that a two-sided test at 5 %
@@ -178,10 +179,11 @@ def intervals(estimates: Estimates, ranges: Sequence[Range], *, level: float = 0
     """
     values, variances, _, clusters = estimates
     least, most = _bounds(ranges)
-    inside = np.isfinite(most - least) & (least <= values) & (values <= most)
-    equal = np.sqrt(variances) <= _ROUNDING * np.maximum(1, np.abs(values))
+    bounded = np.isfinite(most - least)
+    tolerance = np.where(bounded, _CLOSE * (most - least), _ROUNDING * np.maximum(1, np.abs(values)))
+    equal = np.sqrt(variances) <= tolerance
     score_low, score_high = _score_bounds(estimates, (least, most), equal, level)
-    by_score = inside & ~np.isnan(score_low)
+    by_score = bounded & (least <= values) & (values <= most) & ~np.isnan(score_low)
     t_low, t_high = _t_bounds(estimates, (least, most), level)
     low, high = np.where(by_score, score_low, t_low), np.where(by_score, score_high, t_high)
     conditions = [clusters < LEAST_CLUSTERS, np.isnan(variances), equal & ~by_score]
