@@ -193,7 +193,7 @@ _CLAUSE = re.compile(
     r"|\b(?:so|therefore|thus|hence|because|since|but|however)\b"
     r"|\band (?=(?:so|therefore|thus|hence|the|it|i|is|are|they|this)\b)"
 )
-_INTRODUCING = re.compile(r"(?:[:;=—–→>-]|\b(?:so|therefore|thus|hence))\W*$")
+_INTRODUCING = re.compile(r"[:;=—–→>-]|\b(?:so|therefore|thus|hence)\b")
 _REASON_FIRST = re.compile(r"\W*(?:since|because|as|given)\b")
 _CONDITION = re.compile(r"\b(?:if|unless|otherwise)\b")
 _RESERVATION = re.compile(r"\b(?:but|however|only|partially|partly|part|some|if|whether)\b")
@@ -297,28 +297,42 @@ def _marked(text: str, vocabulary: VerdictWords) -> str:
 
 
 def _statements(text: str, vocabulary: VerdictWords, *, labelled: bool = False) -> Iterator[_Statement]:
-    """The verdicts that the clauses of a text state; questions state none."""
+    """The verdicts that the clauses of a text state; questions state none.
+
+    Under a condition, and as a word in a list, a verdict word states none either.
+    """
     sentences = [found for found in _SENTENCE.finditer(text) if words(found[1])]
     for sentence in sentences:
         if "?" in sentence[2]:
             continue
         closing = labelled or sentence is sentences[-1]
+        conditional = _CONDITION.search(sentence[1]) is not None
+        reason_first = _REASON_FIRST.match(sentence[1]) is not None
         contrasted = False
-        for number, clause in enumerate(part for part in _CLAUSE.split(sentence[1]) if words(part)):
+        for number, (separator, clause) in enumerate(_clauses(sentence[1])):
             mark = _stated_mark(clause, vocabulary, closing=closing)
-            if mark and (_counts(mark, clause, sentence[1], opening=number == 0) or contrasted):
+            if mark is None:
+                continue
+            is_word_alone = len(words(clause)) == 1
+            introduced = reason_first or _INTRODUCING.search(separator) is not None
+            if conditional:
+                counts = number == 0 and is_word_alone and "otherwise" not in sentence[1]
+            else:
+                counts = number == 0 or not is_word_alone or introduced
+            if counts or contrasted:
                 contrasted = True
                 yield _Statement(sentence.start(), mark in _MEANS_RIGHT)
 
 
-def _counts(mark: str, clause: str, sentence: str, *, opening: bool) -> bool:
-    """Whether a verdict counts in its sentence: under a condition, or as a word in a list, it does not."""
-    is_word_alone = len(words(clause)) == 1
-    if _CONDITION.search(sentence):
-        return opening and is_word_alone and "otherwise" not in sentence
-    before = sentence[: sentence.rindex(clause)]
-    introduced = _INTRODUCING.search(before) or _REASON_FIRST.match(sentence)
-    return opening or not is_word_alone or introduced is not None
+def _clauses(sentence: str) -> Iterator[tuple[str, str]]:
+    """The clauses of a sentence that hold words, each with the separator before it."""
+    separator, start = "", 0
+    for cut in [*_CLAUSE.finditer(sentence), None]:
+        clause = sentence[start : cut.start() if cut else len(sentence)]
+        if words(clause):
+            yield separator, clause
+        if cut:
+            separator, start = cut[0], cut.end()
 
 
 def _stated_mark(clause: str, vocabulary: VerdictWords, *, closing: bool) -> str | None:
