@@ -188,12 +188,10 @@ def test_a_share_on_which_all_clusters_agree_has_the_wilson_interval_of_the_clus
 
 
 def test_similarities_that_differ_by_single_precision_only_agree() -> None:
-    similarities = 0.82 + 1e-7 * np.arange(10)
+    similarities = [0.82 + 1e-7 * number for number in range(10)]
     deviating = stats.binomtest(0, 10).proportion_ci(method="wilson").high
-    found = interval(similarities, np.ones(10), DIFFERENCE)
-    assert (found.low, found.high) == pytest.approx(
-        (0.82 - 1.82 * deviating, 0.82 + 0.18 * deviating), abs=1e-5
-    )
+    expected = (0.82 - 1.82 * deviating, 0.82 + 0.18 * deviating)
+    assert interval(similarities, np.ones(10), DIFFERENCE)[:2] == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", [0.0, 1 / 3, -0.1, 12345.678])
