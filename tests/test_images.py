@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.images import MAX_BYTES, BadImage, ImageLimits, inspect_image, read_bytes, transform_for
+from sightline.images import (
+    MAX_BYTES,
+    BadImage,
+    ImageLimits,
+    inspect_image,
+    read_bytes,
+    read_image,
+    transform_for,
+)
 from sightline.types import ImageFile, ImageRef
 
 
@@ -256,3 +264,37 @@ def test_a_truncated_image_is_refused_when_it_is_decoded(tmp_path: Path) -> None
     file = _look(path)
     with pytest.raises(BadImage, match="cannot be decoded"):
         read_bytes(replace(file, transform=transform_for(file, ImageLimits())))
+
+
+@pytest.mark.parametrize(("form", "ending"), [("AVIF", "avif"), ("JPEG2000", "jp2"), ("HEIF", "heic")])
+def test_every_format_of_phones_and_archives_reaches_a_model_as_one_that_it_accepts(
+    tmp_path: Path, form: str, ending: str
+) -> None:
+    if form == "HEIF":
+        pytest.importorskip("pillow_heif").register_heif_opener()
+    path = tmp_path / f"a.{ending}"
+    Image.effect_noise((40, 30), 50).convert("RGB").save(path, form)
+    file = inspect_image(ImageRef(str(path)), {})
+    assert (file.format, file.width, file.height) == (form, 40, 30)
+    sent = replace(file, transform=transform_for(file, ImageLimits()))
+    media, data = read_bytes(sent)
+    assert media == "image/jpeg"
+    assert Image.open(io.BytesIO(data)).size == read_image(sent).size == (40, 30)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x00\x00\x00\x18ftypheic\x00\x00", r"is a HEIC image; expected pip install 'sightline\[heif\]'"),
+        (b"\xff\x0a\x00", "JPEG XL; expected a JPEG or PNG"),
+        (b"%PDF-1.4", "PDF; expected a JPEG or PNG"),
+    ],
+)
+def test_a_format_that_cannot_be_read_is_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str
+) -> None:
+    monkeypatch.setattr("sightline.images.find_spec", lambda name: None)
+    path = tmp_path / "a.jpg"
+    path.write_bytes(content)
+    with pytest.raises(BadImage, match=message):
+        inspect_image(ImageRef(str(path)), {})

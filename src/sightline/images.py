@@ -7,10 +7,11 @@ import hashlib
 import io
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -31,7 +32,25 @@ MEDIA_TYPES: Mapping[str, str] = {
     "GIF": "image/gif",
     "BMP": "image/bmp",
     "TIFF": "image/tiff",
+    "AVIF": "image/avif",
+    "JPEG2000": "image/jp2",
+    "HEIF": "image/heic",
 }
+"""Format (Pillow's name) -> media type. HEIF (photos of iPhones) needs the extra `heif`."""
+
+
+HEIF = "HEIF"
+HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
+"""The brands with which a HEIF file begins (ISO/IEC 23008-12)."""
+
+UNREADABLE: Mapping[bytes, str] = {
+    b"\x00\x00\x00\x0cJXL ": "JPEG XL",
+    b"\xff\x0a": "JPEG XL",
+    b"8BPS": "PSD",
+    b"%PDF": "PDF",
+    b"<svg": "SVG",
+}
+"""The beginning of files in other formats of images -> the format's name, for error messages."""
 
 
 class BadImage(Exception):  # noqa: N818 - it names the image, as ImageFile does
@@ -81,10 +100,8 @@ def decode(file: ImageFile) -> None:
     Raises:
         BadImage: The image cannot be decoded.
     """
-    from PIL import Image
-
     try:
-        with Image.open(file.path, formats=[file.format]) as image:
+        with open_image(file.path, [file.format]) as image:
             image.load()
     except Exception as error:  # as in _header
         raise BadImage(f"{file.path}: cannot be decoded: {error}") from None
@@ -162,7 +179,7 @@ def read_image(file: ImageFile) -> Image:
     Raises:
         BadImage: The file is missing, has changed since the inspection, or cannot be decoded.
     """
-    return _upright(file, read_bytes(file)[1])
+    return _upright(file.path, "JPEG" if file.transform else file.format, read_bytes(file)[1])
 
 
 def _inside(image: ImageRef) -> str:
@@ -202,13 +219,42 @@ def _inspect(name: str, path: str, stamp: tuple[int, int]) -> ImageFile:
     return ImageFile(name, hashlib.sha256(data).hexdigest(), kind, width, height, stamp)
 
 
+def open_image(source: str | Path | IO[bytes], formats: Sequence[str] | None = None) -> Image:
+    """Open an image with Pillow, of which the plugin for HEIF is not a part.
+
+    Args:
+        source: The path, or the content.
+        formats: The formats to try, by Pillow's names; None tries all that `MEDIA_TYPES` has.
+
+    Returns:
+        The image, not decoded yet.
+
+    Raises:
+        Exception: Pillow's readers raise any exception for a damaged file.
+    """
+    from PIL import Image
+
+    if formats is None:
+        formats = [name for name in MEDIA_TYPES if name != HEIF]
+    elif HEIF in formats:
+        import pillow_heif
+
+        pillow_heif.register_heif_opener()
+    return Image.open(source, formats=formats)
+
+
 def _header(name: str, data: bytes) -> tuple[str, int, int]:
     from PIL import Image
 
+    kind = _recognized(data)
+    if kind == HEIF and find_spec("pillow_heif") is None:
+        raise BadImage(f"{name}: is a HEIC image; expected pip install 'sightline[heif]', or a JPEG of it")
+    if kind not in ("", HEIF):
+        raise BadImage(f"{name}: not an image in a known format, but {kind}; expected a JPEG or PNG of it")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=tuple(MEDIA_TYPES)) as image:
+            with open_image(io.BytesIO(data), [HEIF] if kind == HEIF else None) as image:
                 # Phones write MPO: a JPEG with more images after the first.
                 kind = "JPEG" if image.format == "MPO" else str(image.format)
                 return kind, image.width, image.height
@@ -218,12 +264,19 @@ def _header(name: str, data: bytes) -> tuple[str, int, int]:
         raise BadImage(f"{name}: not an image in a known format ({', '.join(MEDIA_TYPES)})") from None
 
 
+def _recognized(data: bytes) -> str:
+    """The name of a format that Pillow does not read by itself; '' for any other content."""
+    if data[4:8] == b"ftyp" and data[8:12] in HEIF_BRANDS:
+        return HEIF
+    return next((name for start, name in UNREADABLE.items() if data.startswith(start)), "")
+
+
 def _reencode(file: ImageFile, data: bytes) -> bytes:
     """A high-quality JPEG of the first frame, upright, within the limits that the transform names."""
     from PIL import Image
 
     side, _, most = file.transform.rpartition("side")[2].partition("-bytes")
-    flat = _upright(file, data)
+    flat = _upright(file.path, file.format, data)
     longest = int(side)
     while True:
         flat.thumbnail((longest, longest), Image.Resampling.LANCZOS)
@@ -235,17 +288,17 @@ def _reencode(file: ImageFile, data: bytes) -> bytes:
         longest = max(1, int(max(flat.size) * 0.95 * (int(most) / out.tell()) ** 0.5))
 
 
-def _upright(file: ImageFile, data: bytes) -> Image:
+def _upright(path: str, form: str, data: bytes) -> Image:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with open_image(io.BytesIO(data), [form]) as image:
             upright = ImageOps.exif_transpose(image)
             if upright.mode == "RGB" and "transparency" not in upright.info:
                 return upright
             upright = upright.convert("RGBA")
     except Exception as error:  # as in _header
-        raise BadImage(f"{file.path}: cannot be decoded ({error})") from None
+        raise BadImage(f"{path}: cannot be decoded ({error})") from None
     flat = Image.new("RGB", upright.size, "white")
     flat.paste(upright, mask=upright.getchannel("A"))
     return flat

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sightline.formats.files import write_atomically
-from sightline.images import BadImage, inspect_image
+from sightline.images import BadImage, inspect_image, open_image
 from sightline.types import ImageRef
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
     "GIF": (".gif",),
     "BMP": (".bmp",),
     "TIFF": (".tiff", ".tif"),
+    "AVIF": (".avif",),
+    "JPEG2000": (".jp2", ".j2k", ".jpx"),
+    "HEIF": (".heic", ".heif"),
 }
 """Format (Pillow's name) -> possible endings of its files; written files get the first."""
 SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
@@ -45,14 +48,12 @@ def open_upright(path: str | Path) -> Image:
         BadImage: The file is missing, empty, truncated, in an unknown format, larger than `sightline.images`
             allows, or has no RGB form.
     """
-    from PIL import Image
-
     try:
         with warnings.catch_warnings():
             # Pillow warns about large images that are within our limits, and about odd EXIF data.
             warnings.simplefilter("ignore")
             known = inspect_image(ImageRef(str(path)), {})
-            with Image.open(path, formats=[known.format]) as image:
+            with open_image(path, [known.format]) as image:
                 image.load()
                 flat = _flat(_upright(image))
     except BadImage:
@@ -89,9 +90,9 @@ def rotates_in_place(path: str) -> bool:
     Returns:
         Whether it does; False if its EXIF data cannot be read.
     """
-    from PIL import ExifTags, Image
+    from PIL import ExifTags
 
-    with Image.open(path) as image:
+    with open_image(path, [inspect_image(ImageRef(path), {}).format]) as image:
         try:
             orientation = image.getexif().get(ExifTags.Base.Orientation)
         except Exception:  # unreadable EXIF is ignored, as in `open_upright`
