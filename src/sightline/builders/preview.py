@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sightline.builders.image_io import open_upright, save
+from sightline.builders.label_font import LabelFont
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.images import BadImage
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from PIL.ImageFont import FreeTypeFont, ImageFont
-
-    Font = FreeTypeFont | ImageFont
 
 LONGEST = 4000
 """Largest side of a sheet in pixels."""
@@ -47,24 +45,27 @@ class _SheetLayout(Struct, frozen=True):
         return GAP + self.columns * (self.cell + GAP), GAP + self.rows * self.row_height
 
 
-def draw_folder(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> None:
+def draw_folder(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> set[str]:
     """Draw some groups of a built folder on one PNG of at most 4,000 pixels a side.
 
     A row shows the group's id, its references and its prompt. Below each image are its variant and labels,
-    and its prompt if the prompts differ. The same folder and seed give the same bytes.
+    and its prompt if the prompts differ. The same folder, seed and fonts of the system give the same bytes.
 
     Args:
         folder: The built folder.
         path: The PNG.
         rows: Largest number of groups.
         seed: Seed of the choice of groups.
+
+    Returns:
+        The characters that no font has.
     """
-    draw_lines(read_groups(folder / "groups.jsonl"), folder, path, rows=rows, seed=seed)
+    return draw_lines(read_groups(folder / "groups.jsonl"), folder, path, rows=rows, seed=seed)
 
 
 def draw_lines(
     lines: Iterable[GroupLine], folder: Path, path: Path, *, rows: int = 8, seed: int | None = None
-) -> None:
+) -> set[str]:
     """Draw groups that need not be in a groups file.
 
     Args:
@@ -73,6 +74,9 @@ def draw_lines(
         path: The PNG.
         rows: Largest number of groups.
         seed: Seed of the choice of groups; None takes the first ones.
+
+    Returns:
+        The characters that no font has.
     """
     groups = by_group(lines)
     names = list(groups)
@@ -85,6 +89,7 @@ def draw_lines(
     for row, number in enumerate(chosen):
         sheet.draw_group(row, groups[names[number]])
     save(sheet.canvas, path, "png")
+    return sheet.font.missing
 
 
 def _layout(rows: int, variants: int) -> _SheetLayout:
@@ -99,13 +104,13 @@ class _PreviewSheet:
     """A canvas with a layout."""
 
     def __init__(self, layout: _SheetLayout, folder: Path) -> None:
-        from PIL import Image, ImageDraw, ImageFont
+        from PIL import Image, ImageDraw
 
         self._layout = layout
         self._folder = folder
         self.canvas = Image.new("RGB", layout.size, "white")
         self._draw = ImageDraw.Draw(self.canvas)
-        self._font = ImageFont.load_default(SIZE)
+        self.font = LabelFont(SIZE)
 
     def draw_group(self, row: int, lines: Sequence[GroupLine]) -> None:
         """Draw a group as one row."""
@@ -142,8 +147,8 @@ class _PreviewSheet:
     ) -> None:
         """Write a text in lines of a width in pixels; dots replace what does not fit."""
         left, top = position
-        for number, line in enumerate(_wrapped(text, self._font, width, lines)):
-            self._draw.text((left, top + number * LINE), line, fill=colour, font=self._font)
+        for number, line in enumerate(_wrapped(text, self.font, width, lines)):
+            self.font.draw(self._draw, (left, top + number * LINE), line, colour)
 
 
 def _title(lines: Sequence[GroupLine], drawn: int) -> str:
@@ -175,7 +180,7 @@ def _thumbnail(line: GroupLine, folder: Path, side: int) -> Image | str:
     return image
 
 
-def _wrapped(text: str, font: Font, width: int, most: int) -> list[str]:
+def _wrapped(text: str, font: LabelFont, width: int, most: int) -> list[str]:
     lines: list[str] = []
     rest = " ".join(text.split())
     while rest and len(lines) < most:
@@ -189,7 +194,7 @@ def _wrapped(text: str, font: Font, width: int, most: int) -> list[str]:
     return lines
 
 
-def _fitting(text: str, font: Font, width: float) -> int:
+def _fitting(text: str, font: LabelFont, width: float) -> int:
     """How many characters of a text fit into a width; at least one."""
     low, high = 1, len(text)
     while low < high:

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.build_options import add_limit, add_output, add_workers, limited, preview_path, workers
+from sightline.cli.build_options import (
+    add_limit,
+    add_output,
+    add_workers,
+    limited,
+    preview_path,
+    print_missing_characters,
+    workers,
+)
 from sightline.cli.build_review_options import add_review_lists, checked_lists
 from sightline.cli.options import add_store
 from sightline.cli.printing import print_json
@@ -146,7 +154,7 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
     if not lines:
         print("there are no near-duplicates, so no preview is written", file=sys.stderr)
         return
-    draw_lines(lines, Path(), sheet, rows=PREVIEW_GROUPS)
+    print_missing_characters(draw_lines(lines, Path(), sheet, rows=PREVIEW_GROUPS))
     print(f"preview: {sheet}", file=sys.stderr)
 
 

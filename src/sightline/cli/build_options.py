@@ -380,5 +380,17 @@ def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
     if sheet is not None:
         from sightline.builders.preview import draw_folder
 
-        draw_folder(out, sheet, seed=seed)
+        print_missing_characters(draw_folder(out, sheet, seed=seed))
         print(f"  preview: {sheet}")
+
+
+def print_missing_characters(characters: set[str]) -> None:
+    """Say on standard error which characters of a preview no font has.
+
+    Args:
+        characters: The characters.
+    """
+    from sightline.builders.label_font import describe_missing
+
+    if characters:
+        print(f"preview: {describe_missing(characters)}", file=sys.stderr)

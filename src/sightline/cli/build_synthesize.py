@@ -16,6 +16,7 @@ from sightline.cli.build_options import (
     limited,
     preview_path,
     print_by_reason,
+    print_missing_characters,
     print_requests,
     request_exit_status,
 )
@@ -119,6 +120,6 @@ def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, 
         print(f"  sightline build verify {out / TABLE} --write list.csv")
         print_by_reason(manifest.dropped)
         if sheet is not None:
-            draw_lines(lines, out, sheet, seed=0)
+            print_missing_characters(draw_lines(lines, out, sheet, seed=0))
             print(f"  preview: {sheet}")
     return request_exit_status(client, unanswered, f"{len(job.images):,} images", "instruction")
