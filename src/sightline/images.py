@@ -240,7 +240,7 @@ def open_image(source: str | Path | IO[bytes], formats: Sequence[str] | None = N
         import pillow_heif
 
         pillow_heif.register_heif_opener()
-    return Image.open(source, formats=formats)
+    return Image.open(source, formats=tuple(formats))
 
 
 def _header(name: str, data: bytes) -> tuple[str, int, int]:
