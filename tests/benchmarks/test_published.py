@@ -123,6 +123,15 @@ def test_every_codis_cell_is_a_count_of_its_pairs_or_queries(table: str) -> None
                 assert bool(numerators(value.value, n)) != known_slip, (row, metric, subset, value)
 
 
+def test_two_values_of_context_awareness_are_no_share_of_the_pairs() -> None:
+    values = {
+        row: only(published("codis", "default", row)["context_awareness", "all"], "Table 3").value
+        for row in CODIS_MODELS
+    }
+    wrong = {row: value for row, value in values.items() if not numerators(value, 353)}
+    assert wrong == {"InstructBLIP-13B": 14.1, "LLaVA-7B": 17.2}
+
+
 @pytest.mark.parametrize("table", ["Table 3", "Table 10"])
 @pytest.mark.parametrize(("metric", "each"), [("acc_p", 1), ("acc_q", 2)])
 def test_the_codis_categories_sum_to_the_overall_figure(table: str, metric: str, each: int) -> None:
