@@ -62,6 +62,8 @@ class Benchmark(ABC):
 
     leading_metrics: tuple[str, ...] = ()
     """The metrics that compact tables show."""
+    exact_metric: str = ""
+    """The metric that leads compact tables where similarity cannot tell the answers of a run apart."""
     companions: Mapping[str, str] = {}
     """A leading metric -> the metric that compact tables show beside it where the two differ."""
     chance_notes: Mapping[str, str] = {}

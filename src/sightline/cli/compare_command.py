@@ -123,7 +123,13 @@ def _requested_metrics(names: Sequence[str] | None, comparison: Comparison) -> S
             raise UserError(f"--metric {name} cannot be compared: it {comparison.not_compared[name]}")
         if name not in known:
             raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
-    return names or leading_metrics(comparison.benchmark, [comparison.base, comparison.other])
+    return names or leading_metrics(
+        comparison.benchmark,
+        [
+            [*values, *side.confused]
+            for values, side in zip((comparison.base, comparison.other), comparison.sides, strict=True)
+        ],
+    )
 
 
 def _with_changes(

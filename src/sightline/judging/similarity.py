@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.metric_types import MetricValue
+from sightline.metrics.confusion import confused
 from sightline.models.embedder import Embedder
 from sightline.progress import progress
 from sightline.scoring.scorer import VectorScorer, by_question
@@ -67,6 +70,8 @@ class Similarity:
         self._load = load
         self._store = store
         self._show_progress = show_progress
+        self._texts: Counter[str] = Counter()
+        self._clusters: set[str] = set()
 
     def embed(self, groups: Iterable[Group]) -> None:
         """Embed and store every text of these groups that has no vector yet.
@@ -108,14 +113,25 @@ class Similarity:
         Yields:
             The groups, in the same order.
         """
+        self._texts.clear()
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
             parts = [[group, *partner_groups(group)] for group in chunk]
-            texts = [self._scorer.texts(part) for group in parts for part in group]
-            vectors = iter(self._vectors(texts))
-            for group, own in zip(chunk, parts, strict=True):
+            texts = [[self._scorer.texts(part) for part in own] for own in parts]
+            vectors = iter(self._vectors([several for own in texts for several in own]))
+            for group, own, own_texts in zip(chunk, parts, texts, strict=True):
+                self._texts.update(own_texts[0])
+                self._clusters.add(group.cluster)
                 scored = [self._scorer.read(part, next(vectors)) for part in own]
                 yield _joined(group, scored)
+
+    def confused(self) -> MetricValue:
+        """How often the similarity confuses different short texts of the groups measured last.
+
+        Returns:
+            The value of the metric `confused`.
+        """
+        return confused(self._texts, len(self._clusters), lambda texts: next(self._vectors([texts])))
 
     def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[tuple[bytes, str]]:
         """The distinct texts that have no vector, with their keys."""

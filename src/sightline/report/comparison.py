@@ -8,6 +8,7 @@ from typing import Any
 
 from sightline.errors import some_of, unknown_name
 from sightline.metric_types import MetricValue, PublishedValue
+from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.significance import Significance
 from sightline.report.notes import definition_notes, interval_notes, null_notes, place, published_notes
 from sightline.report.report_table import (
@@ -67,13 +68,17 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
         by: A label whose values are rows too, or None.
 
     Returns:
-        The differences over all groups, and under the values of the label.
+        The differences over all groups, and under the values of the label, in the order of the metrics.
     """
-    return [
-        change
-        for change in comparison.differences
-        if change.metric in metrics and (change.subset == "all" or change.subset.partition("=")[0] == by)
-    ]
+    order = list(metrics)
+    return sorted(
+        (
+            change
+            for change in comparison.differences
+            if change.metric in order and (change.subset == "all" or change.subset.partition("=")[0] == by)
+        ),
+        key=lambda change: order.index(change.metric),
+    )
 
 
 def comparison_table(
@@ -149,6 +154,8 @@ def pairing_notes(comparison: Comparison) -> list[str]:
             notes.append(f"{name}: of {side.probes:,} probes {'; '.join(found)}; they count as not right")
         if side.not_sent:
             notes.append(f"{name}: {side.not_sent:,} probes were not sent; their groups are left out")
+        if warning := similarity_warning(side.confused):
+            notes.append(f"{name}: {warning}")
     if comparison.different_samples:
         names = some_of(comparison.different_samples, 4)
         notes.append(f"left out, because the runs hold different data for these samples: {names}")

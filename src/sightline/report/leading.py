@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sightline.metric_types import MetricValue
+from sightline.metrics.confusion import similarity_warning
 from sightline.registry import benchmark_class
 from sightline.report.notes import label_of
 
@@ -21,7 +22,8 @@ def leading_metrics(
 
     Returns:
         The leading metrics of the benchmark among those with such values, or the first three; each with its
-        companion (`Benchmark.companions`) where both differ in a run.
+        companion (`Benchmark.companions`) where both differ in a run. Where similarity is unreliable in a
+        run, `Benchmark.exact_metric` leads.
     """
     declared = benchmark_class(benchmark)
     shown_values = [[m for m in run if label_of(m)[0] == (label or "")] for run in runs]
@@ -31,7 +33,9 @@ def leading_metrics(
         companion = declared.companions.get(name, "")
         differs = companion in names and any(_differ(run, name, companion) for run in shown_values)
         shown += [name, companion] if differs else [name]
-    return shown
+    exact = declared.exact_metric
+    unreliable = exact in names and any(similarity_warning(run) for run in runs)
+    return [exact, *(name for name in shown if name != exact)] if unreliable else shown
 
 
 def _differ(metrics: Iterable[MetricValue], name: str, other: str) -> bool:

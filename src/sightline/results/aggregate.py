@@ -23,6 +23,8 @@ from sightline.metric_types import (
     Result,
 )
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
+from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
+from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
 from sightline.results.description import EvaluationDescription
 from sightline.results.summary import Summary, long_response_notes, summary_notes
@@ -109,7 +111,11 @@ def aggregate(
         *_metrics_by_judge(description, panel, scored, replies),
         *agreements(totals.verdicts, totals.clusters),
     ]
+    if measures.similarity is not None:
+        values.append(measures.similarity.confused())
+    warning = similarity_warning(values)
     notes = [
+        *([warning] if warning else []),
         *description.notes,
         *summary_notes(totals.summary, description.planned_samples),
         *(long_response_notes(totals.summary) if measures.similarity is not None else []),
@@ -207,7 +213,11 @@ def _result(
 
 def _definitions(values: Iterable[MetricValue], metrics: Iterable[Metric]) -> dict[str, MetricDefinition]:
     """The definitions of the metrics that have a value or a reason, by name, in the order of the values."""
-    known = {**AGREEMENT_METRICS, **{metric.name: metric.definition for metric in metrics}}
+    known = {
+        **AGREEMENT_METRICS,
+        **CONFUSION_METRICS,
+        **{metric.name: metric.definition for metric in metrics},
+    }
     return {name: known[name] for name in dict.fromkeys(value.metric for value in values)}
 
 

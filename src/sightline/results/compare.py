@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, some_of
 from sightline.metric_types import Metric, MetricValue, Result
+from sightline.metrics.confusion import CONFUSED
 from sightline.metrics.difference import Before, difference, paired
 from sightline.metrics.scenarios import contains_undecided, if_right, if_wrong
 from sightline.metrics.tally import SCALES, tally
@@ -186,6 +187,7 @@ def _side(
         not_sent=sum(map(_count_not_sent, {run.name: run for run in runs}.values())),
         lacking_samples=sum(one.samples for one in lacking),
         lacking_probes=sum(one.probes for one in lacking),
+        confused=tuple(m for run in runs for m in run.result.metrics if m.metric == CONFUSED),
     )
 
 

@@ -28,6 +28,7 @@ class ComparedSide(Struct, frozen=True):
         not_sent: The number of probes of the runs that were not sent; their groups are left out.
         lacking_samples: The number of samples that only the other side has.
         lacking_probes: The number of probes that only the other side has, of samples that both have.
+        confused: The metric `confused` of each run that has it.
     """
 
     runs: tuple[str, ...]
@@ -39,6 +40,7 @@ class ComparedSide(Struct, frozen=True):
     not_sent: int
     lacking_samples: int
     lacking_probes: int
+    confused: tuple[MetricValue, ...] = ()
 
 
 class Comparison(Struct, frozen=True):

@@ -79,6 +79,7 @@ class Groups(Benchmark):
     answer_files = AnswerFiles(variants="the variant's name")
     leading_metrics = ("acc", "s_gt", "con", "s_c")
     companions = COMPLETE
+    exact_metric = "agree"
     chance_notes: Mapping[str, str] = {
         "con": "guessing gets a high con: for all-MiniLM-L6-v2 'yes' and 'no' have a similarity of 73, and "
         "con counts above 70; consistent_right counts those of which both are right"
