@@ -210,4 +210,16 @@ def _stored_sample(
         return stored_probe(asked, draw, key, cluster, evidence=judge_images(probe, files))
 
     digest = sample_digest(task.benchmark, sample)
+    if task.folder is None:
+        names = [(sample.id, probe.variant, draws[0]) for probe in probes[task.setting]]
+        digest = _recorded_digest(settings[task.setting].predictions, names) or digest
     return (replace(stored, sample_digest=digest) for stored in stored_groups(probes, draws, store))
+
+
+def _recorded_digest(predictions: PredictionsByProbe, names: Sequence[tuple[str, str, int]]) -> str:
+    """The digest of a sample as its answers record it; '' if they do not.
+
+    Samples that come from a file of answers lack a part of what was asked, so that their own digest differs.
+    """
+    recorded = (predictions[name].sample_digest for name in names if name in predictions)
+    return next(filter(None, recorded), "")

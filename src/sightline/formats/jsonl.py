@@ -216,6 +216,7 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         images=_image_paths(record.get("images")),
         prompt=_text_or_nothing(record.get("prompt")),
         context=_text_or_nothing(record.get("context")),
+        sample_digest=_text_or_nothing(record.get("sample_digest")),
         error=error,
         key=_key(record),
         finish_reason=optional_text(record.get("finish_reason"), "finish_reason", location),

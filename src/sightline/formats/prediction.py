@@ -21,7 +21,7 @@ class Prediction(Struct, frozen=True):
     empty if the file does not hold it, and so are `key`, `finish_reason`, `version` and `usage`, which our
     own answers.jsonl holds. `error` is the text of a recorded failed call; the response is then empty.
     `model` is the model that answered, in files of several models. `verdicts` are those that the file gives
-    on the answer, without their targets.
+    on the answer, without their targets. `sample_digest` is that of our own answers.jsonl.
     It has more than 15 fields, since it is the union of what all layouts hold.
     """
 
@@ -43,6 +43,7 @@ class Prediction(Struct, frozen=True):
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     verdicts: tuple[Verdict, ...] = ()
+    sample_digest: str = ""
 
 
 class Layout(Struct, frozen=True):
