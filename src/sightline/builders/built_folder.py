@@ -20,7 +20,7 @@ from sightline.builders.manifest import (
     write_manifest,
 )
 from sightline.errors import EnvironmentFailedError, UserError, some_of
-from sightline.formats.digests import file_digest, file_digest_or_error
+from sightline.formats.digests import changed_files, file_digest, file_digest_or_error
 from sightline.formats.files import refuse_unwritable, write_atomically
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import JOURNAL, Journal, header_of
@@ -284,6 +284,25 @@ def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) ->
             f"holds another build: {difference}",
             file=out,
             expected="another --out, or --force to rebuild it",
+        )
+
+
+def refuse_changed_files(folder: Path, manifest: BuildManifest) -> None:
+    """Check that a finished folder is as it was built.
+
+    Args:
+        folder: The folder.
+        manifest: Its manifest.
+
+    Raises:
+        UserError: A file is missing or changed.
+    """
+    others = changed_files(folder, manifest.made)
+    if others:
+        raise UserError(
+            f"{len(others):,} of the files built there are missing or changed, first {others[0]}",
+            file=folder,
+            expected="the folder as it was built, or --force to rebuild it",
         )
 
 

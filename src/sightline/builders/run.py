@@ -19,6 +19,7 @@ from sightline.builders.built_folder import (
     built_image_path,
     everything_dropped,
     open_folder,
+    refuse_changed_files,
 )
 from sightline.builders.checked_images import check_sources, drop_reason
 from sightline.builders.manifest import (
@@ -33,7 +34,7 @@ from sightline.builders.manifest import (
 )
 from sightline.builders.process_pool import Execution, map_in_processes
 from sightline.builders.sources import SourceItem
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.errors import EnvironmentFailedError
 from sightline.formats.digests import changed_files, file_digest
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
@@ -209,13 +210,7 @@ def _check(sources: Sequence[SourceItem], spec: BuildSpec, execution: Execution)
 def _check_finished(folder: BuiltFolder) -> BuildManifest:
     """The manifest of a folder that holds this very build; UserError if one of its files was changed."""
     manifest = read_manifest(folder.path)
-    others = changed_files(folder.path, manifest.made)
-    if others:
-        raise UserError(
-            f"{len(others):,} of the files built there are missing or changed, first {others[0]}",
-            file=folder.path,
-            expected="the folder as it was built, or --force to rebuild it",
-        )
+    refuse_changed_files(folder.path, manifest)
     folder.journal.discard()
     return manifest
 

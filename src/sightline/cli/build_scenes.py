@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from sightline.errors import UserError
@@ -14,9 +15,9 @@ EXAMPLE = """examples:
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline run mmr3:restyling --model mini --data scenes/mmr3
 
-The same seed makes the same scenes. Every scene contains a combination that is not in the training set of
-`mini`. Scenes for training an adapter contain none of these combinations, so that it does not learn the test
-answers.
+The same seed makes the same scenes; a finished folder is checked and left as it is. Every scene contains a
+combination that is not in the training set of `mini`. Scenes for training an adapter contain none of these
+combinations, so that it does not learn the test answers.
 """
 
 BENCHMARKS = ("codis", "iibench", "mmr3", "contextual")
@@ -44,6 +45,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
     training = "with --benchmark mmr3: generate scenes for training an adapter; they are never used in a test"
     add("--for-training", action="store_true", help=training)
+    add("--force", action="store_true", help="replace a folder with other settings")
     parser.set_defaults(execute=execute)
 
 
@@ -55,13 +57,14 @@ def execute(options: argparse.Namespace) -> int:
         generate_iibench,
         generate_mmr3,
     )
+    from sightline.builders.synthetic.build import build_once
 
     count, seed, out = options.count, options.seed, Path(options.out)
     if count < 1:
         raise UserError("--count is too small", found=count, expected="1 or more")
     if options.for_training and options.benchmark != ["mmr3"]:
         raise UserError("--for-training needs MM-R3's scenes", expected="--benchmark mmr3")
-    draws = {
+    generators = {
         "codis": lambda folder: generate_codis(folder, pairs=count, seed=seed),
         "iibench": lambda folder: generate_iibench(folder, questions=count, dev=count, seed=seed),
         "mmr3": lambda folder: generate_mmr3(
@@ -70,5 +73,9 @@ def execute(options: argparse.Namespace) -> int:
         "contextual": lambda folder: generate_contextual(folder, questions=count, val=count, seed=seed),
     }
     for name in options.benchmark or BENCHMARKS:
-        print(draws[name](out / name))
+        settings = {"benchmark": name, "count": count, "seed": seed, "for_training": options.for_training}
+        built = build_once(out / name, settings, generators[name], force=options.force)
+        print(out / name)
+        if not built:
+            print(f"{out / name}: finished before, left as it is", file=sys.stderr)
     return 0
