@@ -38,7 +38,7 @@ def build_once(
         Whether the data were generated; False if the folder was finished.
 
     Raises:
-        UserError: The folder holds data of other settings, changed data, or files that are not synthetic data.
+        UserError: The folder holds data of other settings, changed data, or files that are not synthetic.
     """
     identity = build_identity(KIND, settings, versions=image_versions())
     if (folder / MANIFEST).exists():
