@@ -30,7 +30,7 @@ from sightline.models.base import Model
 from sightline.models.server_report import ServerReport
 
 READ_AHEAD = 4096
-"""Requests that are read before the check, or all of them while fewer than FIRST can be asked again."""
+"""Requests that are read before the check (3 KB each), or all while fewer than FIRST can be asked again."""
 
 MODEL_REMEDY = (
     "--fresh TAG (ask everything again), --model-id NAME (a model of its own), or --accept-changed "
