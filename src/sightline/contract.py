@@ -36,6 +36,18 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
     _check_members(whose, name, entry, base)
 
 
+def arguments_of(method: Any) -> list[str]:
+    """List the arguments of a method.
+
+    Args:
+        method: The method, or anything else that stands in its place.
+
+    Returns:
+        Their names; none if it cannot be called.
+    """
+    return list(inspect.signature(method).parameters) if callable(method) else []
+
+
 @cache
 def _check_members(whose: str, name: str, entry: type, base: type) -> None:
     """Raise UserError for a member that does not fit. Each class is checked once."""
@@ -58,7 +70,7 @@ def _check_members(whose: str, name: str, entry: type, base: type) -> None:
             raise UserError(
                 f"{whose} lacks a method", file=place, field=member, expected=_call(member, method)
             )
-        if not member.startswith("_") and _arguments(ours) != _arguments(method):
+        if not member.startswith("_") and arguments_of(ours) != arguments_of(method):
             raise UserError(
                 f"{whose} has a method with other arguments",
                 file=place_of(ours) or place,
@@ -76,13 +88,8 @@ def _check_members(whose: str, name: str, entry: type, base: type) -> None:
         )
 
 
-def _arguments(method: Any) -> list[str] | None:
-    return list(inspect.signature(method).parameters) if callable(method) else None
-
-
 def _call(name: str, method: Any) -> str:
-    arguments = _arguments(method)
-    return f"{method!r}" if arguments is None else f"{name}({', '.join(arguments)})"
+    return f"{name}({', '.join(arguments_of(method))})" if callable(method) else f"{method!r}"
 
 
 def _spelled(hint: Any) -> str:

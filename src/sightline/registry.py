@@ -16,7 +16,7 @@ from sightline.plugins import add_package, load_plugin
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
-    from sightline.builders.perturbations import Perturbation
+    from sightline.builders.perturbations import Perturbation, TextPerturbation
     from sightline.formats.export import ExportFormat
 
 BENCHMARKS = {
@@ -155,7 +155,7 @@ def load_adapter(folder: str) -> Any:
     return getattr(importlib.import_module(module), function)(folder)
 
 
-def perturbation(name: str) -> Perturbation:
+def perturbation(name: str) -> Perturbation | TextPerturbation:
     """Make the perturbation of a name.
 
     Args:
@@ -166,14 +166,15 @@ def perturbation(name: str) -> Perturbation:
 
     Raises:
         UserError: No perturbation has this name (the message gives the nearest one), or what is registered
-            does not fit `builders.perturbations.Perturbation`.
+            does not fit `Perturbation` or `TextPerturbation` of `builders.perturbations`.
     """
-    from sightline.builders.perturbations import Perturbation
-    from sightline.contract import check_contract
+    from sightline.builders.perturbations import Perturbation, TextPerturbation
+    from sightline.contract import arguments_of, check_contract
 
     entry = _find("perturbations", name, PERTURBATIONS)
-    check_contract("perturbation", name, entry, Perturbation)
-    made: Perturbation = entry()
+    sees_text = "question" in arguments_of(getattr(entry, "apply", None))
+    check_contract("perturbation", name, entry, TextPerturbation if sees_text else Perturbation)
+    made: Perturbation | TextPerturbation = entry()
     return made
 
 

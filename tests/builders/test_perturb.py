@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from sightline.builders import perturb as module
 from sightline.builders.perturb import Perturb, load_perturbation
 from sightline.builders.perturbations import Blur, Crop, Jpeg, Perturbation, Rotate
 from sightline.builders.run import BuildSpec, build
-from sightline.builders.sources import SourceItem
+from sightline.builders.sources import SourceItem, table_sources
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine
 from sightline.images import BadImage
@@ -294,6 +295,52 @@ def test_an_invalid_plugin_is_refused(tmp_path: Path) -> None:
         load_perturbation("own", (str(tmp_path / "lacking.py"),))
     with pytest.raises(UserError, match="there is no such file"):
         load_perturbation("own", (str(tmp_path / "none.py"),))
+
+
+TEXT_PLUGIN = """
+from sightline.builders.perturbations import Perturbed
+
+class Asked:
+    name = "asked"
+    variants = {"reversed": {"order": "reversed"}, "loud": {}, "mirrored": {}}
+
+    def apply(self, image, question, options, variant, random):
+        if variant == "reversed":
+            return Perturbed(options=options[::-1])
+        if variant == "loud":
+            return Perturbed(question=question.upper())
+        return Perturbed(image.transpose(0))
+
+perturbations = {"asked": Asked}
+"""
+
+
+def test_a_plugin_may_change_the_question_and_its_options(tmp_path: Path) -> None:
+    (tmp_path / "asked.py").write_text(TEXT_PLUGIN)
+    noise().save(tmp_path / "p.png")
+    (tmp_path / "out" / "images").mkdir(parents=True)
+    table = [{"image": "p.png", "question": "Which?", "options": ["a cat", "a dog"], "answer": "a dog"}]
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    (source,) = table_sources(tmp_path / "table.json")
+    work = Perturb("asked", "", plugins=(str(tmp_path / "asked.py"),))
+    lines = {line.variant: line for line in work(source, tmp_path / "out").lines}
+    assert {name: line.prompt for name, line in lines.items()} == {
+        "original": "Which?\n(A) a cat\n(B) a dog",
+        "reversed": "Which?\n(A) a dog\n(B) a cat",
+        "loud": "WHICH?\n(A) a cat\n(B) a dog",
+        "mirrored": "Which?\n(A) a cat\n(B) a dog",
+    }
+    assert lines["reversed"].options == ("a dog", "a cat")
+    assert lines["loud"].question == "WHICH?"
+    assert {line.references for line in lines.values()} == {("a dog",)}
+    images = {name: (tmp_path / "out" / line.images[0]).read_bytes() for name, line in lines.items()}
+    assert images["loud"] == images["original"] != images["mirrored"]
+
+
+def test_a_list_of_options_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("image,question,options\np.png,Which?,a cat\n")
+    with pytest.raises(UserError, match="field options: is not a list of options"):
+        table_sources(tmp_path / "t.csv")
 
 
 def test_an_unknown_perturbation_is_refused_with_the_nearest_name(tmp_path: Path) -> None:

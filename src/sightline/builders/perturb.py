@@ -19,14 +19,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from msgspec import Struct
 
 from sightline.builders.image_io import Form, open_upright, save
-from sightline.builders.perturbations import Perturbation
+from sightline.builders.perturbations import Perturbation, Perturbed, TextPerturbation
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
@@ -35,10 +36,8 @@ from sightline.images import BadImage
 from sightline.plugins import error_and_line
 from sightline.prompts import fill
 from sightline.registry import perturbation, plug_in
+from sightline.scoring.multiple_choice import LETTERS
 from sightline.types import Labels
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 class Perturb(Struct, frozen=True):
@@ -69,27 +68,34 @@ class Perturb(Struct, frozen=True):
         random = Random(f"{self.kind} {self.seed} {source.id}")
         variants: dict[str, Labels] = {ORIGINAL: {}, **perturbation.variants}
         for variant, labels in variants.items():
-            changed = image if variant == ORIGINAL else _applied(perturbation, image, variant, random, source)
+            shown = Perturbed(image, source.question, source.options)
+            if variant != ORIGINAL:
+                shown = _applied(perturbation, shown, variant, random, source)
             name = image_name(source, variant, self.form)
-            save(changed, out / name, self.form)
+            save(shown.image, out / name, self.form)
             yield GroupLine(
                 group=source.id,
                 variant=variant,
                 images=(name,),
-                prompt=self._prompt_of(source),
-                question=source.question,
+                prompt=self._prompt_of(shown),
+                question=shown.question or "",
+                options=shown.options or (),
                 references=source.references,
                 labels={**source.labels, **labels},
             )
 
-    def _prompt_of(self, source: SourceItem) -> str:
+    def _prompt_of(self, shown: Perturbed) -> str:
+        listed = [
+            f"({letter}) {option}" for letter, option in zip(LETTERS, shown.options or (), strict=False)
+        ]
+        question = "\n".join([shown.question or "", *listed])
         if "{question}" in self.prompt:
-            return fill(self.prompt, question=source.question)
-        return source.question or self.prompt
+            return fill(self.prompt, question=question)
+        return question if shown.question else self.prompt
 
 
 @cache
-def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
+def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation | TextPerturbation:
     """Load a perturbation and check the names of its variants.
 
     Args:
@@ -117,24 +123,41 @@ def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation:
 
 
 def _applied(
-    perturbation: Perturbation, image: Image, variant: str, random: Random, source: SourceItem
-) -> Image:
-    """The variant as RGB; BadImage if the perturbation fails on this image, UserError if it returns none."""
+    perturbation: Perturbation | TextPerturbation,
+    shown: Perturbed,
+    variant: str,
+    random: Random,
+    source: SourceItem,
+) -> Perturbed:
+    """The variant with its image as RGB; BadImage if the perturbation fails, UserError if it returns none."""
     from PIL import Image
 
+    question, options = shown.question or "", shown.options or ()
     try:
-        changed: Any = perturbation.apply(image.copy(), variant, random)
+        changed: Any
+        if "question" in signature(perturbation.apply).parameters:
+            text = cast("TextPerturbation", perturbation)
+            changed = text.apply(shown.image.copy(), question, options, variant, random)
+        else:
+            changed = cast("Perturbation", perturbation).apply(shown.image.copy(), variant, random)
     except (BadImage, MemoryError):
         raise
     except Exception as error:
         raise BadImage(
             f"the perturbation '{perturbation.name}' fails, variant '{variant}': {error_and_line(error)}"
         ) from error
-    if not isinstance(changed, Image.Image) or 0 in changed.size:
+    if not isinstance(changed, Perturbed):
+        changed = Perturbed(changed)
+    image = shown.image if changed.image is None and changed != Perturbed() else changed.image
+    if not isinstance(image, Image.Image) or 0 in image.size:
         raise UserError(
             f"the perturbation '{perturbation.name}' returned no image for its variant '{variant}'",
             file=source.image,
-            found=type(changed).__name__,
+            found=type(image).__name__,
             expected="a PIL image of one pixel or more",
         )
-    return changed if changed.mode == "RGB" else changed.convert("RGB")
+    return Perturbed(
+        image if image.mode == "RGB" else image.convert("RGB"),
+        question if changed.question is None else changed.question,
+        options if changed.options is None else tuple(changed.options),
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from sightline.types import Labels
 
@@ -30,6 +32,47 @@ class Perturbation(Protocol):
 
         Returns:
             The variant.
+
+        Raises:
+            sightline.images.BadImage: The image is dropped, with this text as the reason.
+        """
+        ...
+
+
+class Perturbed(Struct, frozen=True):
+    """What a perturbation changes of a source; None leaves it as it is.
+
+    Attributes:
+        image: The image, a PIL image.
+        question: The question.
+        options: The options of the question, in the order in which the prompt shows them.
+    """
+
+    image: Any = None
+    question: str | None = None
+    options: tuple[str, ...] | None = None
+
+
+class TextPerturbation(Protocol):
+    """A way to change images and their questions, with variants. A plugin implements it as `Perturbation`."""
+
+    name: str
+    variants: Mapping[str, Labels]
+
+    def apply(
+        self, image: Image, question: str, options: tuple[str, ...], variant: str, random: Random
+    ) -> Perturbed:
+        """Make a variant of an image with its question.
+
+        Args:
+            image: An upright RGB image.
+            question: Its question, '' for none.
+            options: The options of the question, () for none.
+            variant: The variant.
+            random: The only source of random choices.
+
+        Returns:
+            What changes.
 
         Raises:
             sightline.images.BadImage: The image is dropped, with this text as the reason.

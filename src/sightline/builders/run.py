@@ -114,7 +114,11 @@ class _CheckedSources(Struct, frozen=True, dict=True):
 
     def fingerprint_of(self, source: SourceItem) -> str:
         """The fingerprint of one source: the content of its image counts, its path does not."""
-        return fingerprint([self._header, structs.replace(source, image=self.digests[source.id], root="")])
+        plain = msgspec.to_builtins(structs.replace(source, image=self.digests[source.id], root=""))
+        if not source.options:
+            # Folders that were built before sources had options stay finished.
+            del plain["options"]
+        return fingerprint([self._header, plain])
 
 
 class _SourceTask(Struct, frozen=True):

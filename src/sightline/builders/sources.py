@@ -19,9 +19,11 @@ from sightline.builders.source_ids import ids_of
 from sightline.errors import UserError
 from sightline.formats.files import Records, json_records, read_bytes, unknown_field
 from sightline.formats.tables import RawTable, read_table, table_rows
+from sightline.scoring.multiple_choice import LETTERS
 from sightline.types import Labels
 
 IMAGE = ("image", "picture")
+OPTIONS = "options"
 ANSWERS = ("answer", "answers", "reference", "references")
 
 
@@ -36,6 +38,7 @@ class SourceItem(Struct, frozen=True):
         image: Its path.
         references: Reference answers, any of which is right.
         question: Its question, '' for none.
+        options: The options of its question, () for none.
         labels: Its labels.
         record: Further data of one builder, such as an annotation, as plain data.
         root: The folder that the image may not leave, not even by a link ('' for none).
@@ -48,6 +51,7 @@ class SourceItem(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)
     record: Any = None
     root: str = ""
+    options: tuple[str, ...] = ()
 
 
 def folder_sources(folder: Path) -> list[SourceItem]:
@@ -118,6 +122,7 @@ def table_sources(path: Path, images: Path | None = None) -> list[SourceItem]:
             references=_references(row, where, path),
             question=_text(row.get("question"), where, "question", path),
             root=str(root),
+            options=_options(row, where, path),
         )
         for (where, row), path_in_root, name in zip(rows, paths, ids, strict=True)
     ]
@@ -259,7 +264,7 @@ def with_columns(table: RawTable, path: Path, *needed: str) -> RawTable:
 
 def _refuse_unknown(fields: Iterable[str], path: Path, where: str) -> None:
     """Raise UserError for a field that nothing reads, such as a misspelled one."""
-    known = (*IMAGE, "id", "question", *ANSWERS)
+    known = (*IMAGE, "id", "question", OPTIONS, *ANSWERS)
     for name in fields:
         if name not in known:
             raise unknown_field(name, known, path, where)
@@ -287,6 +292,23 @@ def _references(row: Mapping[str, Any], where: str, path: Path) -> tuple[str, ..
         listed = value if isinstance(value, list) else [value]
         answers += [_text(one, where, name, path) for one in listed]
     return tuple(dict.fromkeys(one for one in answers if one))
+
+
+def _options(row: Mapping[str, Any], where: str, path: Path) -> tuple[str, ...]:
+    value = row.get(OPTIONS)
+    if value is None or value == "":
+        return ()
+    listed = _list_in_cell(value) if isinstance(value, str) else value
+    if not isinstance(listed, list) or not 2 <= len(listed) <= len(LETTERS):
+        raise UserError(
+            "is not a list of options",
+            file=path,
+            record=where,
+            field=OPTIONS,
+            found=value,
+            expected=f"a JSON list of 2 to {len(LETTERS)} texts",
+        )
+    return tuple(_text(one, where, OPTIONS, path) for one in listed)
 
 
 def _list_in_cell(cell: str) -> Any:
