@@ -15,6 +15,8 @@ Unit = Literal["percent", "points", "number"]
 Better = Literal["higher", "lower", "neither"]
 """Which direction of a metric is better."""
 
+LabelKind = Literal["any", "shared", "varying"]
+
 Range = tuple[float | None, float | None]
 """The smallest and the largest possible value of a metric; None if there is no bound."""
 
@@ -90,6 +92,8 @@ class Metric(Struct, frozen=True, kw_only=True):
         absent: The reason that is given if no group yields a term.
         counts_failures: Whether the metric counts probes without an answer, so that it has a value where
             nothing was answered.
+        labels: The labels under which the metric has values. `varying`: those that vary within a group, and
+            no value over all; `shared`: the others.
         per_group: Whether a group counts as one unit: it is undecided if undecided outcomes could change it.
     """
 
@@ -105,6 +109,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     judged: str | None = "correct"
     absent: str = "no probe has a value for it"
     counts_failures: bool = False
+    labels: LabelKind = "any"
     per_group: bool = False
 
     @property

@@ -102,7 +102,7 @@ def numerators(value: float, n: int, tolerance: float = 0.0501) -> list[int]:
         ("mmr3", "context at 0.7", "LLaVa 1.5M", "s_c", "all", 42.3),
         ("mmr3", "restyling", "GPT-4o", "acc", "style=grayscale", 20.12),
         ("mmr3", "context", "Gemini", "s_gt_failures", "colour=white", 46.09),
-        ("mmr3", "context", "BLIP-2", "con", "lines=7", 84.45),
+        ("mmr3", "context", "BLIP-2", "con_by_response", "lines=7", 84.45),
         ("mmr3", "context", "Qwen-VL-Chat", "acc", "shape=ellipse", 23.66),
     ],
 )

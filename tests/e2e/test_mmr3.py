@@ -265,7 +265,9 @@ def test_lines_from_elsewhere_give_the_figures_of_the_paper(
     bus = by_name(printed(capsys, "score", "mmr3:restyling", "bus.jsonl"))
     figures = {"s_gt": 81.7, "con": 50, "s_c": 82.2}
     assert {name: bus[name, "all"]["value"] for name in figures} == pytest.approx(figures, abs=0.05)
-    of_styles = [bus["con", f"style={style}"] for style in ("candy", "mosaic", "udnie", "grayscale")]
+    of_styles = [
+        bus["con_by_response", f"style={style}"] for style in ("candy", "mosaic", "udnie", "grayscale")
+    ]
     assert [one["n"] for one in of_styles] == [1, 1, 1, 1]
     assert sum(one["value"] for one in of_styles) / 4 == pytest.approx(50)
 

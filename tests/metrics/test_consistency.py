@@ -69,10 +69,10 @@ def test_con_is_the_share_of_pairs_above_the_threshold_and_s_c_their_mean() -> N
 def test_under_a_style_a_response_counts_with_its_mean_over_its_partners() -> None:
     similar = {(0, 1): 0.9, (0, 2): 0.9, (0, 3): 0.2, (1, 2): 0.2, (1, 3): 0.2, (2, 3): 0.2}
     found = values([group_of("a", similar)])
-    assert found["con", "style=candy"].value == pytest.approx(200 / 3)
-    assert found["con", "style=grayscale"].value == 0
-    assert found["s_c", "style=candy"].value == pytest.approx(200 / 3)
-    assert found["con", "style=candy"].n == 1
+    assert found["con_by_response", "style=candy"].value == pytest.approx(200 / 3)
+    assert found["con_by_response", "style=grayscale"].value == 0
+    assert found["s_c_by_response", "style=candy"].value == pytest.approx(200 / 3)
+    assert found["con_by_response", "style=candy"].n == 1
 
 
 @given(st.lists(st.lists(st.floats(-1, 1), min_size=6, max_size=6), min_size=1, max_size=5))
@@ -82,7 +82,7 @@ def test_the_mean_over_responses_equals_the_mean_over_pairs_in_groups_of_one_siz
     keys = list(combinations(range(4), 2))
     found = values([group_of(str(n), dict(zip(keys, row, strict=True))) for n, row in enumerate(rows)])
     for metric in ("con", "s_c"):
-        by_style = [found[metric, f"style={style}"] for style in STYLES]
+        by_style = [found[f"{metric}_by_response", f"style={style}"] for style in STYLES]
         mean = sum(value.value or 0.0 for value in by_style) / 4
         assert found[metric, "all"].value == pytest.approx(mean, abs=1e-9)
         assert found[metric, "all"].n == 6 * len(rows)
@@ -100,7 +100,9 @@ def test_a_pair_without_a_similarity_is_left_out_and_counted() -> None:
     found = values([group_of("a", {(0, 1): 1.0, (0, 2): 0.0, (1, 2): 0.0})])
     assert found["con", "all"].n == 3
     assert found["pairs_left_out", "all"].value == 50
-    assert ("con", "style=grayscale") not in found or found["con", "style=grayscale"].n == 0
+    assert ("con_by_response", "style=grayscale") not in found or found[
+        "con_by_response", "style=grayscale"
+    ].n == 0
 
 
 def test_the_shares_of_consistent_right_wrong_mixed_and_inconsistent_pairs_make_the_whole() -> None:
@@ -194,7 +196,7 @@ def test_answers_left_out_take_no_other_answer_out_of_its_label() -> None:
         group_of("a", {(0, 1): 1.0, (0, 2): 0.0, (1, 2): 0.0}, first),
         group_of("b", {(0, 1): 0.1, (0, 2): 0.1, (1, 2): 1.0}, second),
     ]
-    found = values(groups, ignore_empty=True)["con", "colour=red"]
+    found = values(groups, ignore_empty=True)["con_by_response", "colour=red"]
     assert found.value == pytest.approx(200 / 3)  # two that agree, one that does not
     assert found.n == 3
 
@@ -244,3 +246,25 @@ def test_failures_of_a_hard_variant_raise_the_metric_but_not_the_one_over_comple
     assert none_failed[metric, "all"].value == none_failed[complete, "all"].value == 50
     assert half_failed[metric, "all"].value == pytest.approx(100 * 6 / 9)
     assert half_failed[complete, "all"].value == 50
+
+
+@given(st.lists(st.tuples(*[st.floats(-1, 1)] * 6), min_size=2, max_size=4), st.integers(2, 4))
+def test_a_label_has_the_estimator_of_the_metric_or_another_name(
+    rows: list[tuple[float, ...]], size: int
+) -> None:
+    """Under a label that groups share, con is that of these groups alone; others have another name."""
+    keys = list(combinations(range(4), 2))
+    groups = []
+    for n, row in enumerate(rows):
+        members = size if n == 0 else 4
+        outcomes = [outcome(str(n), i, style=STYLES[i], source="ab"[n % 2]) for i in range(members)]
+        similar = {key: value for key, value in zip(keys, row, strict=True) if max(key) < members}
+        groups.append(group_of(str(n), similar, outcomes))
+    found = values(groups)
+    for source in "ab":
+        alone = values([g for g in groups if g.labels["source"] == source])
+        assert found["con", f"source={source}"].value == pytest.approx(alone["con", "all"].value)
+    names = {metric for metric, subset in found if subset.startswith("style=")}
+    assert not {"con", "s_c", "agree"} & names
+    assert {"con_by_response", "s_c_by_response", "agree_by_response"} <= names
+    assert not any(metric.endswith("_by_response") for metric, subset in found if "style=" not in subset)

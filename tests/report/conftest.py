@@ -71,7 +71,13 @@ def _mmr3(task: str = "restyling", *, chosen: dict[str, Any] | None = None, **ch
         n = groups * 6 if task == "restyling" and name in ("con", "s_c") else probes
         metrics.append(estimate(name, "all", value, n, groups))
         metrics += [
-            estimate(name, f"{label}={held}", value - shift, probes // len(values), groups)
+            estimate(
+                f"{name}_by_response" if name in ("con", "s_c") else name,
+                f"{label}={held}",
+                value - shift,
+                probes // len(values),
+                groups,
+            )
             for label, values in labels.items()
             for shift, held in enumerate(values)
         ]

@@ -223,15 +223,16 @@ def test_a_note_on_some_of_the_figures_names_them(iibench: Make) -> None:
 
 def test_a_note_on_all_values_of_a_metric_names_the_metric_alone(mmr3: Make) -> None:
     (by_colour,) = summary([add_published(mmr3("context"), "BLIP-3")], "colour")
-    assert "* Table 11, BLIP-3, con, s_c: the paper takes one pair a response and does not say which" in (
-        by_colour.notes
-    )
+    note = "the paper takes one pair a response and does not say which"
+    assert f"* Table 11, BLIP-3, con_by_response, s_c_by_response: {note}" in by_colour.notes
 
 
 def test_a_note_on_some_values_of_a_metric_names_these(mmr3: Make) -> None:
     result = add_published(mmr3("context"), "LLaVa 1.5M")
     kept = [
-        m for m in result.metrics if not (m.metric == "con" and m.subset in ("colour=red", "colour=blue"))
+        m
+        for m in result.metrics
+        if not (m.metric == "con_by_response" and m.subset in ("colour=red", "colour=blue"))
     ]
     plain = [
         replace(m, published=[replace(m.published[0], comparable=True, note=None)])
@@ -240,7 +241,7 @@ def test_a_note_on_some_values_of_a_metric_names_these(mmr3: Make) -> None:
     ]
     (by_colour,) = summary([replace(result, metrics=[*kept, *plain])], "colour")
     assert any(
-        note.startswith("* Table 11, LLaVa 1.5M, con colour=green, con colour=yellow")
+        note.startswith("* Table 11, LLaVa 1.5M, con_by_response colour=green, con_by_response colour=yellow")
         for note in by_colour.notes
     )
 
@@ -252,9 +253,11 @@ def test_the_tables_by_label_of_mmr3_show_its_four_metrics_and_the_row_asked_for
         assert [column.key for column in compact.columns][3:] == [
             "acc",
             "s_gt",
-            "con",
-            "s_c",
+            "con_by_response",
+            "s_c_by_response",
             "acc Qwen-VL-Chat",
+            "con_by_response Qwen-VL-Chat",
+            "s_c_by_response Qwen-VL-Chat",
         ]
     assert [column.key for column in whole.columns if column.kind == "published"] == [
         "Qwen-VL-Chat (Tables 4, 7)"

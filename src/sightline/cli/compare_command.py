@@ -95,7 +95,7 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         if store is not None:
             store.close()
-    requested = _requested_metrics(options.metric, comparison)
+    requested = _requested_metrics(options.metric, comparison, options.by)
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
     verdicts = None if options.margin is None else margin_verdicts(comparison, rows, options.margin)
@@ -113,7 +113,7 @@ def execute(options: argparse.Namespace) -> int:
     return 5 if met else 0
 
 
-def _requested_metrics(names: Sequence[str] | None, comparison: Comparison) -> Sequence[str]:
+def _requested_metrics(names: Sequence[str] | None, comparison: Comparison, by: str | None) -> Sequence[str]:
     """The metrics of --metric, which must be comparable, or the leading ones."""
     from sightline.report.leading import leading_metrics
 
@@ -123,13 +123,16 @@ def _requested_metrics(names: Sequence[str] | None, comparison: Comparison) -> S
             raise UserError(f"--metric {name} cannot be compared: it {comparison.not_compared[name]}")
         if name not in known:
             raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
-    return names or leading_metrics(
-        comparison.benchmark,
-        [
-            [*values, *side.confused]
-            for values, side in zip((comparison.base, comparison.other), comparison.sides, strict=True)
-        ],
-    )
+    runs = [
+        [*values, *side.confused]
+        for values, side in zip((comparison.base, comparison.other), comparison.sides, strict=True)
+    ]
+    shown = [
+        name
+        for label in dict.fromkeys((None, by))
+        for name in leading_metrics(comparison.benchmark, runs, label)
+    ]
+    return names or list(dict.fromkeys(shown))
 
 
 def _with_changes(

@@ -272,6 +272,38 @@ def without_empty(terms: Terms) -> Terms:
     return restricted
 
 
+def over_pairs(terms: Terms) -> Terms:
+    """The terms of a pair metric over pairs, overall and under the labels that a group shares.
+
+    Args:
+        terms: The terms of a metric of this module that averages over pairs.
+
+    Returns:
+        The terms whose unit is a pair.
+    """
+
+    def restricted(group: Group) -> Iterator[Term]:
+        yield from (Term(term.sum, term.count) for term in terms(group) if term.overall)
+
+    return restricted
+
+
+def by_response(terms: Terms) -> Terms:
+    """The terms of a pair metric by response: each is the mean of the response over its pairs.
+
+    Args:
+        terms: The terms of a metric of this module that averages over pairs.
+
+    Returns:
+        The terms whose unit is a response, under its own labels.
+    """
+
+    def restricted(group: Group) -> Iterator[Term]:
+        yield from (term for term in terms(group) if not term.overall)
+
+    return restricted
+
+
 def minus_sampling(terms: Terms) -> Terms:
     """The mean of a group minus that of the repeated unchanged input (Tables 2-4, in brackets).
 

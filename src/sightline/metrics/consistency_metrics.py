@@ -11,6 +11,7 @@ from sightline.metrics.consistency import (
     UNCHANGED,
     acc,
     agree,
+    by_response,
     complete,
     con,
     consistent_mixed,
@@ -22,6 +23,7 @@ from sightline.metrics.consistency import (
     in_failures,
     inconsistent,
     minus_sampling,
+    over_pairs,
     pairs_left_out,
     pairs_left_out_or_empty,
     refused,
@@ -35,6 +37,28 @@ from sightline.scoring.similarity import SIMILAR
 
 COMPLETE = {name: f"{name}_complete" for name in ("con", "s_c", "agree")}
 """A metric over all pairs that are there -> the same metric over complete groups."""
+
+BY_RESPONSE = "_by_response"
+PAIR_METRICS = frozenset(
+    [
+        *COMPLETE,
+        *COMPLETE.values(),
+        "same_meaning",
+        "contrary_consistent",
+        "consistent_right",
+        "consistent_wrong",
+        "consistent_mixed",
+        "inconsistent",
+        "con_failures",
+        "s_c_failures",
+    ]
+)
+"""The metrics that average over pairs of answers.
+
+Under a label that varies within a group (a style, a colour), a pair belongs to two values of the label. There
+the metric `X_by_response` takes the place of `X`: the mean of each answer over its pairs, averaged over the
+answers.
+"""
 
 NO_REFERENCE = "no answers with references to compare them with"
 NO_REFERENCE_TEXT = f"{NO_REFERENCE}; or questions with options, which acc compares by option"
@@ -72,6 +96,7 @@ def consistency_metrics(
     every = [*main, *over_complete, *(differences if sampling else ()), AGREE, *_BESIDE, *task_metrics]
     if ignore_empty:
         every = [replace(metric, terms=without_empty(metric.terms)) for metric in every]
+    every = [part for metric in every for part in _by_unit(metric)]
     left_out = pairs_left_out_or_empty if ignore_empty else pairs_left_out
     every += [replace(PAIRS_LEFT_OUT, terms=left_out), EMPTY]
     if embedded:
@@ -81,6 +106,23 @@ def consistency_metrics(
 
 def _is_similarity(metric: Metric) -> bool:
     return metric.judged == SIMILAR or metric.name.startswith("s_gt")
+
+
+def _by_unit(metric: Metric) -> list[Metric]:
+    """A metric of pairs, and the one by response for labels that vary within a group; other metrics alone."""
+    if metric.name not in PAIR_METRICS:
+        return [metric]
+    return [
+        replace(metric, terms=over_pairs(metric.terms), labels="shared"),
+        replace(
+            metric,
+            name=f"{metric.name}{BY_RESPONSE}",
+            terms=by_response(metric.terms),
+            meaning=f"{metric.name} of each answer with the others of its group, averaged over answers",
+            source="beyond the paper; Tables 10-13 of MM-R3 use one pair per answer",
+            labels="varying",
+        ),
+    ]
 
 
 def _complete(metric: Metric) -> Metric:

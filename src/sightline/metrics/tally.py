@@ -197,6 +197,7 @@ class _Accumulator:
         self.label_sets = _LabelSets()
         self.has_undecided = False
         self.has_answers = False
+        self._varying: set[str] = set()
         self.decided: set[str] = {"correct"}
         self._clusters: dict[str, int] = {}
         self._group_label_sets: set[int] = set()
@@ -213,6 +214,8 @@ class _Accumulator:
         label_set = self.label_sets.number(group.labels)
         self._group_label_sets.add(label_set)
         self._add_judges(group)
+        shared = group.labels
+        self._varying.update(name for one in group.outcomes for name in one.labels.keys() - shared.keys())
         self.has_answers = self.has_answers or any(outcome.answered for outcome in group)
         has_undecided = contains_undecided(group)
         self.has_undecided = self.has_undecided or has_undecided
@@ -229,6 +232,8 @@ class _Accumulator:
         if metric_rows.uses_group_labels or not label_sets:
             label_sets |= self._group_label_sets
         chosen = np.union1d([0], np.flatnonzero(subsets.members[sorted(label_sets)].any(axis=0)))
+        kept = [self._has_subset(metric_rows.metric, subsets.names[column]) for column in chosen]
+        chosen = chosen[np.array(kept, dtype=bool)]
         in_scenario = np.isin(np.array(metric_rows.scenarios), (ALL_SCENARIOS, scenario))
         rows, columns = np.nonzero(subsets.members[np.array(metric_rows.label_sets)[in_scenario]][:, chosen])
         shape = len(chosen), len(self._clusters)
@@ -241,6 +246,12 @@ class _Accumulator:
         answered = np.array(metric_rows.answered, dtype=bool)[in_scenario][rows]
         hold_answers = np.bincount(columns[answered], minlength=len(chosen)) > 0
         return _Table(chosen, hold_answers, gather(metric_rows.sums), gather(metric_rows.counts))
+
+    def _has_subset(self, metric: Metric, subset: str) -> bool:
+        """Whether a metric has a value for a subset, by whether its label varies within a group."""
+        if metric.labels == "any" or (subset == "all" and metric.labels == "shared"):
+            return True
+        return (subset.partition("=")[0] in self._varying) == (metric.labels == "varying")
 
     def judges(self, metric: Metric) -> str | None:
         """The names of the judges whose verdicts a metric uses."""

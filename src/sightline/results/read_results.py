@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats.run_metadata import METRICS
 from sightline.metric_types import Result
+from sightline.metrics.consistency_metrics import BY_RESPONSE, COMPLETE, PAIR_METRICS
 from sightline.results.sweep_record import SweepRecord
 
 SWEEP = "sweep.json"
@@ -41,7 +43,7 @@ def read_result(path: Path) -> Result:
     Raises:
         UserError: The file does not exist or is not valid.
     """
-    return _decode(path / METRICS if path.is_dir() else path, METRICS, Result)
+    return _with_current_names(_decode(path / METRICS if path.is_dir() else path, METRICS, Result))
 
 
 def read_sweep(folder: Path) -> SweepRecord:
@@ -59,7 +61,33 @@ def read_sweep(folder: Path) -> SweepRecord:
     record = _decode(folder / SWEEP, SWEEP, SweepRecord)
     if not any(point.result for point in record.points):
         raise UserError("no point of this sweep has a result", file=folder / SWEEP)
-    return record
+    points = [
+        replace(point, result=_with_current_names(point.result)) if point.result else point
+        for point in record.points
+    ]
+    return replace(record, points=points)
+
+
+def _with_current_names(result: Result) -> Result:
+    """The result with the names of this version.
+
+    Earlier versions, which had no `con_complete`, called `con_by_response` and its like `con` under labels.
+    """
+    names = {metric.metric for metric in result.metrics}
+    if "con" not in names or COMPLETE["con"] in names:
+        return result
+    renamed = {
+        name: replace(result.metric_definitions[name], meaning=f"{name} by answer, averaged over answers")
+        for name in PAIR_METRICS & result.metric_definitions.keys()
+    }
+    metrics = [
+        replace(metric, metric=f"{metric.metric}{BY_RESPONSE}")
+        if metric.metric in PAIR_METRICS and metric.subset != "all" and not metric.subset.startswith("judge=")
+        else metric
+        for metric in result.metrics
+    ]
+    definitions = {f"{name}{BY_RESPONSE}": definition for name, definition in renamed.items()}
+    return replace(result, metrics=metrics, metric_definitions={**result.metric_definitions, **definitions})
 
 
 def sweep_task(folder: Path) -> str:

@@ -124,7 +124,7 @@ def test_the_shares_of_gpt_4v_by_label_are_of_144_images_and_of_960_masked_ones(
     assert all(
         fits(styled[metric, f"style={name}"][0].value, 144)
         for name in STYLES["style"]
-        for metric in ("acc", "con")
+        for metric in ("acc", "con_by_response")
     )
     parts = {
         "colour": {"blue": 180, "red": 163, "green": 164, "yellow": 151, "white": 149, "black": 153},
@@ -134,7 +134,7 @@ def test_the_shares_of_gpt_4v_by_label_are_of_144_images_and_of_960_masked_ones(
     for label, counts in parts.items():
         assert sum(counts.values()) == 960
         for name, n in counts.items():
-            shares = [masked[metric, f"{label}={name}"][0].value for metric in ("acc", "con")]
+            shares = [masked[metric, f"{label}={name}"][0].value for metric in ("acc", "con_by_response")]
             assert all(fits(share, n) for share in shares)
 
 
@@ -154,8 +154,8 @@ def test_the_failure_rows_of_table_11_that_look_swapped_are_as_printed_and_say_s
             figures = published("mmr3", "context", row)
             (found,) = figures["s_gt_failures", f"colour={colour}"]
             assert (found.value, found.comparable) == (value, False)
-            for metric in ("s_gt", "con", "s_c"):
-                (found,) = figures[f"{metric}_failures", f"colour={colour}"]
+            for metric in ("s_gt_failures", "con_failures_by_response", "s_c_failures_by_response"):
+                (found,) = figures[metric, f"colour={colour}"]
                 assert "look swapped" in (found.note or "")
 
 
@@ -197,4 +197,6 @@ def _mmr3_place(row: dict[str, Any]) -> tuple[str, str, str, str]:
             setting += f" at {value}"
         else:
             subset = part.replace("color", "colour")
+    if subset != "all" and name.startswith(("con", "s_c")):
+        name += "_by_response"
     return model, setting, name, subset

@@ -77,7 +77,7 @@ class Groups(Benchmark):
     citation = "the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)"
     judged_by = ("rules", "model", "human")
     answer_files = AnswerFiles(variants="the variant's name")
-    leading_metrics = ("acc", "s_gt", "con", "s_c")
+    leading_metrics = ("acc", "s_gt", "con", "con_by_response", "s_c", "s_c_by_response")
     companions = COMPLETE
     exact_metric = "agree"
     chance_notes: Mapping[str, str] = {

@@ -1,0 +1,32 @@
+"""Reading results, also those of earlier versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from tests.results.conftest import MakeResult
+
+from sightline.metric_types import MetricDefinition, MetricValue
+from sightline.results.read_results import read_result
+
+
+def test_rows_by_answer_of_earlier_versions_get_the_name_of_their_estimator(
+    make_result: MakeResult, tmp_path: Path
+) -> None:
+    rows = [("acc", "style=candy"), ("con", "all"), ("con", "style=candy"), ("s_c", "style=candy")]
+    metrics = [MetricValue(*row, 50.0, 4, 4) for row in rows]
+    definitions = {"con": MetricDefinition("pairs above 0.7", "higher", (0.0, 100.0))}
+    file = tmp_path / "metrics.json"
+    file.write_bytes(msgspec.json.encode(make_result(metrics=metrics, metric_definitions=definitions)))
+    found = read_result(file)
+    assert [(one.metric, one.subset) for one in found.metrics] == [
+        ("acc", "style=candy"),
+        ("con", "all"),
+        ("con_by_response", "style=candy"),
+        ("s_c_by_response", "style=candy"),
+    ]
+    assert "con_by_response" in found.metric_definitions
+    current = make_result(metrics=[*metrics, MetricValue("con_complete", "all", 50.0, 4, 4)])
+    file.write_bytes(msgspec.json.encode(current))
+    assert read_result(file) == current
