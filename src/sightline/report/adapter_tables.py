@@ -12,8 +12,8 @@ from sightline.report.comparison import NOTE, TOGETHER, each_pair
 from sightline.report.report_table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
 from sightline.results.comparison import Comparison
 
-SHOWN = ("acc", "s_gt", "con", "s_c", "agree")
-"""The metrics of Table 6, and the share of equal answers."""
+SHOWN = ("acc", "s_gt", "con", "s_c", "agree", "con_by_response", "s_c_by_response", "agree_by_response")
+"""The metrics of Table 6, the share of equal answers, and their rows under varying labels."""
 
 PRINTED = {
     "BLIP-2": ("BLIP-2 (Ori.)", "BLIP-2 + adapter"),
