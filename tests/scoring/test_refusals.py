@@ -21,6 +21,13 @@ INABILITIES = (
     "I am not able to identify people in photos.",
     "It is unclear what the object is.",
     "I must decline to answer.",
+    "Not enough information.",
+    "The text is too blurred for me to read.",
+    "The infographic does not say which year it was.",
+    "The object is not identifiable.",
+    "I really do not have a clue.",
+    "No image was attached.",
+    "I need more context.",
 )
 
 
@@ -30,6 +37,27 @@ def test_a_stated_inability_is_a_refusal_with_whatever_it_apologises_or_offers(i
     assert is_refusal(f"I'm sorry. {inability}")
     assert is_refusal(f"{inability} If you describe the image, I can help.")
     assert is_refusal(f"The image shows a kitchen. {inability}")
+
+
+@pytest.mark.parametrize(
+    "reason", ["because it may be private", "since it is a rectangle", "as it is hidden"]
+)
+def test_a_reason_for_an_inability_is_no_answer(reason: str) -> None:
+    assert is_refusal(f"I must decline to answer, {reason}.")
+    assert is_refusal(f"I can't tell what it is {reason}.")
+
+
+@pytest.mark.parametrize("inability", ["I can't see it well", "it is hard to tell", "I'm not sure"])
+@pytest.mark.parametrize("conjunction", ["although", "though", "even though"])
+def test_an_inability_in_a_subordinate_clause_is_no_refusal(inability: str, conjunction: str) -> None:
+    assert not is_refusal(f"A toaster, {conjunction} {inability}.")
+    assert not is_refusal(f"{conjunction.capitalize()} {inability}, it is a toaster.")
+
+
+@pytest.mark.parametrize("notice", ["out of order", "we are closed", "no dogs", "sold out"])
+def test_an_apology_that_only_gives_a_notice_is_the_text_of_a_sign(notice: str) -> None:
+    assert not is_refusal(f"Sorry, {notice}")
+    assert is_refusal(f"Sorry, I can't say whether it is {notice}.")
 
 
 @pytest.mark.parametrize("inability", INABILITIES)

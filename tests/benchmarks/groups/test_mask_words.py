@@ -66,7 +66,8 @@ def test_a_thing_is_no_shape(text: str) -> None:
     assert not names_shape(text, "ellipse")
 
 
-LINES = ("lines", "stripes", "bars", "bands")
+LINES = ("lines", "stripes", "bars", "bands", "strips")
+SEVERAL = ("{}", "black {}", "three thick {}", "white and green {}", "a set of horizontal {}")
 
 
 @pytest.mark.parametrize("lines", LINES)
@@ -87,17 +88,58 @@ def test_lines_of_a_shape_or_of_the_region_are_named(text: str, lines: str) -> N
     assert not names_lines(text.format(lines), "1"), "a mask of one line has no gap that makes lines of it"
 
 
+@pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize("several", SEVERAL)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A bear behind the {}.",
+        "a pizza covered by {}",
+        "A cat, hidden under some {}",
+        "Between these {} there is a dog.",
+        "{} cover the bus.",
+        "The bus is hard to see because of the {}.",
+        "a train with {} in front of it",
+        "{} over a pizza",
+        "A couch; the {} are part of the mask.",
+        "I can see a couch and {}.",
+        "It is a couch. There are {} in the masked region.",
+    ],
+)
+def test_lines_that_hide_an_object_are_named(text: str, several: str, lines: str) -> None:
+    assert names_lines(text.format(several.format(lines)), "3")
+
+
 @pytest.mark.parametrize("text", ["striped", "It is striped.", "a striped pattern", "a green striped box"])
 def test_a_striped_shape_names_lines(text: str) -> None:
     assert names_lines(text, "5")
 
 
 @pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize("several", SEVERAL)
 @pytest.mark.parametrize(
-    "text", ["a zebra with black {}", "The flag has red {}.", "white {} on the road", "{} of people"]
+    "text",
+    [
+        "a zebra with {}",
+        "The flag has {}.",
+        "It is a bee. It has {}.",
+        "{} on the road",
+        "{} over a road",
+        "{} of people",
+        "a man wearing a shirt with dots and {}",
+        "a cup decorated with {}",
+    ],
 )
-def test_lines_of_an_object_are_not_named(text: str, lines: str) -> None:
-    assert not names_lines(text.format(lines), "5")
+def test_lines_of_an_object_are_not_named(text: str, several: str, lines: str) -> None:
+    assert not names_lines(text.format(several.format(lines)), "5")
+
+
+@pytest.mark.parametrize("line", ["line", "stripe", "bar", "band", "strip"])
+def test_a_single_line_is_one_of_a_mask_if_it_is_described_or_hides_something(line: str) -> None:
+    assert names_lines(f"a black {line}", "3")
+    assert names_lines(f"A dog covered by a {line}", "3")
+    assert not names_lines(f"a man at the {line}", "3")
+    assert not names_lines(f"a {line}", "3")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +153,9 @@ def test_lines_of_an_object_are_not_named(text: str, lines: str) -> None:
         "a bar stool",
         "a rubber band",
         "people in line",
+        "A bartender behind the bar",
+        "a street lined with trees",
+        "a headline",
         "a train",
         "",
     ],

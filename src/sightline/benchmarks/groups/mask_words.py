@@ -6,11 +6,13 @@ horizontal lines'. `sightline.scoring.refusals.is_refusal` detects refusals.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 
 from sightline.scoring.quantities import colours
-from sightline.scoring.text import FUNCTION_WORDS, lexicon, sentences, words
+from sightline.scoring.statements import AUXILIARIES
+from sightline.scoring.text import FUNCTION_WORDS, lexicon, words
 from sightline.types import Labels
 
 _SHAPES: Mapping[str, frozenset[str]] = {
@@ -25,35 +27,68 @@ _THINGS: Mapping[str, frozenset[str]] = {
 
 _SOLID = lexicon("solid plain coloured colored")
 _COLOURS = lexicon("red blue green yellow white black")
-_LINES = lexicon("line lines stripe stripes band bands bar bars strip strips streak streaks")
-_STRIPED = lexicon("striped stripey stripy pinstriped")
-_SINGULAR = lexicon("line stripe band bar strip streak")
-_HIDDEN = lexicon("masked hidden covered same whole entire")
-_HOSTS = frozenset().union(*_SHAPES.values()) | lexicon(
-    """shape shapes pattern patterns region area mask block blocks patch panel box background surface image
-    picture photo object thing something item design texture overlay grid figure section part space field
-    color colour spot square bar bars band bands one effect fill screen filter barrier pixels"""
-)
-"""What lines of a mask are lines of: a shape or the region itself, not an object that has stripes."""
-_DESCRIBES_LINES = (
+_LINE = lexicon("line stripe band bar strip streak")
+_LINES = lexicon("lines stripes bands bars strips streaks")
+_STRIPED = lexicon("striped stripey stripy pinstriped banded lined")
+_DRAWN = (
     _COLOURS
     | _SOLID
     | lexicon(
-        """horizontal vertical diagonal parallel straight alternating thin thick narrow wide bold long short
-    dark light bright pale gray grey brown orange pink purple empty blank evenly spaced even equal several
-    multiple many few some two three four five six seven eight nine ten number numerous various
-    single opaque colorful colourful different uniform regular continuous simple series set bunch row rows
-    group only with""",
+        """grey brown orange pink purple cyan magenta dark light bright pale neon colorful colourful opaque
+        translucent transparent horizontal vertical diagonal parallel thin thick wide narrow
+        dashed dotted single"""
     )
 )
-_PLACES = lexicon("of on across along in over around through")
-_NAMES = lexicon(
-    """contains contain contained containing has have having shows show showing features feature featuring
-    displays display see covered covering filled includes include consists consist composed depicts made
-    appears appear looks look like crossed hidden obscured shaped marked painted being both no not
-    answer just simply also mostly partially completely"""
+"""How one line of a mask is described. Without such a word, a line is a queue and a bar serves drinks."""
+_DESCRIBES = (
+    _DRAWN
+    | _STRIPED
+    | lexicon(
+        """straight alternating bold long short big large small little broad fine heavy blank empty spaced
+        sized even equal identical regular continuous different various uniform similar simple
+        distinct visible clear overlapping separate individual same whole entire masked hidden
+        several multiple many few some two three four five six seven eight nine ten numerous
+        other additional only just 2 3 4 5 6 7 8 9 10 a an the its their these those this that
+        any all each both no such one"""
+    )
+)
+_COLLECTIONS = lexicon(
+    "set series bunch group row rows number stack pair couple collection array sequence arrangement kind form"
+)
+"""Words before 'of' that belong to the description of the lines."""
+_PARTS = lexicon("top bottom middle center centre left right side sides edge edges front part parts rest")
+"""Parts of something; what counts is of what."""
+_HOSTS = _LINE.union(_LINES, *_SHAPES.values(), _THINGS["rectangle"]) | lexicon(
+    """shape shapes pattern patterns region regions area areas mask masks background surface image
+    picture photo object objects thing things something anything item design texture overlay
+    overlays grid figure section portion space field color colour colors colours graphic effect
+    fill screen filter drawing way pixels element elements width length thickness height size shade"""
+)
+"""What the lines of a mask are lines of, or are drawn on: a shape, the region or the image."""
+_GROUNDS = lexicon(
+    """road roads street streets highway lane court pitch runway pavement asphalt floor ground
+    crosswalk crossing lot track sidewalk"""
+)
+"""What lines are painted on: here 'over' and 'covered with' do not mean a mask."""
+_REPORTS = lexicon(
+    """contains contain contained containing show shows showing shown feature features featuring
+    display displays displaying see seen filled includes include including consists consist
+    consisting composed comprised comprises comprising depicts depicting made makes up appears
+    appear appearing look looks looking like shaped marked painted drawn placed running run runs
+    not mostly exhibits presents reveals represents resembles divided separated seem seems out
+    into apart formed patterned notice observe"""
 )
 """Words between lines and what has them, or that report them."""
+_COVERS = re.compile(
+    r"(?:cover|hid|obscur|block|mask|conceal|occlu|overla|censor|obstruct|interrupt|cross|superimpos|prevent"
+    r"|alter|edit|modif|make)"
+)
+_BEHIND = lexicon("behind under underneath beneath below between through beyond despite except besides")
+_UPON = re.compile(r"(?:over|in front of|on top of|across|through) ")
+_PLACES = lexicon("on in at along around down across over above inside near from")
+_SPEAKER = lexicon("there i we you")
+_BREAK = ","
+_CLAUSE_END = re.compile(r"[,;:()]|[.!?](?!\w)|\n")
 
 
 def named_properties(response: str, labels: Labels) -> dict[str, bool]:
@@ -115,11 +150,13 @@ def names_shape(response: str, shape: str) -> bool:
 
 
 def names_lines(response: str, lines: str) -> bool:
-    """Check whether an answer names the lines of a mask: 'horizontal lines', 'white stripes'.
+    """Check whether an answer mentions the lines of a mask: 'horizontal lines', 'a bear behind the stripes'.
 
     A mask of one line covers its area without gaps, so there are no lines to name.
 
     >>> names_lines("a white rectangular shape with horizontal lines", "3"), names_lines("power lines", "3")
+    (True, False)
+    >>> names_lines("a dog behind three black bars", "3"), names_lines("a flag with three black bars", "3")
     (True, False)
     >>> names_lines("a white shape with horizontal lines", "1")
     False
@@ -129,40 +166,110 @@ def names_lines(response: str, lines: str) -> bool:
         lines: The number of lines of the mask.
 
     Returns:
-        Whether the response names them.
+        Whether the response mentions them.
     """
     if lines == "1":
         return False
+    tokens = [word for clause in _CLAUSE_END.split(response) for word in (*words(clause), _BREAK)]
     return any(
-        _names_lines(sentence, place)
-        for sentence in map(words, sentences(response))
-        for place, word in enumerate(sentence)
-        if word in _LINES or word in _STRIPED
+        _are_of_a_mask(tokens[:place][::-1], word, tokens[place + 1 :])
+        for place, word in enumerate(tokens)
+        if word in _LINE | _LINES | _STRIPED
     )
 
 
-def _names_lines(tokens: Sequence[str], place: int) -> bool:
-    """Whether the word for lines at this place means lines of a shape or of the region, not of an object."""
-    before, after = tokens[:place][::-1], tokens[place + 1 :]
-    if tokens[place] in _STRIPED:
-        return _first_noun(after, _DESCRIBES_LINES) in _HOSTS | {""} and _host(before) in _HOSTS | {""}
-    if before[:1] and before[0] not in _DESCRIBES_LINES | _NAMES | FUNCTION_WORDS:
+def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bool:
+    """Whether lines are those of a mask by the words before them, last word first, and the words after them.
+
+    They are if they hide something, or if they are lines of a shape, of the region, or of nothing named.
+    """
+    size = _phrase_size(before)
+    phrase, before = before[:size], before[size:]
+    hide = _hidden_by(before, described=bool(_DRAWN & {*phrase} if word in _LINE else phrase))
+    if word in _STRIPED or word in _LINE:
+        noun = next((other for other in after if other not in _DESCRIBES | {"and", "like"}), _BREAK)
+        described = hide or bool(_DRAWN & {*phrase, *after[1:2]})
+        if noun in _LINES | _LINE or (noun not in _HOSTS and _is_of_an_object(word, noun, described)):
+            return False
+        after = after[after.index(noun) + 1 :] if noun in _HOSTS else after
+    if after[:1] == ["of" if word not in _STRIPED else "with"] and _noun(after[1:]) not in _HOSTS | {""}:
         return False
-    if tokens[place] in _SINGULAR and after and _is_noun(after[0]):
+    after = list(dropwhile(lambda other: other in _REPORTS | AUXILIARIES, after))
+    if _hide(after):
+        return True
+    if after[:1] and after[0] in _PLACES and _noun(after[1:]) not in _HOSTS | {""}:
         return False
-    of = after[1:] if after and after[0] in _PLACES else ()
-    return _first_noun(of, _DESCRIBES_LINES | _HIDDEN) in _HOSTS | {""} and _host(before) in _HOSTS | {""}
+    return hide or _host(before) in _HOSTS | {""}
 
 
-def _is_noun(word: str) -> bool:
-    """Whether a word after 'bar' may be the noun of a compound: 'bar stool', not 'bar covering'."""
-    return word not in FUNCTION_WORDS | _NAMES | _DESCRIBES_LINES | _PLACES and not word.endswith("ing")
+def _is_of_an_object(word: str, noun: str, described: bool) -> bool:
+    """Whether the word after 'striped' or 'line' makes it an object's ('a striped cover', 'a bar stool'), or
+    nothing makes a single line one of a mask."""
+    return _is_content(noun) or (_COVERS.match(noun) is not None if word in _STRIPED else not described)
+
+
+def _phrase_size(before: Sequence[str]) -> int:
+    """How many words before lines describe them: 'a set of black and white'."""
+    size = 0
+    while size < len(before):
+        word, other = before[size], before[size + 1] if size + 1 < len(before) else ""
+        if word in _DESCRIBES or word.endswith("ly"):
+            size += 1
+        elif (word == "of" and other in _COLLECTIONS) or (
+            size and word in {"and", "or", _BREAK} and other in _DRAWN
+        ):
+            size += 2
+        else:
+            break
+    return size
+
+
+def _hidden_by(before: Sequence[str], described: bool) -> bool:
+    """Whether the words before lines say that these hide something: 'covered by', 'behind', 'because of'."""
+    if not before:
+        return False
+    link, verbs = before[0], before[1:3]
+    if link in _BEHIND | {"by", "with"} and any(map(_COVERS.match, verbs)):
+        return _noun(before) not in _GROUNDS
+    return (link in _BEHIND and described) or before[:2] in (["to", "due"], ["of", "because"])
+
+
+def _hide(after: Sequence[str]) -> bool:
+    """Whether the words after lines say that these hide something: 'cover the dog', 'in front of it'."""
+    if after and _COVERS.match(after[0]) and not after[0].endswith("ed"):
+        return True
+    if _noun(after) == "mask":
+        return True
+    if not (upon := _UPON.match(" ".join(after))):
+        return False
+    noun = _noun(after[upon[0].count(" ") :])
+    return noun not in _GROUNDS and (noun != "" or after[0] != "across")
 
 
 def _host(before: Sequence[str]) -> str:
-    """The noun before a word for lines: what has them; '' if there is none."""
-    return _first_noun(before, _DESCRIBES_LINES | _NAMES)
+    """What has the lines: the noun before them, also of the sentence before ('It has ...'); '' if none."""
+    if before[:1] == ["and"]:
+        before = list(dropwhile(_is_content, before[1:]))
+    if before[:1] == [_BREAK]:
+        return ""
+    noun = next((word for word in before if word in _SPEAKER or _is_content(word)), "")
+    return "" if noun in _SPEAKER else noun
 
 
-def _first_noun(tokens: Sequence[str], skipped: frozenset[str]) -> str:
-    return next((word for word in tokens if word not in skipped | FUNCTION_WORDS | _LINES), "")
+def _noun(tokens: Sequence[str]) -> str:
+    """The first noun of a clause that is no mere part ('the side of the bus'); '' if there is none."""
+    for word in tokens:
+        if word == _BREAK:
+            break
+        if word not in _PARTS and _is_content(word):
+            return word
+    return ""
+
+
+def _is_content(word: str) -> bool:
+    return word in _HOSTS | _GROUNDS or not (
+        word in FUNCTION_WORDS | _REPORTS | _DESCRIBES | _PLACES | _BEHIND | {_BREAK}
+        or word.endswith("ly")
+        or (word.endswith("ed") and len(word) > 4)
+        or _COVERS.match(word)
+    )
