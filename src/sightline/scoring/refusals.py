@@ -37,7 +37,7 @@ _FACTS = (
 )
 _SOURCE = (
     r"(?:image|picture|photo|context|question|description|caption|text|document|infographic|chart|table|it"
-    r"|options?)"
+    r"|instruction|options?)"
 )
 _KNOWN = (
     r"(?:determined|identified|answered|known|told|inferred|established|ascertained|assessed|seen|read"
@@ -73,7 +73,7 @@ _INABILITY = tuple(
         # Nobody can.
         rf"\b(?:it|that|this|which|makes?|making|is|^) ?(?:it )?(?:\w+ly |just "
         rf"|also )?(?:not (?:\w+ )?possible|impossible|not feasible|difficult|hard"
-        rf"|challenging)(?: for (?:me|us))? to (?:\w+ly )?(?:{_TELL}|see)\b",
+        rf"|challenging)(?: for (?:me|us))? to (?:\w+ly )?(?:{_TELL}|see|provide|give)\b",
         rf"\b(?:can|could) not (?:\w+ly )?be (?:\w+ly )?{_KNOWN}\b",
         r"\bno way (?:for (?:me|us) )?(?:to|of) \w+|^(?:nobody|no one) (?:can \w+|knows$)",
         rf"\btoo \w+(?: \w+){{0,5}} for (?:me|us) to (?:{_FIND_OUT}|{_DO})|\btoo \w+ to {_TELL}\b",
