@@ -136,7 +136,7 @@ def test_the_adapter_in_python_of_the_docs_is_trained_and_compared(
     assert names["trained"].parameters == 3 * 128
     assert len(names["trained"].validations) == 2
     assert names["comparison"].task == "mmr3:restyling"
-    assert names["comparison"].runs == (tuple(names["runs"]),)
+    assert names["comparison"].runs == (tuple(f"run {number}" for number in names["runs"]),)
     changes = {change.metric: change for change in names["comparison"].differences if change.subset == "all"}
     assert {"acc", "con", "agree"} <= changes.keys()
     assert changes["agree"].n == 6

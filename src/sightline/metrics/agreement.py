@@ -27,8 +27,8 @@ JudgedItem = tuple[tuple[str, ...], str, str]
 DEFINITIONS: Mapping[str, MetricDefinition] = {
     "agreement": MetricDefinition(
         meaning="answers on which two judges agree, right or not right: over all answers that humans and the"
-        " judge model evaluated, an undecided one of the model as not right (CODIS 5.3, Table 7); under"
-        " judges=A and B, those that both decided",
+        " judge model evaluated, an undecided one of the model as not right; under judges=A and B, those that"
+        " both decided",
         better="higher",
         range=PERCENT,
         source="Sightline, for every benchmark",
