@@ -11,14 +11,14 @@ from sightline.types import ImageFile
 Point = tuple[float, float]
 
 
-class Word(Struct, frozen=True):
+class Word(Struct, frozen=True, omit_defaults=True):
     """A word, or a few words in one line, and their position.
 
     Attributes:
         text: The text.
         box: (x0, y0, x1, y1) in pixels of the upright image; x1 and y1 are just outside.
         confidence: The reader's confidence, 0 to 1.
-        corners: The four corners (x, y) of a rotated text in order, in pixels; () for an upright one.
+        corners: The four corners (x, y) in order, in pixels; () stands for those of the box.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Word(Struct, frozen=True):
 
     @property
     def quad(self) -> tuple[Point, ...]:
-        """The four corners in order, those of the box if the text is upright."""
+        """The four corners in order."""
         left, top, right, bottom = self.box
         return self.corners or ((left, top), (right, top), (right, bottom), (left, bottom))
 
