@@ -12,16 +12,17 @@ _TELL = (
     r"|make out"
     r"|confirm\w*|verif\w*|assess\w*|interpret\w*|infer\w*|deduc\w*|ascertain\w*|conclu\w*|guess\w*"
     r"|predict\w*"
-    r"|decipher\w*|detect\w*|establish\w*|calculat\w*|comput\w*|count|hear|explain|estimat\w*|compare|solve|specif\w*|evaluat\w*|judge|describ\w*)"
+    r"|decipher\w*|detect\w*|establish\w*|calculat\w*|comput\w*|count|hear|explain|estimat\w*|compare"
+    r"|solve|specif\w*|evaluat\w*|judge|describ\w*)"
 )
 _FIND_OUT = (
     rf"(?:{_TELL}|see|seen|view\w*|perceiv\w*|observ\w*|understand|process\w*|access\w*|analy[sz]\w*"
     r"|open|load|display|locate|find|grasp|comprehend)"
 )
 _DO = (
-    r"(?:help(?! \w+ing)|assist|provid\w*|giv\w*|offer\w*|respond|comment|comply|fulfil+|continue|engage"
-    r"|support|share"
-    r"|discuss|speculat\w*|generate|complete|choose|pick|select|accurately|definitively|directly"
+    r"(?:help(?! \w+ing)|advise|assist|provid\w*|giv\w*|offer\w*|respond|comment|comply|fulfil+|continue"
+    r"|engage|support|share|discuss|speculat\w*|generate|complete|choose|pick|select|accurately"
+    r"|definitively|directly"
     r"|do (?:that|this)"
     r"|be (?:certain|sure|able)|make (?:a|an|any )?\w+)"
 )
@@ -32,7 +33,7 @@ _CAN_NOT = (
     r"|do not have (?:the |any )?(?:ability|capability|means|capacity) (?:to|of))"
 )
 _FACTS = (
-    r"(?:information|context|details?|evidence|indication|knowledge|clues?|hints?|(?:clear "
+    r"(?:information|context|details?|evidence|indication|knowledge|clues?|hints?|mention|(?:clear "
     r"|definite )?answer)"
 )
 _SOURCE = (
@@ -51,9 +52,10 @@ _INABILITY = tuple(
         rf"\b{_SELF} {_CAN_NOT}(?: \w+ly| even| just)* (?:{_FIND_OUT}|{_DO})\b(?! my)",
         rf"^(?:\w+ly |sorry |so |and |but |however |well )*(?:{_CAN_NOT}"
         rf"|not possible to)(?: be)?(?: \w+ly)* (?:{_TELL}|see|view\w*|access|{_DO})\b",
-        rf"\b(?:you|one) can not {_TELL} from\b|\bi can not(?: do)?$|\bnot something i (?:can|am)\b",
-        rf"\bi (?:\w+ly )?(?:do|did) not (?:\w+ly )?(?:know|understand|identify|find|feel comfortable"
-        rf"|see (?:an|any|the) (?:image|picture|photo|attachment|file|masked)"
+        rf"\b(?:you|one) can not {_TELL}\b.* from (?:the|this) {_SOURCE}\b"
+        rf"|\bi can not(?: do)?$|\bnot something i (?:can|am)\b",
+        rf"\bi (?:\w+ly )?(?:do|did) not (?:\w+ly )?(?:know|understand|identify|recogni[sz]e|find"
+        rf"|feel comfortable|see (?:an|any|the) (?:image|picture|photo|attachment|file|masked)"
         rf"|have (?:\w+ ){{0,2}}(?:{_FACTS}|access|visual|capabilit\w+|to|answer|idea))",
         rf"\bi (?:\w+ly )?(?:have|see) no (?:{_FACTS}|idea|clue|way|access|image|picture|answer)"
         rf"|^(?:no|not an?) (?:idea|clue|answer|comment)$|^(?:do not know|dunno|idk|n a)$",
@@ -75,7 +77,8 @@ _INABILITY = tuple(
         rf"|also )?(?:not (?:\w+ )?possible|impossible|not feasible|difficult|hard"
         rf"|challenging)(?: for (?:me|us))? to (?:\w+ly )?(?:{_TELL}|see|provide|give)\b",
         rf"\b(?:can|could) not (?:\w+ly )?be (?:\w+ly )?{_KNOWN}\b",
-        r"\bno way (?:for (?:me|us) )?(?:to|of) \w+|^(?:nobody|no one) (?:can \w+|knows$)",
+        r"\bno (?:way|means) (?:(?:for (?:me|us) )?(?:to|of)|i can) \w+|^(?:nobody|no one) (?:can \w+"
+        r"|knows$)",
         rf"\btoo \w+(?: \w+){{0,5}} for (?:me|us) to (?:{_FIND_OUT}|{_DO})|\btoo \w+ to {_TELL}\b",
         r"\b(?:could|may|might) be anything\b|\banyone guess\b",
         # Nothing tells.
@@ -87,7 +90,7 @@ _INABILITY = tuple(
         r"\b(?:caption|text|document|context|description) (?:does|did) not (?:contain|include|provide"
         r"|give)\b",
         r"\bno (?:\w+ ){1,3}to (?:answer|determine|identify)\b",
-        rf"\b(?:not enough|insufficient|no|not sufficient) (?:\w+ ){{0,2}}?{_FACTS}\b(?! (?:desk|sign"
+        rf"\b(?:not enough|insufficient|no|not any|not sufficient) (?:\w+ ){{0,2}}?{_FACTS}\b(?! (?:desk|sign"
         rf"|board|cent))",
         rf"\bmore {_FACTS} (?:is|are|would be) (?:needed|required|necessary)|\b{_FACTS} (?:is"
         rf"|are) not (?:\w+ )?(?:in|given|provided|available|present|shown|visible)",
@@ -98,10 +101,11 @@ _INABILITY = tuple(
         r"|\bno (?:image|picture|photo|attachment|file) (?:is |was |has been )?(?:attached|provided"
         r"|included|uploaded|given|available)|\bnone of the \w+ can be \w+",
         r"\b(?:unclear|unknown|uncertain|not clear) (?:what|which|who|whether|from|how|where)\b"
-        r"|\b(?:what|who|which|whether|identity|name|type|nature|answer|meaning|object|text|writing"
+        r"|\b(?:what|who|which|whether|identity|name|type|nature|question|answer|meaning|object|text|writing"
         r"|handwriting|sign)\b.* (?:is|are|remains?) (?:still )?(?:unknown|unclear|illegible"
         r"|unreadable)(?:$| (?:because|since|as|due)\b)|\bnot (?:legible|identifiable|recogni[sz]able"
-        r"|readable|discernible)|\bun(?:identifi|recogni[sz])able\b|^not visible$|^(?:(?:it|this|that"
+        r"|readable|discernible)|\bun(?:identifi|recogni[sz])able\b|^not (?:visible|mentioned|specified"
+        r"|stated|indicated|given|provided)\b|^(?:(?:it|this|that"
         r"|(?:the )?answer) (?:is )?)?(?:unknown|unclear|unanswerable|not answerable|undetermined"
         r"|undeterminable|indeterminate)$",
     )
@@ -136,7 +140,9 @@ _ASSERTS = re.compile(
     r"(?:it|this|that|these|they|there|he|she|i see|the (?:\w+ )?(?:region|area|object|part))\b"
 )
 _INDIRECT = re.compile(r"\b(?:what|which|who|whose|whether|if|how|where|why|because|as|since)\b")
-_SUBORDINATE = re.compile(r"\b(?:although|(?:even )?though|because|since)\b[^,;.]*", re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:although|(?:even )?though|because|since|as(?= (?:it|i)\b))\b[^,;.]*", re.IGNORECASE
+)
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]|(?<!\w)['‘][^'’]{2,}['’](?!\w)")
 
 

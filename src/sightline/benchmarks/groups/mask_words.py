@@ -84,7 +84,7 @@ _COVERS = re.compile(
     r"|alter|edit|modif|make)"
 )
 _BEHIND = lexicon("behind under underneath beneath below between through beyond despite except besides")
-_UPON = re.compile(r"(?:over|in front of|on top of|across|through) ")
+_UPON = re.compile(r"(?:over|in front of|on top(?: of)?|across|through) ")
 _PLACES = lexicon("on in at along around down across over above inside near from")
 _SPEAKER = lexicon("there i we you")
 _BREAK = ","
@@ -249,7 +249,7 @@ def _hide(after: Sequence[str]) -> bool:
 def _host(before: Sequence[str]) -> str:
     """What has the lines: the noun before them, also of the sentence before ('It has ...'); '' if none."""
     if before[:1] == ["and"]:
-        before = list(dropwhile(_is_content, before[1:]))
+        before = list(dropwhile(lambda word: word == "of" or _is_content(word), before[1:]))
     if before[:1] == [_BREAK]:
         return ""
     noun = next((word for word in before if word in _SPEAKER or _is_content(word)), "")
