@@ -79,7 +79,9 @@ def test_a_device_that_is_not_there_is_exit_status_2(
 def test_the_likeliest_option_is_not_drawn(
     word: str, folder: Folder, images: list[ImageRef], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = _groups(tmp_path / "probes.jsonl", images)
+    line = {"group": "g", "variant": "v", "images": [images[0].path], "prompt": "?", "options": ["a", "b"]}
+    file = tmp_path / "probes.jsonl"
+    file.write_text(json.dumps(line))
     words = ["run", f"groups:{file}", "--model", f"hf/{folder('llava')}", "--set", "embedder=none"]
     words += ["--set", "answer_by=likelihood", "--store", str(tmp_path / "s.db")]
     assert main([*words, word, {"--gen": "temperature=1", "--repeats": "3"}[word]]) == 2
