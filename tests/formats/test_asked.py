@@ -15,10 +15,10 @@ import sightline
 from sightline.evaluation.evaluation import Evaluation
 from sightline.formats.asked import as_asked
 from sightline.formats.prediction import Prediction
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.letters import LETTERS
 from sightline.types import Probe, user
 
-OPTIONS = st.lists(st.text(min_size=2), min_size=2, max_size=6, unique=True)
+OPTIONS = st.lists(st.text(min_size=2), min_size=2, max_size=26, unique=True)
 
 
 @given(OPTIONS, st.randoms(use_true_random=False))
@@ -28,10 +28,41 @@ def test_whatever_the_order_in_the_file_the_references_name_the_same_options(
     shown = rng.sample(options, len(options))
     letter = rng.choice(LETTERS[: len(options)])
     right = options[LETTERS.index(letter)]
-    probe = Probe("q", "v", (user("q"),), "q", (letter, right), tuple(options))
+    probe = Probe("q", "v", (user("q"),), "q", (letter, f" {letter} ", right), tuple(options))
     asked = as_asked(probe, Prediction("q", "v", "", options=tuple(shown)))
-    carried, text = asked.references
+    carried, spaced, text = asked.references
     assert (shown[LETTERS.index(carried)], text, asked.options) == (right, right, tuple(shown))
+    assert spaced.strip() == carried
+
+
+def test_an_option_after_z_has_no_letter() -> None:
+    options = tuple(f"option {number}" for number in range(27))
+    probe = Probe("q", "v", (user("q"),), "q", ("A", "B"), options)
+    assert as_asked(probe, Prediction("q", "v", "", options=options[::-1])).references == ("Z",)
+
+
+@pytest.mark.parametrize("how", ["score", "replay"])
+@pytest.mark.parametrize("count", [2, 7, 26])
+def test_right_choices_are_right_for_any_number_of_options(tmp_path: Path, how: str, count: int) -> None:
+    options = [f"object {number:02}" for number in range(count)]
+    lines, answers = [], []
+    for number, text in enumerate(options):
+        name = f"q{number}"
+        references = [LETTERS[number] if number % 2 else text]
+        lines.append(
+            {"group": name, "variant": "v", "prompt": "?", "options": options, "references": references}
+        )
+        response = LETTERS[count - 1 - number]
+        answers.append({"group": name, "variant": "v", "options": options[::-1], "response": response})
+    for file, records in (("g.jsonl", lines), ("a.jsonl", answers)):
+        (tmp_path / file).write_text("\n".join(map(json.dumps, records)))
+    task, no_embedder = f"groups:{tmp_path / 'g.jsonl'}", {"embedder": "none"}
+    if how == "score":
+        result = sightline.score(task, tmp_path / "a.jsonl", set=no_embedder).result
+    else:
+        model = f"replay/{tmp_path / 'a.jsonl'}"
+        result = sightline.run(task, model=model, set=no_embedder, store=tmp_path / "s.db").result
+    assert {one.value for one in result.metrics if one.metric == "acc"} == {100.0}
 
 
 def test_without_options_in_the_file_the_order_is_that_of_the_setting() -> None:

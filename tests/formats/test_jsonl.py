@@ -15,7 +15,7 @@ from sightline.errors import UserError
 from sightline.formats import Prediction, read_outcomes, read_predictions, write_answers
 from sightline.formats.jsonl import answer_line
 from sightline.registry import benchmark_class
-from sightline.types import Outcome, Usage
+from sightline.types import NOT_SENT, Outcome, Usage
 
 CONTRACT = [
     *("sample", "variant", "draw", "group", "key", "labels", "response", "status", "finish_reason", "usage"),
@@ -124,6 +124,28 @@ def test_answers_are_predictions_too(tmp_path: Path) -> None:
         usage=Usage(812, 3),
     )
     assert (second.error, third.error) == ("the file records a failed call", "429")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", "../x.png", "images/../../x.png", "C:\\x.png", "..\\x.png", "https://h/x.png", "data:,x"],
+)
+def test_images_outside_the_data_folder_are_not_read(tmp_path: Path, path: str) -> None:
+    file = tmp_path / "a.jsonl"
+    write_answers([outcome(images=("images/1.png", path)), outcome(draw=1, images=("images/..1.png",))], file)
+    predictions = read_predictions(file, benchmark_class("iibench").answer_files, setting="none")
+    for found in (read_outcomes(file), predictions):
+        assert [one.images for one in found] == [(), ("images/..1.png",)]
+
+
+def test_a_probe_that_an_earlier_version_did_not_send_is_not_an_error(tmp_path: Path) -> None:
+    earlier = outcome(response="", status="error", verdict="error", error="not asked")
+    write_answers([earlier], tmp_path / "a.jsonl")
+    (now,) = read_outcomes(tmp_path / "a.jsonl")
+    assert (now.status, now.verdict, now.error) == ("not_sent", "unscored", NOT_SENT)
+    conventions = benchmark_class("iibench").answer_files
+    (prediction,) = read_predictions(tmp_path / "a.jsonl", conventions, setting="none")
+    assert prediction.error == NOT_SENT
 
 
 def test_several_versions_of_one_answer_are_models(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from sightline.prompts import load
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.letters import LETTERS
 from training.mini.lessons import SIDE, WORLDS
 
 PATCH = 8

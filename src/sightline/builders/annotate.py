@@ -35,7 +35,7 @@ from sightline.metrics.association import NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
 from sightline.scoring.majority import majority
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.multiple_choice import SIX_LETTERS
 
 KIND = "annotate"
 REPORT, TABLE = "annotation.json", "questions.csv"
@@ -316,7 +316,7 @@ def write_annotations(
 
 
 def _question(line: FormLine, name: str) -> IIBenchQuestion:
-    right = line.options[LETTERS.index(line.answer)]
+    right = line.options[SIX_LETTERS.index(line.answer)]
     return IIBenchQuestion(name, line.cells["question"], line.options, line.answer, right)
 
 

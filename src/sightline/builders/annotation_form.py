@@ -23,12 +23,12 @@ from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, escape_formula, read_table, table_rows, unescape_formula
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.multiple_choice import SIX_LETTERS
 
 SEVERAL = ("image_type", "rhetoric")
 """Labels that may have more than one value per image."""
 OF_IMAGE = (*LABELS, "explanation")
-FILLED = (*OF_IMAGE, "question", *LETTERS, "answer")
+FILLED = (*OF_IMAGE, "question", *SIX_LETTERS, "answer")
 """Columns that an annotator fills in."""
 MOST_QUESTIONS = 3
 WRITTEN = "written"
@@ -63,13 +63,13 @@ class FormLine(Struct, frozen=True):
     @property
     def texts(self) -> tuple[str, ...]:
         """Explanation, question, options and answer, with single blanks."""
-        cells = (self.cells[column] for column in ("explanation", "question", *LETTERS))
+        cells = (self.cells[column] for column in ("explanation", "question", *SIX_LETTERS))
         return (*(" ".join(text.split()) for text in cells), self.answer)
 
     @property
     def options(self) -> tuple[str, ...]:
         """The six options as written."""
-        return tuple(self.cells[letter] for letter in LETTERS)
+        return tuple(self.cells[letter] for letter in SIX_LETTERS)
 
     @property
     def answer(self) -> str:
@@ -189,7 +189,7 @@ def _cells(record: IIBenchRecord) -> list[Cells]:
             **labels,
             "explanation": explanation,
             "question": question.question,
-            **dict(zip(LETTERS, question.options, strict=False)),
+            **dict(zip(SIX_LETTERS, question.options, strict=False)),
             "answer": question.answer or "",
         }
         for question in record.questions
@@ -205,22 +205,22 @@ def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
         yield _fault(line, IMAGE, "is not a readable image of the folder", line.image, "its path there")
     for label in LABELS:
         yield from _label_faults(line, label)
-    for column in ("explanation", "question", *LETTERS):
+    for column in ("explanation", "question", *SIX_LETTERS):
         if not line.cells[column].strip():
             yield _fault(line, column, "is empty", expected="a text")
     letter_of: dict[str, str] = {}
-    for letter, option in zip(LETTERS, line.options, strict=True):
+    for letter, option in zip(SIX_LETTERS, line.options, strict=True):
         same = letter_of.setdefault(" ".join(option.split()).casefold(), letter)
         if same != letter and option.strip():
             yield _fault(line, letter, f"is the same as {same}", option, "six different options")
-    if line.answer not in tuple(LETTERS):
+    if line.answer not in tuple(SIX_LETTERS):
         found = line.cells["answer"]
         yield _fault(
             line,
             "answer",
             "is not an option",
             found,
-            f"the letter of the right one, {LETTERS[0]}-{LETTERS[-1]}",
+            f"the letter of the right one, {SIX_LETTERS[0]}-{SIX_LETTERS[-1]}",
         )
 
 

@@ -36,7 +36,7 @@ from sightline.images import BadImage
 from sightline.plugins import error_and_line
 from sightline.prompts import fill
 from sightline.registry import perturbation, plug_in
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.letters import LETTERS
 from sightline.types import Labels
 
 

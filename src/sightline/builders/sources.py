@@ -19,7 +19,7 @@ from sightline.builders.source_ids import ids_of
 from sightline.errors import UserError
 from sightline.formats.files import Records, json_records, read_bytes, unknown_field
 from sightline.formats.tables import RawTable, read_table, table_rows
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.letters import LETTERS
 from sightline.types import Labels
 
 IMAGE = ("image", "picture")

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sightline.formats.prediction import Prediction
-from sightline.scoring.multiple_choice import LETTERS, carry_letter
+from sightline.scoring.letters import LETTERS, carry_letter
 from sightline.types import ImageRef, Message, Probe, Text, user
 
 
@@ -85,13 +85,9 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
 
 def _carried(probe: Probe, order: tuple[str, ...]) -> tuple[str, ...]:
     """The references in another order of the options: letters change, texts stay."""
-    letters = LETTERS[: len(probe.options)]
-    return tuple(
-        carried
+    letters = tuple(LETTERS[: len(probe.options)])
+    carried = (
+        carry_letter(letter, probe.options, order) if (letter := reference.strip()) in letters else reference
         for reference in probe.references
-        if (
-            carried := carry_letter(reference, probe.options, order)
-            if reference and reference in letters
-            else reference
-        )
     )
+    return tuple(reference for reference in carried if reference)

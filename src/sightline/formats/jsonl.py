@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from sightline.formats.prediction import (
     texts,
     variant_of,
 )
-from sightline.types import Outcome, Usage
+from sightline.types import NOT_SENT, Outcome, Usage
 
 _encoder = msgspec.json.Encoder()
 
@@ -34,6 +34,9 @@ IDS = ("sample", "id", "group")
 """The fields that may name the sample of an answer."""
 
 RESPONSES = ("response", "output", "prediction", "text")
+
+_NOT_SENT_EARLIER = "not asked"
+"""NOT_SENT in files of earlier versions, which wrote such a probe with the status and verdict `error`."""
 
 
 class PlainLine(Struct, frozen=True, omit_defaults=True):
@@ -116,6 +119,8 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[st
         UserError: The record has no response, or one of another type.
     """
     recorded = optional_text(record.get("error"), "error", location)
+    if recorded == _NOT_SENT_EARLIER:
+        return "", NOT_SENT
     if recorded or record.get("status") == "error":
         return "", recorded or "the file records a failed call"
     named = _first(record, RESPONSES)
@@ -190,12 +195,21 @@ def read_outcomes(path: Path) -> list[Outcome]:
         path: The file.
 
     Returns:
-        The outcomes, equal to those that were written.
+        The outcomes, equal to those that were written, in the terms of this version. Those whose images are
+        not inside the data folder name no images.
 
     Raises:
         UserError: The file cannot be read, or a line is not an outcome; it names the line and the field.
     """
-    return read_lines(path, Outcome)
+    return [_current(outcome) for outcome in read_lines(path, Outcome)]
+
+
+def _current(outcome: Outcome) -> Outcome:
+    if outcome.error == _NOT_SENT_EARLIER:
+        outcome = replace(outcome, status="not_sent", verdict="unscored", error=NOT_SENT)
+    if outcome.images and not _in_data_folder(outcome.images):
+        outcome = replace(outcome, images=())
+    return outcome
 
 
 def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> Prediction:
@@ -233,10 +247,21 @@ def _usage(value: object, location: RecordLocation) -> Usage:
 
 
 def _image_paths(value: object) -> tuple[str, ...]:
-    """The images sent; other tools write image contents or other objects into a field of this name."""
+    """The images sent; other tools write contents, URLs or paths of a machine into a field of this name."""
     paths = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
     whole = isinstance(value, list) and len(paths) == len(value)
-    return tuple(paths) if whole and not any(path.startswith("data:") for path in paths) else ()
+    return tuple(paths) if whole and _in_data_folder(paths) else ()
+
+
+def _in_data_folder(paths: Iterable[str]) -> bool:
+    """Whether all paths are relative and do not leave their folder."""
+    return all(
+        not path.startswith(("/", "\\", "data:"))
+        and "://" not in path
+        and not PureWindowsPath(path).drive
+        and ".." not in PureWindowsPath(path).parts
+        for path in paths
+    )
 
 
 def _text_or_nothing(value: object) -> str:

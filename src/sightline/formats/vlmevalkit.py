@@ -22,7 +22,7 @@ from sightline.formats.prediction import (
     optional_text,
     variant_of,
 )
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.letters import LETTERS
 
 FAILED = "Failed to obtain answer"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sightline.metric_types import PERCENT, Metric, Term
+from sightline.scoring.multiple_choice import SIX_LETTERS
 from sightline.types import Group, Outcome
 
 NO_KEY = "no answer key: the test split is released without answers (--set answers=FILE gives one)"
-LETTERS = "ABCDEF"
 
 
 def accuracy(group: Group) -> Iterator[Term]:
@@ -141,7 +141,7 @@ ANSWERED = tuple(
         source="beyond the paper",
         judged=None,
     )
-    for letter in LETTERS
+    for letter in SIX_LETTERS
 )
 LEAKAGE = Metric(
     name="leakage",

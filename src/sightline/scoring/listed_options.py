@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from string import ascii_uppercase
 
 from sightline.scoring.containment import normalised
+from sightline.scoring.letters import LETTERS
 from sightline.types import Outcome
 
 _BARE = re.compile(r"\W*([A-Za-z])\W*")
@@ -38,7 +38,7 @@ def chosen_letter(response: str, options: Sequence[str]) -> str | None:
     >>> chosen_letter("(A) is too red. The answer is B.", fruits), chosen_letter("A or B", fruits)
     ('B', None)
     """
-    by_letter = dict(zip(ascii_uppercase, options, strict=False))
+    by_letter = dict(zip(LETTERS, options, strict=False))
     text = normalised(response)
     same = [letter for letter, option in by_letter.items() if text and normalised(option) == text]
     if same:
@@ -56,7 +56,7 @@ def chosen_option(outcome: Outcome) -> str | None:
         The normalised text, or None if the answer chooses no option.
     """
     letter = chosen_letter(outcome.response, outcome.options)
-    return None if letter is None else normalised(outcome.options[ascii_uppercase.index(letter)])
+    return None if letter is None else normalised(outcome.options[LETTERS.index(letter)])
 
 
 def _named_letter(response: str, by_letter: Mapping[str, str]) -> str | None:

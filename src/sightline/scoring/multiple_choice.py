@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from sightline.scoring.letters import LETTERS
 from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading
 from sightline.types import Case, VerdictName
 
-LETTERS = "ABCDEF"
+SIX_LETTERS = LETTERS[:6]
+"""The letters of a question of II-Bench: it has at most six options, and its script reads no others."""
 
 _IN_PARENTHESES = re.compile(r"\(([A-F])\)")
 _STANDING_ALONE = re.compile(r"\b([A-F])\b")
@@ -40,7 +42,7 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
     if not letters:
         letters = [
             letter
-            for letter, option in zip(LETTERS, options, strict=False)
+            for letter, option in zip(SIX_LETTERS, options, strict=False)
             if option.strip() in response or response in option
         ]
     return _most_frequent(letters)
@@ -89,44 +91,9 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
     return Reading(verdict, extracted=letter, scores=flags)
 
 
-def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str]) -> str | None:
-    """The letter of an option in another order of the same options.
-
-    Options correspond by equal text (equal texts in their order), then by elimination if one is left on
-    each side: some texts were edited after the release.
-
-    Args:
-        letter: The letter in `source`, or None.
-        source: The options in one order.
-        target: The options in the other order.
-
-    Returns:
-        The letter in `target`; None if the letter names no option or one without a counterpart.
-
-    >>> carry_letter("A", ["rain", "sun"], ["sun", "rain"])
-    'B'
-    """
-    positions = dict(zip(LETTERS, _positions(source, target), strict=False))
-    position = positions.get(letter or "")
-    return None if position is None else LETTERS[position]
-
-
 def _most_frequent(letters: Iterable[str]) -> str | None:
     counts = Counter(letters)
     if not counts:
         return None
     most = max(counts.values())
     return [letter for letter, count in counts.items() if count == most][-1]
-
-
-def _positions(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
-    free = list(range(len(target)))
-    positions: list[int | None] = []
-    for text in source:
-        same = next((position for position in free if target[position] == text), None)
-        if same is not None:
-            free.remove(same)
-        positions.append(same)
-    if len(free) == 1 and positions.count(None) == 1:
-        positions[positions.index(None)] = free[0]
-    return positions

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
 from sightline.benchmarks.base import Benchmark, answer_cases
@@ -28,6 +27,7 @@ from sightline.metrics.consistency import UNCHANGED
 from sightline.metrics.consistency_metrics import COMPLETE, consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.judge_prompts import same_meaning_by_model
+from sightline.scoring.letters import LETTERS
 from sightline.scoring.listed_options import chosen_letter, chosen_option
 from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
@@ -257,6 +257,6 @@ def _right_letters(case: Case) -> set[str]:
     texts = {reference.casefold() for reference in references}
     return {
         letter
-        for letter, option in zip(ascii_uppercase, case.options, strict=False)
+        for letter, option in zip(LETTERS, case.options, strict=False)
         if letter in references or option.strip().casefold() in texts
     }

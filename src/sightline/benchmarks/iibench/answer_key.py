@@ -9,7 +9,7 @@ from typing import Any
 from sightline.benchmarks.iibench.records import IIBenchQuestion
 from sightline.errors import UserError
 from sightline.formats.files import json_records, read_bytes
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.letters import LETTERS
 
 
 def read_answer_key(file: str | None, questions: Sequence[IIBenchQuestion]) -> dict[str, str]:

@@ -20,7 +20,8 @@ from sightline.formats.prediction import Prediction
 from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
 from sightline.prompts import fill, load
-from sightline.scoring.multiple_choice import EXTRACTIONS, LETTERS, carry_letter, read_option
+from sightline.scoring.letters import LETTERS, carry_letter
+from sightline.scoring.multiple_choice import EXTRACTIONS, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.types import (
     Group,

@@ -33,7 +33,8 @@ from sightline.formats.prediction import (
     reply,
     texts,
 )
-from sightline.scoring.multiple_choice import LETTERS, carry_letter
+from sightline.scoring.letters import carry_letter
+from sightline.scoring.multiple_choice import SIX_LETTERS
 from sightline.types import Labels, Outcome
 
 SPLITS = ("test", "dev")
@@ -43,7 +44,7 @@ NAME = re.compile(r"(test|dev)-[0-9]+")
 
 PROMPT = re.compile(
     r"Question: (.*?)\n"
-    + r"\n".join(rf"\({letter}\) (.*?)" for letter in LETTERS)
+    + r"\n".join(rf"\({letter}\) (.*?)" for letter in SIX_LETTERS)
     + r"\n(?:Answer|Explanation):",
     re.DOTALL,
 )

@@ -13,7 +13,7 @@ from sightline.builders.scenes.pictograms import choose_pictogram, distractors, 
 from sightline.builders.scenes.render import render_png
 from sightline.builders.scenes.scene import Scene
 from sightline.builders.synthetic.folder import json_bytes, write_folder
-from sightline.scoring.multiple_choice import LETTERS
+from sightline.scoring.multiple_choice import SIX_LETTERS
 
 
 class PictogramQuestion(NamedTuple):
@@ -92,7 +92,7 @@ def _record(name: str, image: str, question: PictogramQuestion, random: Random) 
                 "question": QUESTIONS.choose_for_test(random),
                 "options": options,
                 "correct_option": meaning.meaning,
-                "answer": LETTERS[options.index(meaning.meaning)],
+                "answer": SIX_LETTERS[options.index(meaning.meaning)],
             }
         ],
         "meta_data": {
