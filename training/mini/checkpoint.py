@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from sightline.prompts import load
-from sightline.scoring.letters import LETTERS
+from sightline.scoring.multiple_choice import SIX_LETTERS
 from training.mini.lessons import SIDE, WORLDS
 
 PATCH = 8
@@ -84,7 +84,7 @@ def lesson_texts(count: int = 4000) -> Iterator[str]:
 def tokenizer() -> PreTrainedTokenizerFast:
     """A word-level tokenizer; the papers' instructions and the letters of options are one token each."""
     words = vocabulary(_without(instructions(), lesson_texts()))
-    whole = [*instructions(), *(f"({letter})" for letter in LETTERS)]
+    whole = [*instructions(), *(f"({letter})" for letter in SIX_LETTERS)]
     word_level = Tokenizer(
         models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *words])}, "<unk>")
     )
