@@ -42,7 +42,8 @@ _PRESENT = (
 )
 _LACK = (
     r"(?:no|not any|not enough|not sufficient|without(?: any| more| enough| further)?|lack(?:s|ing)?(?: of)?"
-    r"|insufficient|inadequate|more|additional|further|little|limited"
+    r"|insufficient|inadequate|too little"
+    r"|(?:needs?|requires?|want|wants|give me|provide) (?:\w+ ){0,2}?(?:more|additional|further)"
     r"|not (?:have|see|find|give|provide|contain|offer|include|got)(?: any| enough| a| the)?)"
 )
 
@@ -62,6 +63,8 @@ _LEAVES_OPEN = tuple(
         r"|undecided|unsure|illegible|unreadable|unanswerable|undeterminable|unidentifiable|debatable"
         r"|subjective)\b",
         rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_NEEDED}\b",
+        rf"\b(?:more|additional|further) (?:{_QUALIFIER} ){{0,3}}?{_NEEDED} (?:\w+ )?"
+        r"(?:needed|required|necessary|helpful)\b|^(?:more|additional|further) \w+(?: please)?$",
         r"\bn a$|^no (?:comment|clue)s?\b|^(?:not applicable|no|not) (?:answer|idea)s?\b|\bbeats me\b",
         r"\bvar(?:y|ies) (?:by|from|between|across|depending)\b|\bgr[ae]y area\b|\bdepend(?:s|ing"
         r"|ent)? ?(?:(?:up)?on\b|$)|\bit (?:all )?(?:depends|varies)\b|^depends\b",

@@ -165,6 +165,25 @@ def test_a_non_answer_is_never_right_whatever_the_reference(pairs: Pairs, output
             assert verdict == "wrong", (pair["id"], reference)
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        *(
+            f"Based on the {kind}{material}, {claim}"
+            for kind in ("", "additional ", "limited ", "further ")
+            for material in ("context", "information")
+            for claim in ("", "the answer is: ")
+        ),
+        "With more context, ",
+        "Looking at the picture and the additional context, ",
+    ],
+)
+def test_a_reference_is_right_under_any_lead_in(pairs: Pairs, lead: str) -> None:
+    for pair in pairs.values():
+        for reference in pair["answer"].values():
+            assert judge_by_rules(pair["question"], reference, lead + reference) == "right", pair["id"]
+
+
 @pytest.mark.parametrize("lead", ["", "Based on the context, ", "The answer is: ", "I would say ", "So, "])
 @pytest.mark.parametrize("ending", ["", ".", "!", ", it is.", " because of the sign.", " (see the sign)"])
 def test_yes_and_no_are_read_alike(pairs: Pairs, lead: str, ending: str) -> None:
