@@ -123,6 +123,12 @@ def test_options_of_other_commands_are_refused() -> None:
         spec_of("codis", {"repeats": 2}, ScoreOptions)
 
 
+@pytest.mark.parametrize("name", ["fresh", "model_id"])
+def test_a_text_that_a_user_gives_is_recorded_whatever_it_says(name: str) -> None:
+    for text in ("on", "off", "none", "x"):
+        assert recorded_options(spec_of("codis", {"model": "m", name: text}, RunOptions))[name] == text
+
+
 def test_the_options_that_a_result_records_follow_from_their_declarations() -> None:
     spec = Spec(task="codis", limit=3, seed=1)
     assert recorded_options(spec) == {

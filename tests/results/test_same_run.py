@@ -11,7 +11,9 @@ import pytest
 from tests.results.conftest import Describe
 
 from sightline.errors import UserError
+from sightline.plan.spec import Spec, recorded_options
 from sightline.results.aggregate import judge_names
+from sightline.results.run_options import default_options
 from sightline.results.same_run import refuse_other_run, refuse_other_sweep
 
 OPTIONS = {"limit": None, "seed": 0, "sampling": {"temperature": 0}}
@@ -41,6 +43,29 @@ def test_the_same_run_writes_its_folder_again(out: Path, describe: Describe) -> 
     refuse_other_run(out, describe(**{**RUN, "options": {**OPTIONS, "accept_changed": True, "new": None}}))
 
 
+@pytest.mark.parametrize("name", recorded_options(Spec(task="")))
+def test_an_option_that_an_earlier_version_did_not_record_has_its_default(
+    out: Path, describe: Describe, name: str
+) -> None:
+    body = json.loads((out / "metrics.json").read_text())
+    body["options"] = {**recorded_options(Spec(task="")), **OPTIONS}
+    del body["options"][name]
+    (out / "metrics.json").write_text(json.dumps(body))
+    refuse_other_run(out, describe(**{**RUN, "options": {**recorded_options(Spec(task="")), **OPTIONS}}))
+
+
+def test_an_option_of_the_benchmark_that_an_earlier_version_did_not_have_has_its_default(
+    out: Path, describe: Describe
+) -> None:
+    body = {**json.loads((out / "metrics.json").read_text()), "benchmark": "codis"}
+    (out / "metrics.json").write_text(json.dumps(body))
+    new = default_options("codis", "default")
+    refuse_other_run(out, describe(**{**RUN, "benchmark": "codis", "options": {**new, **OPTIONS}}))
+    changed = {**new, **OPTIONS, "image": "none"}
+    with pytest.raises(UserError, match="image 'shown' instead of 'none'"):
+        refuse_other_run(out, describe(**{**RUN, "benchmark": "codis", "options": changed}))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -50,7 +75,7 @@ def test_the_same_run_writes_its_folder_again(out: Path, describe: Describe) -> 
         ({"ids_digest": "another"}, "other samples"),
         ({"options": {**OPTIONS, "limit": 3}}, "limit None instead of 3"),
         ({"options": {**OPTIONS, "cot": True}}, "cot None instead of True"),
-        ({"options": {"limit": None, "sampling": {"temperature": 0}}}, "seed 0 instead of None"),
+        ({"options": {**OPTIONS, "seed": 1}}, "seed 0 instead of 1"),
     ],
 )
 def test_the_results_of_another_run_are_refused_with_the_difference(

@@ -328,10 +328,13 @@ def recorded_options(spec: Spec) -> dict[str, Any]:
         Option name -> value; None for a switch that is off, for a check that is on, and for an empty text or
         mapping.
     """
-    recorded = [option.name for option in declared_options(RunOptions) if option.argument.recorded]
-    values = {name: getattr(spec, name) for name in recorded}
-    unset: tuple[Any, ...] = ("", "on", {})
-    return {name: None if value is False or value in unset else value for name, value in values.items()}
+    recorded = [option for option in declared_options(RunOptions) if option.argument.recorded]
+    values = ((option, getattr(spec, option.name)) for option in recorded)
+    return {option.name: None if _is_unset(value, option.default) else value for option, value in values}
+
+
+def _is_unset(value: Any, default: Any) -> bool:
+    return value is False or value in ("", {}) or value == default == "on"
 
 
 def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:

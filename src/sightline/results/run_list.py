@@ -9,16 +9,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from sightline.benchmarks.base import Benchmark, defaults
-from sightline.benchmarks.options import Setting
 from sightline.engine.store import Store
-from sightline.errors import UserError
-from sightline.plan.effective import setting_of
-from sightline.plan.spec import Spec, recorded_options
-from sightline.registry import benchmark as find_benchmark
-from sightline.registry import benchmark_names
 from sightline.results.description import EvaluationDescription
-from sightline.results.run_options import flat_options
+from sightline.results.run_options import default_options, flat_options, known_setting
 from sightline.results.stored_run import StoredRun, decode_run
 
 ALWAYS = ("split",)
@@ -107,12 +100,11 @@ def _options(run: EvaluationDescription) -> dict[str, Any]:
     """
     by = run.options.get("captioned_by") or {}
     options = {**run.options, "captioned_by": by.get("model", by.get("file"))}
-    usual, internal = recorded_options(Spec(task="")), {"reader"}
-    known = _benchmark_and_setting(run)
+    usual, internal = default_options(run.benchmark, run.setting), {"reader"}
+    known = known_setting(run.benchmark, run.setting)
     if known is not None:
         benchmark, setting = known
         internal |= {name for name, option in benchmark.options.items() if option.internal}
-        usual |= defaults(benchmark, setting)
         if run.options.get("sampling") is not None:
             usual["sampling"] = setting.sampling
             options["sampling"] = {**dict.fromkeys(setting.sampling), **run.options["sampling"]}
@@ -122,16 +114,6 @@ def _options(run: EvaluationDescription) -> dict[str, Any]:
         for name, value in flat_options(options).items()
         if name not in internal and (name in ALWAYS or value != without.get(name))
     }
-
-
-def _benchmark_and_setting(run: EvaluationDescription) -> tuple[Benchmark, Setting] | None:
-    if run.benchmark not in benchmark_names():
-        return None
-    benchmark = find_benchmark(run.benchmark)
-    try:
-        return benchmark, setting_of(benchmark, f"{run.benchmark}:{run.setting}")
-    except UserError:  # a setting of an earlier version
-        return None
 
 
 def _state(run: StoredRun) -> str:

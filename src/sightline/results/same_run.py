@@ -13,9 +13,10 @@ from sightline.errors import UserError, some_of
 from sightline.formats.run_metadata import METRICS
 from sightline.registry import export_formats
 from sightline.results.aggregate import judge_names
-from sightline.results.description import EvaluationDescription, current_options
+from sightline.results.description import EvaluationDescription
 from sightline.results.folder import FILES
 from sightline.results.read_results import SWEEP, is_sweep, sweep_task
+from sightline.results.run_options import complete_options
 
 REMEDY = "another --out, or --force to replace them"
 
@@ -44,7 +45,8 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
     """Refuse a folder with files that another run wrote, or that no run wrote.
 
     The same run may write its results again: benchmark, setting, identity of the model, judges, options and
-    ids of the samples are equal. Corrected data may be run again, and more samples of the same data.
+    ids of the samples are equal; an option that an earlier version did not record has its default. Corrected
+    data may be run again, and more samples of the same data.
 
     Args:
         out: The results folder, which need not exist.
@@ -116,17 +118,17 @@ def _identity_of_result(file: Path) -> dict[str, Any]:
     except (OSError, msgspec.DecodeError):
         raise UserError("is not of a run", file=file, expected=REMEDY) from None
     fields = msgspec.structs.asdict(written)
-    options = current_options(fields.pop("options"))
+    options = complete_options(written.benchmark, written.setting, fields.pop("options"))
     return {**fields, **options}
 
 
 def _identity(description: EvaluationDescription) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(description.options)
+    recorded: dict[str, Any] = msgspec.to_builtins(description.options)
     return {
         "benchmark": description.benchmark,
         "setting": description.setting,
         "model_identity": description.identity,
         "judge": judge_names(description),
-        **plain,
+        **complete_options(description.benchmark, description.setting, recorded),
         "ids_digest": description.ids_digest,
     }
