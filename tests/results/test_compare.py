@@ -15,7 +15,6 @@ from sightline.errors import UserError
 from sightline.results.compare import compare
 from sightline.results.comparison_tests import significance_of
 from sightline.results.judged_run import JudgedRun
-from sightline.results.run_options import default_options
 from sightline.types import NOT_SENT, Group, Outcome, Usage, VerdictName
 
 OPTIONS = {**defaults(Groups(), Groups.settings["FILE"]), "seed": 0, "embedder": "none"}
@@ -71,17 +70,6 @@ def judged_run(make_result: MakeResult) -> Any:
 def acc(values: Any) -> tuple[float | None, float]:
     (value,) = (value for value in values if (value.metric, value.subset) == ("acc", "all"))
     return value.value, value.n
-
-
-def test_an_option_that_an_earlier_version_did_not_record_is_no_difference(judged_run: Any) -> None:
-    now = {**default_options("groups", "mine.jsonl"), "seed": 0, "embedder": "none"}
-    base, other = judged_run({"a": "11"}), judged_run({"a": "11"}, options=now)
-    for name in now.keys() - {"seed", "embedder"}:
-        earlier = {option: value for option, value in now.items() if option != name}
-        base = judged_run({"a": "11"}, options=earlier)
-        assert not compare([(base, other)]).unlike
-    repeated = judged_run({"a": "11"}, options={**now, "judge_repeats": 3})
-    assert dict(compare([(base, repeated)]).unlike) == {"judge_repeats": ([1], [3])}
 
 
 def test_groups_of_one_run_only_are_left_out_and_counted(judged_run: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.results.conftest import Collect, MakeResult, OneWord
 
 from sightline.errors import UserError
@@ -32,7 +33,7 @@ def test_a_folder_holds_answers_verdicts_metrics_and_report(
     lines = {path.name: len(path.read_text().splitlines()) for path in (tmp_path / "out").iterdir()}
     assert lines.keys() == {"answers.jsonl", "verdicts.jsonl", "metrics.json", "report.md"}
     assert (lines["answers.jsonl"], lines["verdicts.jsonl"]) == (2, 2)
-    assert read_result(tmp_path / "out") == make_result(samples=2)
+    assert replace(read_result(tmp_path / "out"), options={}) == make_result(samples=2)
 
 
 def test_an_error_leaves_the_earlier_folder_as_it_was(

@@ -8,7 +8,9 @@ import msgspec
 from tests.results.conftest import MakeResult
 
 from sightline.metric_types import MetricDefinition, MetricValue
+from sightline.results.earlier_options import default_options
 from sightline.results.read_results import read_result
+from sightline.results.run_options import different_options
 
 
 def test_rows_by_answer_of_earlier_versions_get_the_name_of_their_estimator(
@@ -27,6 +29,20 @@ def test_rows_by_answer_of_earlier_versions_get_the_name_of_their_estimator(
         ("s_c_by_response", "style=candy"),
     ]
     assert "con_by_response" in found.metric_definitions
-    current = make_result(metrics=[*metrics, MetricValue("con_complete", "all", 50.0, 4, 4)])
+    options = default_options("groups", "mine.jsonl")
+    current = make_result(options=options, metrics=[*metrics, MetricValue("con_complete", "all", 50.0, 4, 4)])
     file.write_bytes(msgspec.json.encode(current))
     assert read_result(file) == current
+
+
+def test_an_option_that_an_earlier_version_did_not_record_is_no_difference(
+    make_result: MakeResult, tmp_path: Path
+) -> None:
+    now = default_options("groups", "mine.jsonl")
+    current, file = make_result(options=now), tmp_path / "metrics.json"
+    for name in now:
+        earlier = {option: value for option, value in now.items() if option != name}
+        file.write_bytes(msgspec.json.encode(make_result(options=earlier)))
+        assert not different_options([read_result(file)], [current])
+    repeated = make_result(options={**now, "judge_repeats": 3})
+    assert different_options([read_result(file)], [repeated]) == {"judge_repeats": ([1], [3])}

@@ -9,14 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.plan.spec import Decide
-
-_EARLIER_OPTIONS = {
-    "picture": "image",
-    "judge_picture": "judge_image",
-    "drawn": "synthetic",
-    "own": "other_data",
-}
-"""The name of an option in earlier versions -> its name now."""
+from sightline.results.earlier_options import complete_benchmark_options, complete_options
 
 
 class EvaluationDescription(Struct, frozen=True, kw_only=True):
@@ -50,26 +43,15 @@ def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
         record: The description as plain data.
 
     Returns:
-        The description, with the option names of this version.
+        The description, with the options of this version.
     """
-    current: dict[str, Any] = {name: current_options(record[name]) for name in ("chosen", "options")}
+    task = record["benchmark"], record["setting"]
+    current: dict[str, Any] = {
+        "chosen": complete_benchmark_options(*task, record["chosen"]),
+        "options": complete_options(*task, record["options"]),
+    }
     if not isinstance(against := record.get("against") or (), list | tuple):
         current["against"] = (against,)  # earlier versions: one row
     else:
         current["against"] = tuple(against)
     return msgspec.convert({**record, **current}, EvaluationDescription)
-
-
-def current_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give options of an earlier version their names of this version.
-
-    Args:
-        options: The options by name.
-
-    Returns:
-        The options by their current names.
-
-    >>> current_options({"picture": "none", "seed": 0})
-    {'image': 'none', 'seed': 0}
-    """
-    return {_EARLIER_OPTIONS.get(name, name): value for name, value in options.items()}

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.published import Figure, FigureKey, Paper, joined, no_figures, paper_of
 from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.results.description import current_options
 
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
@@ -46,7 +45,6 @@ def add_published(result: Result, *against: str) -> Result:
         if against:
             raise no_figures(result.benchmark)
         return result
-    result = replace(result, options=current_options(result.options))
     named = [paper.row(row) for row in against]
     not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
     if not_theirs is not None:

@@ -12,6 +12,7 @@ from sightline.errors import UserError
 from sightline.formats.run_metadata import METRICS
 from sightline.metric_types import Result
 from sightline.metrics.consistency_metrics import BY_RESPONSE, COMPLETE, PAIR_METRICS
+from sightline.results.earlier_options import complete_options
 from sightline.results.sweep_record import SweepRecord
 
 SWEEP = "sweep.json"
@@ -43,7 +44,7 @@ def read_result(path: Path) -> Result:
     Raises:
         UserError: The file does not exist or is not valid.
     """
-    return _with_current_names(_decode(path / METRICS if path.is_dir() else path, METRICS, Result))
+    return _in_current_terms(_decode(path / METRICS if path.is_dir() else path, METRICS, Result))
 
 
 def read_sweep(folder: Path) -> SweepRecord:
@@ -62,17 +63,18 @@ def read_sweep(folder: Path) -> SweepRecord:
     if not any(point.result for point in record.points):
         raise UserError("no point of this sweep has a result", file=folder / SWEEP)
     points = [
-        replace(point, result=_with_current_names(point.result)) if point.result else point
+        replace(point, result=_in_current_terms(point.result)) if point.result else point
         for point in record.points
     ]
     return replace(record, points=points)
 
 
-def _with_current_names(result: Result) -> Result:
-    """The result with the names of this version.
+def _in_current_terms(result: Result) -> Result:
+    """The result with the names and options of this version.
 
     Earlier versions, which had no `con_complete`, called `con_by_response` and its like `con` under labels.
     """
+    result = replace(result, options=complete_options(result.benchmark, result.setting, result.options))
     names = {metric.metric for metric in result.metrics}
     if "con" not in names or COMPLETE["con"] in names:
         return result

@@ -11,7 +11,8 @@ from msgspec import Struct, field
 
 from sightline.engine.store import Store
 from sightline.results.description import EvaluationDescription
-from sightline.results.run_options import default_options, flat_options, known_setting
+from sightline.results.earlier_options import default_options, known_setting
+from sightline.results.run_options import flat_options
 from sightline.results.stored_run import StoredRun, decode_run
 
 ALWAYS = ("split",)

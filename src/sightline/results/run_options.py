@@ -7,15 +7,8 @@ from typing import Any
 
 import msgspec
 
-from sightline.benchmarks.base import Benchmark, defaults
-from sightline.benchmarks.options import Setting
-from sightline.errors import UserError
 from sightline.metric_types import Result
-from sightline.plan.effective import setting_of
-from sightline.plan.spec import Spec, recorded_options
-from sightline.registry import benchmark as find_benchmark
-from sightline.registry import benchmark_class, benchmark_names
-from sightline.results.description import current_options
+from sightline.registry import benchmark_class
 
 NESTED = {"sampling": "gen", "model_arg": "model-arg"}
 """The options that hold further options, and the prefix of a name that exists twice."""
@@ -38,54 +31,6 @@ def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in (options.get(nested) or {}).items():
             flat[f"{prefix} {name}" if name in flat else name] = value
     return flat
-
-
-def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | None:
-    """Find the benchmark and the setting that a result names.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-
-    Returns:
-        Both; None if this version does not have them: those of a plugin, or of an earlier version.
-    """
-    if benchmark not in benchmark_names():
-        return None
-    found = find_benchmark(benchmark)
-    try:
-        return found, setting_of(found, f"{benchmark}:{setting}")
-    except UserError:
-        return None
-
-
-def default_options(benchmark: str, setting: str) -> dict[str, Any]:
-    """The recorded options of a task for which the user sets none.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-
-    Returns:
-        Option name -> default; of an unknown benchmark or setting, only the options of all benchmarks.
-    """
-    known = known_setting(benchmark, setting)
-    return {**recorded_options(Spec(task="")), **(defaults(*known) if known else {})}
-
-
-def complete_options(benchmark: str, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the options of a result that an earlier version may have written.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-        options: The options as the result records them.
-
-    Returns:
-        The options by their current names; those that the result does not record have their default, since
-        the version that wrote it had no other value.
-    """
-    return {**default_options(benchmark, setting), **current_options(options)}
 
 
 def different_options(
@@ -126,8 +71,7 @@ def _comparable(result: Result) -> dict[str, Any]:
     versions = {name: value for name, value in result.versions.items() if name != "reported"}
     declared = benchmark_class(result.benchmark).options
     internal = {name for name, option in declared.items() if option.internal}
-    recorded = complete_options(result.benchmark, result.setting, result.options)
-    options = {name: value for name, value in recorded.items() if name not in internal}
+    options = {name: value for name, value in result.options.items() if name not in internal}
     return {
         "judge": result.judge,
         **flat_options(options),

@@ -14,9 +14,9 @@ from sightline.formats.run_metadata import METRICS
 from sightline.registry import export_formats
 from sightline.results.aggregate import judge_names
 from sightline.results.description import EvaluationDescription
+from sightline.results.earlier_options import complete_options
 from sightline.results.folder import FILES
 from sightline.results.read_results import SWEEP, is_sweep, sweep_task
-from sightline.results.run_options import complete_options
 
 REMEDY = "another --out, or --force to replace them"
 

@@ -1,0 +1,95 @@
+"""Options of results of earlier versions: the names of this version, and the defaults of newer options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.benchmarks.options import Setting
+from sightline.errors import UserError
+from sightline.plan.effective import setting_of
+from sightline.plan.spec import Spec, recorded_options
+from sightline.registry import benchmark as find_benchmark
+from sightline.registry import benchmark_names
+
+_EARLIER_OPTIONS = {
+    "picture": "image",
+    "judge_picture": "judge_image",
+    "drawn": "synthetic",
+    "own": "other_data",
+}
+"""The name of an option in earlier versions -> its name now."""
+
+
+def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | None:
+    """Find the benchmark and the setting that a result names.
+
+    Args:
+        benchmark: The name of the benchmark.
+        setting: The name of the setting.
+
+    Returns:
+        Both; None if this version does not have them: those of a plugin, or of an earlier version.
+    """
+    if benchmark not in benchmark_names():
+        return None
+    found = find_benchmark(benchmark)
+    try:
+        return found, setting_of(found, f"{benchmark}:{setting}")
+    except UserError:
+        return None
+
+
+def default_options(benchmark: str, setting: str) -> dict[str, Any]:
+    """The recorded options of a task for which the user sets none.
+
+    Args:
+        benchmark: The name of the benchmark.
+        setting: The name of the setting.
+
+    Returns:
+        Option name -> default; of an unknown benchmark or setting, only the options of all benchmarks.
+    """
+    return {**recorded_options(Spec(task="")), **_benchmark_defaults(benchmark, setting)}
+
+
+def complete_options(benchmark: str, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the options of a result.
+
+    Args:
+        benchmark: The name of the benchmark.
+        setting: The name of the setting.
+        options: The options as the result records them.
+
+    Returns:
+        The options by their current names; those that the result does not record have their default, since
+        the version that wrote it knew no other value.
+
+    >>> complete_options("another", "default", {"picture": "none", "judge_repeats": 3})["image"]
+    'none'
+    """
+    return {**default_options(benchmark, setting), **_renamed(options)}
+
+
+def complete_benchmark_options(benchmark: str, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the options of the benchmark alone, as `complete_options` completes all.
+
+    Args:
+        benchmark: The name of the benchmark.
+        setting: The name of the setting.
+        options: The options of the benchmark as the result records them.
+
+    Returns:
+        The options by their current names.
+    """
+    return {**_benchmark_defaults(benchmark, setting), **_renamed(options)}
+
+
+def _benchmark_defaults(benchmark: str, setting: str) -> dict[str, Any]:
+    known = known_setting(benchmark, setting)
+    return defaults(*known) if known else {}
+
+
+def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {_EARLIER_OPTIONS.get(name, name): value for name, value in options.items()}
