@@ -369,7 +369,7 @@ class Group(Struct, frozen=True):
 
     @property
     def sent(self) -> bool:
-        """Whether every probe was sent. Metrics count no other group: a part of a group is no group."""
+        """Whether every probe was sent. Metrics leave out all other groups."""
         return all(outcome.status != "not_sent" for outcome in self.outcomes)
 
     @property

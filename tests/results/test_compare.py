@@ -96,7 +96,7 @@ def test_options_that_differ_are_named_with_the_values_of_each_side(judged_run: 
     changed = {"sampling": {"temperature": 1}, "model_arg": {"adapter": "a"}, "unchanged": False}
     other = judged_run({"a": "1"}, options={**OPTIONS, **changed}, model_identity="weights 1 adapter 2")
     base = judged_run({"a": "1"}, options={**OPTIONS, "unchanged": True})
-    assert compare([(base, other)]).unlike == {
+    assert compare([(base, other)]).differing_options == {
         "unchanged": ([True], [False]),
         "temperature": ([None], [1]),
         "adapter": ([None], ["a"]),
@@ -189,5 +189,5 @@ def test_a_side_that_answered_nothing_has_no_value_and_no_difference(judged_run:
 
 
 def test_a_run_that_sent_nothing_is_refused(judged_run: Any) -> None:
-    with pytest.raises(UserError, match="run 1 has no group whose probes were all sent"):
+    with pytest.raises(UserError, match="no group of run 1 was sent completely"):
         compare([(judged_run({"a": "--"}), judged_run({"a": "11"}))])

@@ -51,7 +51,7 @@ def test_several_pooled_groups_do_not_meet_one_group() -> None:
     pooled = groups(group("a", "m0", pooled="m0"), group("a", "m1", pooled="m1"))
     pairing = pair_groups(pooled, groups(group("a", "m0", "m1")))
     assert pairing.pairs == ()
-    assert [lacking.probes for lacking in pairing.lacking] == [2, 2]
+    assert [missing.probes for missing in pairing.missing] == [2, 2]
 
 
 def test_another_image_is_different_data_unless_it_could_not_be_read() -> None:

@@ -74,7 +74,7 @@ def judged_run(store: Store | None, name: RunName) -> JudgedRun:
         The result and the judged groups.
 
     Raises:
-        UserError: The run does not exist or did not finish: a missing answer is not a wrong one.
+        UserError: The run does not exist or did not finish: its missing answers would count as wrong.
     """
     if isinstance(name, Path):
         return read_judged_run(name)

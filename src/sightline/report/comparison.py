@@ -106,7 +106,7 @@ def comparison_table(
         _p_value_field(significances, "p\nHolm", "holm"),
     ]
     notes = [
-        *_unlike(comparison),
+        *_differing_options(comparison),
         *pairing_notes(comparison),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
@@ -137,10 +137,10 @@ def pairing_notes(comparison: Comparison) -> list[str]:
     notes = []
     for side in comparison.sides:
         name = ", ".join(side.runs)
-        lacking = {"samples": side.lacking_samples, "probes of shared samples": side.lacking_probes}
-        missing = [f"{number:,} {what}" for what, number in lacking.items() if number]
-        if missing:
-            notes.append(f"{name} lacks {' and '.join(missing)} of the other side, which are left out")
+        missing = {"samples": side.lacking_samples, "probes of shared samples": side.lacking_probes}
+        listed = [f"{number:,} {what}" for what, number in missing.items() if number]
+        if listed:
+            notes.append(f"{name} lacks {' and '.join(listed)} of the other side, which are left out")
         counts = {
             "undecided": side.undecided,
             "without an answer, because the request failed": side.failed,
@@ -238,11 +238,11 @@ def _decides(tests: int) -> list[str]:
     return [DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []
 
 
-def _unlike(comparison: Comparison) -> list[str]:
+def _differing_options(comparison: Comparison) -> list[str]:
     """What besides the models may cause the difference."""
     differences = [
         f"{name} {' or '.join(map(_typed, base))}, then {' or '.join(map(_typed, other))}"
-        for name, (base, other) in comparison.unlike.items()
+        for name, (base, other) in comparison.differing_options.items()
     ]
     return [f"these runs also differ in: {'; '.join(differences)}"] if differences else []
 

@@ -16,7 +16,7 @@ from sightline.registry import benchmark as find_benchmark
 from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
 from sightline.results.flips import answer_changes
 from sightline.results.judged_run import JudgedRun
-from sightline.results.pairing import GroupPair, Lacking, Pairing, pair_groups
+from sightline.results.pairing import GroupPair, MissingCounts, Pairing, pair_groups
 from sightline.results.run_options import different_options
 from sightline.types import Group, GroupKey
 
@@ -71,14 +71,14 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         ],
         different_samples=list(dict.fromkeys(name for pairing in pairings for name in pairing.different)),
         unchecked_samples=max(pairing.unchecked for pairing in pairings),
-        unlike=different_options([run.result for run in base], [run.result for run in other]),
+        differing_options=different_options([run.result for run in base], [run.result for run in other]),
         not_compared=not_compared,
         definitions={metric.name: metric.definition for metric, _ in metrics},
     )
 
 
 def _sent(run: JudgedRun) -> dict[GroupKey, Group]:
-    """The groups of a run whose probes were all sent: metrics count no other group."""
+    """The groups of a run whose probes were all sent; metrics leave out all others."""
     return {key: group for key, group in run.groups.items() if group.sent}
 
 
@@ -176,7 +176,7 @@ def _side(
     """One side: the runs at this position of each pair, and their groups."""
     result = runs[-1].result
     outcomes = [outcome for group in groups for outcome in group]
-    lacking: list[Lacking] = [pairing.lacking[position] for pairing in pairings]
+    missing: list[MissingCounts] = [pairing.missing[position] for pairing in pairings]
     return ComparedSide(
         runs=tuple(dict.fromkeys(run.name for run in runs)),
         task=f"{result.benchmark}:{result.setting}",
@@ -185,8 +185,8 @@ def _side(
         undecided=sum(outcome.verdict == "undecided" for outcome in outcomes),
         failed=sum(not outcome.answered for outcome in outcomes),
         not_sent=sum(map(_count_not_sent, {run.name: run for run in runs}.values())),
-        lacking_samples=sum(one.samples for one in lacking),
-        lacking_probes=sum(one.probes for one in lacking),
+        lacking_samples=sum(one.samples for one in missing),
+        lacking_probes=sum(one.probes for one in missing),
         confused=tuple(m for run in runs for m in run.result.metrics if m.metric == CONFUSED),
     )
 
@@ -207,7 +207,8 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
     for run in pair:
         if not _sent(run):
             raise UserError(
-                f"{run.name} has no group whose probes were all sent", expected="a run within its budget"
+                f"no group of {run.name} was sent completely: the run stopped at its budget",
+                expected="a run with a larger --max-requests or --max-cost",
             )
     if pairing.different:
         raise UserError(

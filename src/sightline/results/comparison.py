@@ -59,7 +59,8 @@ class Comparison(Struct, frozen=True):
         answers: What became of each answer.
         different_samples: The samples that are left out because the runs hold different data for them.
         unchecked_samples: The number of samples whose data a run of an earlier version does not describe.
-        unlike: Setting, judge, options and versions that differ, by name, with the values of each side.
+        differing_options: Setting, judge, options and versions that differ, by name, with the values of
+            each side.
         not_compared: The metrics that are not compared, with the reason.
         definitions: The definitions of the metrics by name.
     """
@@ -75,7 +76,7 @@ class Comparison(Struct, frozen=True):
     answers: Sequence[AnswerChange]
     different_samples: Sequence[str]
     unchecked_samples: int
-    unlike: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
+    differing_options: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
     not_compared: Mapping[str, str]
     definitions: Mapping[str, MetricDefinition]
 

@@ -51,9 +51,9 @@ class Condition(Struct, frozen=True):
     number: float
 
     def met(self, result: Result) -> str | None:
-        """Check the condition. What is not measured does not pass.
+        """Check the condition.
 
-        So the condition holds if there is no number, and also if the value would meet it with all undecided
+        The condition also holds if there is no number, or if the value would meet it with all undecided
         verdicts right: the line then says that it could hold.
 
         Args:

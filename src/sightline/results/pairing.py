@@ -25,8 +25,8 @@ class GroupPair(NamedTuple):
     other: Group
 
 
-class Lacking(Struct, frozen=True):
-    """What one run lacks of the other: `samples`, and `probes` of the samples that it has."""
+class MissingCounts(Struct, frozen=True):
+    """What one run misses of the other: `samples`, and `probes` of the samples that both hold."""
 
     samples: int = 0
     probes: int = 0
@@ -35,12 +35,13 @@ class Lacking(Struct, frozen=True):
 class Pairing(Struct, frozen=True):
     """The groups that two runs share.
 
-    `lacking` is what the base run lacks, then what the other lacks. `different` names the samples whose data
-    differ between the runs. `unchecked` counts those of which a run of an earlier version holds no digest.
+    `missing` is what the base run misses, then what the other run misses. `different` names the samples whose
+    data differ between the runs. `unchecked` counts those of which a run of an earlier version holds no
+    digest.
     """
 
     pairs: tuple[GroupPair, ...]
-    lacking: tuple[Lacking, Lacking]
+    missing: tuple[MissingCounts, MissingCounts]
     different: tuple[str, ...] = ()
     unchecked: int = 0
 
@@ -72,9 +73,9 @@ def pair_groups(base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group])
             unpaired[side] += sum(map(len, groups)) - sum(len(pair[side]) for pair in found)
     return Pairing(
         pairs=tuple(pairs),
-        lacking=(
-            Lacking(len(here.keys() - there.keys()), unpaired[1]),
-            Lacking(len(there.keys() - here.keys()), unpaired[0]),
+        missing=(
+            MissingCounts(len(here.keys() - there.keys()), unpaired[1]),
+            MissingCounts(len(there.keys() - here.keys()), unpaired[0]),
         ),
         different=tuple(different),
         unchecked=unchecked,

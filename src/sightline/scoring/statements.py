@@ -105,8 +105,8 @@ def announced(answer: str) -> str | None:
 def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str] = frozenset()) -> str | None:
     """Combine the readings of the statements of an answer.
 
-    The announced statement decides if there is one. Otherwise all statements must agree. An open statement
-    gives way to a later one that is not. If statements differ, the last one decides if it concludes ('So
+    The announced statement decides if there is one. Otherwise all statements must agree. A later statement
+    that is not open replaces an open one. If statements differ, the last one decides if it concludes ('So
     ...') or is a bare word, unless the answer began with a bare word; otherwise those that name what the
     question is about, if they agree.
 
