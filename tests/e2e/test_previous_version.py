@@ -20,6 +20,8 @@ from sightline.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
 TASK = "groups:groups.jsonl"
+RUN = ("run", TASK, "--model", "baseline/chance", "--set", "embedder=none", "--quiet")
+JUDGES = {"finished": ("--judge", "baseline/chance", "--judge", "rules"), "stopped": ("--max-requests", "7")}
 SENT = {"finished": 12, "stopped": 7}
 """Requests of the previous version's runs: of 12."""
 
@@ -62,6 +64,29 @@ def test_probes_that_were_not_sent_are_no_errors(name: str) -> None:
     result = sightline.score(TASK, f"{name}/answers.jsonl", set={"embedder": "none"}).result
     assert (result.errors, result.not_sent) == (0, result.probes - SENT[name])
     assert result.metrics[0].n == SENT[name] // 3 * 3  # the groups that were sent whole
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_the_same_command_writes_the_folder_again(name: str, capsys: Capture) -> None:
+    arguments = [*RUN, *JUDGES[name], "--store", "s.db", "--out", name]
+    assert main(arguments) == (4 if name == "stopped" else 0), capsys.readouterr().err
+    again = json.loads(Path(name, "metrics.json").read_text())
+    assert again["not_sent"] == 12 - SENT[name]
+
+
+def test_another_command_is_refused_with_the_difference(capsys: Capture) -> None:
+    arguments = [*RUN, *JUDGES["finished"], "--store", "s.db", "--out", "finished", "--seed", "1"]
+    assert main(arguments) == 2
+    assert "seed 0" in (message := capsys.readouterr().err)
+    assert "judge_repeats" not in message
+
+
+def test_a_run_of_this_version_is_compared_without_a_difference_of_options(capsys: Capture) -> None:
+    assert main([*RUN, *JUDGES["finished"], "--store", "s.db", "--out", "new"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "finished", "new"]) == 0
+    printed = capsys.readouterr()
+    assert "judge_repeats" not in printed.out + printed.err
 
 
 def test_the_judge_report_reads_its_verdicts(capsys: Capture) -> None:

@@ -73,9 +73,11 @@ def test_an_option_of_the_benchmark_that_an_earlier_version_did_not_have_has_its
         ({"identity": "weights 2"}, "instead of 'weights 2'"),
         ({"judges": ("gpt",)}, "instead of 'gpt'"),
         ({"ids_digest": "another"}, "other samples"),
-        ({"options": {**OPTIONS, "limit": 3}}, "limit None instead of 3"),
-        ({"options": {**OPTIONS, "cot": True}}, "cot None instead of True"),
+        ({"options": {**OPTIONS, "limit": 3}}, "limit none instead of 3"),
+        ({"options": {**OPTIONS, "cot": True}}, "cot off instead of on"),
         ({"options": {**OPTIONS, "seed": 1}}, "seed 0 instead of 1"),
+        ({"options": {**OPTIONS, "other_data": True}}, "paper did not release off instead of on"),
+        ({"options": {**OPTIONS, "sampling": {}}}, 'sampling {"temperature":0} instead of {}'),
     ],
 )
 def test_the_results_of_another_run_are_refused_with_the_difference(
@@ -92,7 +94,7 @@ def test_a_run_may_extend_a_smaller_one(out: Path, describe: Describe) -> None:
         one = describe(ids_digest=digest, options={**OPTIONS, "limit": limit, **more})
         refuse_other_run(out, one)
 
-    with pytest.raises(UserError, match="limit None instead of 5, other samples"):
+    with pytest.raises(UserError, match="limit none instead of 5, other samples"):
         limited(5, "of 5")
     body = json.loads((out / "metrics.json").read_text())
     body["options"]["limit"], body["ids_digest"] = 5, "of 5"
@@ -123,7 +125,7 @@ def test_files_that_no_run_wrote_are_not_replaced(tmp_path: Path, describe: Desc
     with pytest.raises(UserError, match=f"holds {name}, but no metrics.json of a run"):
         refuse_other_run(tmp_path, describe(**RUN))
     (tmp_path / "metrics.json").write_text('{"loss": 3}')
-    with pytest.raises(UserError, match="is not of a run"):
+    with pytest.raises(UserError, match="was not written by a run"):
         refuse_other_run(tmp_path, describe(**RUN))
 
 

@@ -59,7 +59,7 @@ def list_runs(store: Store) -> list[RunLine]:
         for number, body, started, ended in store.runs()
     ]
     options = [_options(run.description) for run, _ in runs]
-    unlike = _unlike([run.description for run, _ in runs], options)
+    differing = _differing_facts([run.description for run, _ in runs], options)
     return [
         RunLine(
             number=run.number,
@@ -71,11 +71,11 @@ def list_runs(store: Store) -> list[RunLine]:
             options={**own, **others},
             state=_state(run),
         )
-        for (run, started), own, others in zip(runs, options, unlike, strict=True)
+        for (run, started), own, others in zip(runs, options, differing, strict=True)
     ]
 
 
-def _unlike(
+def _differing_facts(
     runs: Sequence[EvaluationDescription], options: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
     """What else differs between runs of one line: the data, or the model behind a name."""

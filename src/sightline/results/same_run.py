@@ -29,6 +29,13 @@ ANSWERED_BY = frozenset({"model_identity", "sampling", "model_arg", "model_id", 
 SHOWN = 3
 """Differences that a message lists."""
 
+NAMES = {
+    "model_identity": "identity of the model",
+    "judge": "judges",
+    "other_data": "records that the paper did not release",
+}
+"""Names of messages, where they are not the names of the options."""
+
 
 class _WrittenResult(Struct, frozen=True):
     """The part of metrics.json that identifies a run; earlier versions wrote no `ids_digest`."""
@@ -109,14 +116,26 @@ def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 def _difference(name: str, before: Any, now: Any) -> str:
     if before == now:
         return ""
-    return "other samples" if name == "ids_digest" else f"{name} {before!r} instead of {now!r}"
+    if name == "ids_digest":
+        return "other samples"
+    switch = isinstance(before, bool) or isinstance(now, bool)
+    return f"{NAMES.get(name, name)} {_text(before, switch)} instead of {_text(now, switch)}"
+
+
+def _text(value: Any, switch: bool) -> str:
+    """A value as messages show it; a switch that is off is recorded as None."""
+    if switch and value in (None, True, False):
+        return "on" if value else "off"
+    if value is None:
+        return "none"
+    return repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _identity_of_result(file: Path) -> dict[str, Any]:
     try:
         written = msgspec.json.decode(file.read_bytes(), type=_WrittenResult)
     except (OSError, msgspec.DecodeError):
-        raise UserError("is not of a run", file=file, expected=REMEDY) from None
+        raise UserError("was not written by a run", file=file, expected=REMEDY) from None
     fields = msgspec.structs.asdict(written)
     options = complete_options(written.benchmark, written.setting, fields.pop("options"))
     return {**fields, **options}
