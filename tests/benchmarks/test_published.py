@@ -71,7 +71,7 @@ def numerators(value: float, n: int, tolerance: float = 0.0501) -> list[int]:
         ("codis", "default", "Human", "acc_q", "category=Relationships", 90.0),
         ("codis", "default", "Human", "output_variability", "all", 81.9),
         ("codis", "default", "Human 2", "acc_p", "all", 82.7),
-        ("codis", "default", "OpenFlamingo-7B", "agreement", "all", 100.0),
+        ("codis", "default", "OpenFlamingo-7B", "agreement_with_humans", "all", 100.0),
         ("codis", "default", "MiniGPT4-7B", "human_consistency", "all", 95.3),
         ("codis", "captions", "GPT-4V", "acc_p", "all", 51.0),
         ("codis", "captions", "LLaVA-1.5-13B", "acc_p_images", "all", 11.9),
@@ -333,6 +333,7 @@ def _codis_place(metric: str, subset: str) -> tuple[str, str, str] | None:
         "Acc_p GPT-4 eval": ("default", "acc_p"),
         "Acc_p w/ images w/o captions": ("captions", "acc_p_images"),
         "Acc_p w/ captions w/o images": ("captions", "acc_p"),
+        "Agreement": ("default", "agreement_with_humans"),
     }
     setting, name = names.get(metric, ("default", metric.lower().replace(" ", "_")))
     starts = [place for place in PAIRS if subset and place.split("=")[1].startswith(subset.split(" ")[0])]

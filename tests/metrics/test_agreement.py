@@ -88,7 +88,7 @@ def test_agreement_with_humans_covers_all_answers_that_both_evaluated() -> None:
     found = agreement_with_humans(humans, [verdict(item, name, "gpt-4") for item, name in model.items()])
     # 1 and 3 agree, 2 does not; humans are tied on 4, the model did not read 5, humans did not rate 6.
     assert found.value == pytest.approx(200 / 3)
-    assert (found.metric, found.subset, found.n) == ("agreement", "all", 3)
+    assert (found.metric, found.subset, found.n) == ("agreement_with_humans", "all", 3)
     assert found.judge == "ann, ben, cem, gpt-4"
 
 

@@ -39,10 +39,10 @@ def test_all_rows_asked_for_stand_beside_a_run_in_their_order(codis: Make) -> No
 
 def test_the_agreement_of_table_7_stands_beside_that_of_humans_and_a_model(codis: Make) -> None:
     plain = codis()
-    ours = MetricValue("agreement", "all", 95.0, 706, 216)
+    ours = MetricValue("agreement_with_humans", "all", 95.0, 706, 216)
     pair = MetricValue("agreement", "judges=ann and rules", 95.0, 706, 216)
     attached = add_published(replace(plain, metrics=[*plain.metrics, ours, pair]), "GPT-4V")
-    (figure,) = figures(attached, "agreement")
+    (figure,) = figures(attached, "agreement_with_humans")
     assert (figure.table, figure.value, figure.comparable) == ("Table 7", 97.6, True)
     assert figures(attached, "agreement", "judges=ann and rules") == []
 

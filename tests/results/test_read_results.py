@@ -35,6 +35,18 @@ def test_rows_by_answer_of_earlier_versions_get_the_name_of_their_estimator(
     assert read_result(file) == current
 
 
+def test_the_agreement_with_humans_of_earlier_versions_gets_its_name(
+    make_result: MakeResult, tmp_path: Path
+) -> None:
+    pair = ("agreement", "judges=ann and gpt-4")
+    metrics = [MetricValue(*row, 50.0, 4, 4) for row in (pair, ("agreement", "all"))]
+    file = tmp_path / "metrics.json"
+    file.write_bytes(msgspec.json.encode(make_result(metrics=metrics)))
+    found = read_result(file)
+    assert [(one.metric, one.subset) for one in found.metrics] == [pair, ("agreement_with_humans", "all")]
+    assert "agreement_with_humans" in found.metric_definitions
+
+
 def test_an_option_that_an_earlier_version_did_not_record_is_no_difference(
     make_result: MakeResult, tmp_path: Path
 ) -> None:

@@ -33,10 +33,9 @@ def agreements(verdicts: Sequence[Verdict], clusters: Mapping[tuple[str, ...], s
         clusters: The cluster of each verdict's targets, for the confidence intervals.
 
     Returns:
-        `agreement` with the subset 'judges=A and B' for every two judges and with 'all' for humans and the
-        first model, `self_agreement` and `self_alpha`
-        with the subset 'repeated_judge=A' for each judge that was asked repeatedly, then
-        `human_consistency`.
+        `agreement` with the subset 'judges=A and B' for every two judges, `agreement_with_humans` of the
+        first model, `self_agreement` and `self_alpha` with the subset 'repeated_judge=A' for each judge that
+        was asked repeatedly, then `human_consistency`.
     """
     by_judge: dict[str, list[Verdict]] = {}
     for verdict in verdicts:

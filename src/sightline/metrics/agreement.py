@@ -24,11 +24,19 @@ Targets that are absent form a cluster of their own."""
 JudgedItem = tuple[tuple[str, ...], str, str]
 """The targets, the question and the variant of a verdict."""
 
+WITH_HUMANS = "agreement_with_humans"
+"""The name of the agreement of a judge model with humans."""
+
 DEFINITIONS: Mapping[str, MetricDefinition] = {
     "agreement": MetricDefinition(
-        meaning="answers on which two judges agree, right or not right: over all answers that humans and the"
-        " judge model evaluated, an undecided one of the model as not right; under judges=A and B, those that"
-        " both decided",
+        meaning="answers on which two judges agree, right or not right, of those that both decided",
+        better="higher",
+        range=PERCENT,
+        source="Sightline, for every benchmark",
+    ),
+    WITH_HUMANS: MetricDefinition(
+        meaning="answers on which a judge model agrees with the majority of the humans, of all that both"
+        " evaluated; an undecided verdict of the model counts as not right",
         better="higher",
         range=PERCENT,
         source="Sightline, for every benchmark",
@@ -112,7 +120,7 @@ def agreement(
     *,
     clusters: Clusters | None = None,
 ) -> MetricValue:
-    """The share of items on which two judges agree, right or not right (CODIS 5.3, Table 7).
+    """The share of items on which two judges agree, right or not right.
 
     A miss and a refusal are decided and not right.
 
@@ -170,7 +178,8 @@ def agreement_with_humans(
         np.array(list(evaluated.values()), dtype=np.float64),
         names,
     )
-    return replace(value, judge=", ".join(dict.fromkeys([*by_human, *(one.judge for one in model)])))
+    names_of_judges = dict.fromkeys([*by_human, *(one.judge for one in model)])
+    return replace(value, metric=WITH_HUMANS, judge=", ".join(names_of_judges))
 
 
 def self_agreement(verdicts: Iterable[Verdict], *, clusters: Clusters | None = None) -> list[MetricValue]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.formats.run_metadata import METRICS
 from sightline.metric_types import Result
+from sightline.metrics.agreement import DEFINITIONS, WITH_HUMANS
 from sightline.metrics.consistency_metrics import BY_RESPONSE, COMPLETE, PAIR_METRICS
 from sightline.results.earlier_options import complete_options
 from sightline.results.sweep_record import SweepRecord
@@ -70,11 +71,29 @@ def read_sweep(folder: Path) -> SweepRecord:
 
 
 def _in_current_terms(result: Result) -> Result:
-    """The result with the names and options of this version.
+    """The result with the names and options of this version."""
+    options = complete_options(result.benchmark, result.setting, result.options)
+    return _with_names_by_response(_with_name_of_humans(replace(result, options=options)))
 
-    Earlier versions, which had no `con_complete`, called `con_by_response` and its like `con` under labels.
+
+def _with_name_of_humans(result: Result) -> Result:
+    """The result, with `agreement_with_humans` for what earlier versions called `agreement` of all."""
+    earlier = ("agreement", "all")
+    if all((metric.metric, metric.subset) != earlier for metric in result.metrics):
+        return result
+    metrics = [
+        replace(metric, metric=WITH_HUMANS) if (metric.metric, metric.subset) == earlier else metric
+        for metric in result.metrics
+    ]
+    definitions = {**result.metric_definitions, WITH_HUMANS: DEFINITIONS[WITH_HUMANS]}
+    return replace(result, metrics=metrics, metric_definitions=definitions)
+
+
+def _with_names_by_response(result: Result) -> Result:
+    """The result, with `con_by_response` and its like for what earlier versions called `con` under labels.
+
+    Those versions had no `con_complete`.
     """
-    result = replace(result, options=complete_options(result.benchmark, result.setting, result.options))
     names = {metric.metric for metric in result.metrics}
     if "con" not in names or COMPLETE["con"] in names:
         return result
