@@ -33,18 +33,19 @@ Draw = Callable[[np.random.Generator, tuple[int, int]], tuple[Floats, Floats]]
 
 
 class Population(NamedTuple):
-    """A population of clusters: its name, true value, range, and how it is drawn; with a range from below 0
-    to above 0, it is a difference of two runs."""
+    """A population of clusters: its name, true value, range, how it is drawn, and whether its units are
+    graded; with a range from below 0 to above 0, it is a difference of two runs."""
 
     name: str
     truth: float
     bounds: Range
     draw: Draw
+    graded: bool = False
 
     @property
     def is_difference(self) -> bool:
         """Whether its values are differences of two runs."""
-        return self.bounds[0] == -1
+        return self.bounds[0] is not None and self.bounds[0] < 0
 
 
 class JudgedPopulation(NamedTuple):
@@ -128,6 +129,17 @@ def similarities(random: np.random.Generator, shape: tuple[int, int]) -> tuple[F
     return counts * random.beta(2.4, 0.6, shape), counts
 
 
+def changed_similarities(share: float, sizes: Sizes) -> Draw:
+    """Differences of two similarities, with means of 0.8 and 0.7, in this share of units; the others stay."""
+
+    def draw(random: np.random.Generator, shape: tuple[int, int]) -> tuple[Floats, Floats]:
+        counts = sizes(random, shape)
+        differ = random.binomial(counts.astype(np.int64), share)
+        return differ * (random.beta(2.1, 0.9, shape) - random.beta(2.4, 0.6, shape)), counts
+
+    return draw
+
+
 def ranked(distance: float) -> Callable[[np.random.Generator, int], tuple[Floats, Floats]]:
     """Scores of right and wrong answers whose means differ by a distance; clusters differ too."""
 
@@ -159,9 +171,15 @@ PROMISED = (
         for name, sizes in (("one unit", one_unit), ("five units", five_units), ("1 to 6 units", unequal))
     ),
     Population("share 0.56, larger clusters easier", 0.3 + 0.4 * 9 / 14, (0, 1), larger_is_easier),
-    Population("similarity 0.8, skewed, 1 to 6 units", 0.8, (0, 1), similarities),
+    Population("similarity 0.8, skewed, 1 to 6 units", 0.8, (0, 1), similarities, graded=True),
     Population("difference 0.2 (30 % gained, 10 % lost)", 0.2, (-1, 1), differences(0.3, 0.1, unequal)),
     Population("difference 0 (30 % gained, 30 % lost)", 0, (-1, 1), differences(0.3, 0.3, one_unit)),
+    Population(
+        "similarities, difference -0.1, 1 to 6 units", -0.1, (-2, 2), changed_similarities(1, unequal), True
+    ),
+    Population(
+        "similarities, difference -0.1, one unit", -0.1, (-2, 2), changed_similarities(1, one_unit), True
+    ),
 )
 """The populations for which 93 to 98 % are promised from 10 clusters on."""
 
@@ -169,6 +187,9 @@ OTHERS = (
     Population("share 0.05, 1 to 6 units", 0.05, (0, 1), shares(0.05, unequal)),
     Population("share 0.02, five units", 0.02, (0, 1), shares(0.02, five_units)),
     Population("difference 0.05 (6 % gained, 1 % lost)", 0.05, (-1, 1), differences(0.06, 0.01, unequal)),
+    Population(
+        "similarities, one unit of ten differs", -0.01, (-2, 2), changed_similarities(0.1, one_unit), True
+    ),
     Population("lognormal, without bounds", float(np.exp(0.5)), (None, None), lognormal),
 )
 """Skewed populations and extreme shares."""
@@ -212,7 +233,7 @@ def coverage(population: Population, clusters: int, trials: int) -> float:
     """
     sums, counts = population.draw(np.random.default_rng(clusters), (trials, clusters))
     find = difference_intervals if population.is_difference else ratio_intervals
-    found = find(sums, counts, [population.bounds] * trials)
+    found = find(sums, counts, [population.bounds] * trials, graded=population.graded)
     return _held([(one.low, one.high) for one in found if not isinstance(one, str)], population.truth)
 
 

@@ -66,6 +66,7 @@ class MetricDefinition(Struct, frozen=True):
         range: The smallest and the largest possible value, in `unit`.
         unit: The unit of the values.
         source: The section or table of the paper that defines it.
+        graded: Whether a unit may have any value of the range (a similarity); otherwise it is right or wrong.
     """
 
     meaning: str
@@ -73,6 +74,7 @@ class MetricDefinition(Struct, frozen=True):
     range: Range
     unit: Unit = "percent"
     source: str = ""
+    graded: bool = False
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -95,6 +97,7 @@ class Metric(Struct, frozen=True, kw_only=True):
         labels: The labels under which the metric has values. `varying`: those that vary within a group, and
             no value over all; `shared`: the others.
         per_group: Whether a group counts as one unit: it is undecided if undecided outcomes could change it.
+        graded: Whether a unit may have any value of the range (a similarity); otherwise it is right or wrong.
     """
 
     name: str
@@ -111,11 +114,12 @@ class Metric(Struct, frozen=True, kw_only=True):
     counts_failures: bool = False
     labels: LabelKind = "any"
     per_group: bool = False
+    graded: bool = False
 
     @property
     def definition(self) -> MetricDefinition:
         """The part of the metric that results and reports show."""
-        return MetricDefinition(self.meaning, self.better, self.range, self.unit, self.source)
+        return MetricDefinition(self.meaning, self.better, self.range, self.unit, self.source, self.graded)
 
 
 class MetricValue(Struct, frozen=True):

@@ -304,6 +304,27 @@ def test_a_comparison_fails_where_a_condition_holds(
     assert bool(said.out) == (status != 2)
 
 
+def test_no_run_is_worse_than_itself_whatever_metrics_its_questions_have(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Questions with options have no similarities, on either side."""
+    line = {"prompt": "(A) cat (B) dog?", "options": ["cat", "dog"], "references": ["cat"]}
+    variants = [{"group": str(n // 2), "variant": f"v{n % 2}", **line} for n in range(12)]
+    data, answers, out = tmp_path / "g.jsonl", tmp_path / "a.jsonl", str(tmp_path / "o")
+    data.write_text("".join(json.dumps(one) + "\n" for one in variants))
+    answers.write_text(
+        "".join(
+            json.dumps({"group": one["group"], "variant": one["variant"], "response": "A"}) + "\n"
+            for one in variants
+        )
+    )
+    words = ["score", f"groups:{data}", str(answers), "--store", str(tmp_path / "s.db"), "--out", out]
+    assert main([*words, "--quiet"]) == 0
+    assert main(["compare", out, out, "--fail-if", "worse"]) == 0
+    assert main(["compare", out, out, "--fail-if", "s_c: worse"]) == 5
+    assert "--fail-if s_c: worse: s_c has no difference" in capsys.readouterr().err
+
+
 def test_a_loss_is_told_of_the_subset_that_lost(runs: Runs, capsys: Capture) -> None:
     by_category = ("--metric", "acc_p", "--by", "category")
     assert runs.compare("1", "3", *by_category, "--fail-if", "worse") == 5

@@ -12,6 +12,7 @@ from sightline.metric_types import (
     Metric,
     MetricValue,
     Term,
+    Unit,
 )
 from sightline.metrics.difference import difference, paired
 from sightline.metrics.tally import tally
@@ -55,6 +56,21 @@ def _changes(metric: Metric, runs: dict[str, tuple[str, str]], **labels: str) ->
 def _acc(group: Group) -> Iterator[Term]:
     for outcome in group:
         yield Term(outcome.verdict == "right", 1, outcome.labels)
+
+
+@pytest.mark.parametrize(("change", "differs"), [(1e-7, False), (-1.2e-6, False), (1e-5, True)])
+@pytest.mark.parametrize(("unit", "size"), [("percent", 1.0), ("number", 1e-4), ("number", 1e4)])
+def test_a_change_below_single_precision_is_no_difference(
+    change: float, differs: bool, unit: Unit, size: float
+) -> None:
+    def constant(value: float) -> Metric:
+        return Metric(name="m", terms=lambda group: [Term(value, 1)], unit=unit, graded=True, **PLAIN)
+
+    metrics = [constant(size), constant(size * (1 + change))]
+    groups = [_group(str(number), "1") for number in range(6)]
+    (found,) = tally(groups[:1], [difference(metrics[1], metrics[0], lambda group: group)])[:1]
+    values = paired(groups, metrics[1], metrics[0], lambda group: group)["all"]
+    assert (found.value != 0, bool((values.before != values.after).any())) == (differs, differs)
 
 
 def test_the_mean_difference_is_the_difference_of_the_means_for_groups_of_one_size() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -187,11 +187,43 @@ def test_a_share_on_which_all_clusters_agree_has_the_wilson_interval_of_the_clus
     assert interval(value * counts, counts, SHARE)[:2] == pytest.approx((expected.low, expected.high))
 
 
-def test_similarities_that_differ_by_single_precision_only_agree() -> None:
-    similarities = [0.82 + 1e-7 * number for number in range(10)]
-    deviating = stats.binomtest(0, 10).proportion_ci(method="wilson").high
-    expected = (0.82 - 1.82 * deviating, 0.82 + 0.18 * deviating)
-    assert interval(similarities, np.ones(10), DIFFERENCE)[:2] == pytest.approx(expected, abs=1e-5)
+@given(
+    st.lists(st.floats(-1, 1), min_size=5, max_size=30).filter(lambda values: np.ptp(values) > 0.1),
+    st.floats(-0.9, 0.9),
+    st.sampled_from([ratio_intervals, difference_intervals]),
+)
+@settings(max_examples=100, deadline=None)
+def test_less_spread_of_graded_units_never_makes_a_wider_interval(
+    deviations: list[float], value: float, find: Callable[..., list[Interval | str]]
+) -> None:
+    centred = np.array(deviations) - np.mean(deviations)
+    sums = np.array([value + 10.0**-power * centred for power in range(1, 8)])
+    found = find(sums, np.ones(sums.shape), [(-2, 2)] * 7, graded=True)
+    widths = [one.high - one.low for one in found if isinstance(one, Interval)]
+    assert len(widths) == 7
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 1e-5
+
+
+@pytest.mark.parametrize("value", [-0.2, 0.0, 0.5, 1.0])
+def test_graded_units_without_any_spread_have_no_interval(value: float) -> None:
+    sums, counts = np.full((1, 20), value), np.ones((1, 20))
+    assert ratio_intervals(sums, counts, [DIFFERENCE], graded=True) == [NO_SPREAD]
+    assert difference_intervals(sums, counts, [(-2, 2)], graded=True) == [NO_SPREAD]
+
+
+@given(st.lists(st.floats(-1, 1), min_size=5, max_size=30), st.sampled_from([0.9, 0.95]))
+def test_a_difference_of_graded_units_has_the_t_interval_within_the_range(
+    values: list[float], level: float
+) -> None:
+    if np.ptp(values) < 1e-3:
+        return
+    expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+    [found] = difference_intervals(
+        np.array([values]), np.ones((1, len(values))), [DIFFERENCE], graded=True, level=level
+    )
+    assert isinstance(found, Interval)
+    assert (found.low, found.high) == pytest.approx((max(expected.low, -1), min(expected.high, 1)), abs=1e-6)
 
 
 @pytest.mark.parametrize("value", [0.0, 1 / 3, -0.1, 12345.678])

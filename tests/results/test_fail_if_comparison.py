@@ -109,6 +109,26 @@ def test_a_condition_holds_for_a_row_without_a_difference() -> None:
     assert condition.met(rows, {}) == ["worse: acc_p has no difference (no group has a value in both runs)"]
 
 
+NULL = [_row("acc_p", "all", None), _row("acc_q", "all", None)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "failing"),
+    [([*NULL, ROWS[3]], ["acc_p", "miss"]), ([NULL[1], ROWS[3]], ["miss"]), (NULL[1:], ["acc_q"])],
+)
+def test_a_row_that_neither_run_can_have_fails_only_if_no_other_row_is_there(
+    rows: list[MetricValue], failing: list[str]
+) -> None:
+    (condition,) = parse_difference_conditions(["worse"], rows, DEFINITIONS)
+    found = condition.met(rows, TESTED, not_applicable={("acc_q", "all")})
+    assert [line.split()[1] for line in found] == failing
+
+
+def test_a_condition_on_one_metric_holds_without_a_value_whatever_the_reason() -> None:
+    (condition,) = parse_difference_conditions(["acc_q: worse"], NULL, DEFINITIONS)
+    assert condition.met(NULL, TESTED, not_applicable={("acc_q", "all")})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sightline.scoring.similarity import similarity
+from sightline.scoring.similarity import cosines, similarity
 from sightline.types import Group, Outcome, Usage
 
 
@@ -49,6 +51,16 @@ def read(*said: str | None) -> Group:
 
 def test_every_pair_has_a_similarity_and_every_answer_its_nearest_reference() -> None:
     assert len(read("an orange", "a lemon", "an orange", "a ball").judgements) == 6
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 400))
+def test_equal_texts_have_a_similarity_of_exactly_1_and_none_leaves_the_range(seed: int, size: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(8, size)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = cosines(vectors @ vectors.T)
+    assert (np.diag(found) == 1).all()
+    assert (np.abs(found) <= 1).all()
+    assert found == pytest.approx(vectors.astype(float) @ vectors.astype(float).T, abs=2e-6)
 
 
 def test_an_empty_answer_is_similar_to_nothing() -> None:

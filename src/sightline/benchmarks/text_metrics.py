@@ -89,6 +89,7 @@ def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
             meaning=_MEANINGS[name],
             better="higher",
             range=_RANGES[name],
+            graded=True,
             source="ConTextual 3.2.2, Table 3",
             judged=None,
             absent="no answer has a reference",

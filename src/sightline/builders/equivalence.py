@@ -26,7 +26,7 @@ from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import same_or_different
 from sightline.scoring.majority import majority
-from sightline.scoring.similarity import THRESHOLD
+from sightline.scoring.similarity import THRESHOLD, cosines
 from sightline.types import Answer, Case, Verdict
 
 if TYPE_CHECKING:
@@ -192,16 +192,16 @@ def by_similarity(
     if not texts:
         reason = "sentence similarity compares texts; these pairs differ in their images"
         return EquivalenceMeasure([_null(SIMILARITY, reason), _null(SHARE, reason)])
-    cosines: list[float] = []
+    found: list[float] = []
     with progress(f"embedding ({model.name})", len(texts), "texts", show_progress=show_progress) as advance:
         for first in range(0, len(texts), WINDOW):
             window = texts[first : first + WINDOW]
             vectors = model.embed([text for pair in window for text in (pair.first, pair.second)])
-            cosines += (vectors[0::2] * vectors[1::2]).sum(axis=1).tolist()
+            found += cosines((vectors[0::2] * vectors[1::2]).sum(axis=1)).tolist()
             advance(len(window))
-    above = [(pair, cosine > THRESHOLD) for pair, cosine in zip(texts, cosines, strict=True)]
+    above = [(pair, cosine > THRESHOLD) for pair, cosine in zip(texts, found, strict=True)]
     metrics = [
-        _mean(SIMILARITY, list(zip(texts, cosines, strict=True)), bounds=(-1, 1)),
+        _mean(SIMILARITY, list(zip(texts, found, strict=True)), bounds=(-1, 1), graded=True),
         _share(SHARE, above),
     ]
     return EquivalenceMeasure(metrics, [f"sentence similarity by {model.name}"], _different(above))
@@ -272,6 +272,7 @@ def _mean(
     values: Sequence[tuple[VariantPair, float]],
     *,
     bounds: Range = (0, 1),
+    graded: bool = False,
     judge: str | None = None,
     reason: str = "there is no pair",
 ) -> MetricValue:
@@ -279,7 +280,8 @@ def _mean(
     from sightline.metrics.metric_values import clustered_mean
 
     clustered = [(pair.cluster, value) for pair, value in values]
-    return structs.replace(clustered_mean(name, clustered, reason=reason, bounds=bounds), judge=judge)
+    mean = clustered_mean(name, clustered, reason=reason, bounds=bounds, graded=graded)
+    return structs.replace(mean, judge=judge)
 
 
 def _null(name: str, reason: str) -> MetricValue:

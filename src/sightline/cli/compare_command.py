@@ -85,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
     from sightline.report.margin_table import margin_table
     from sightline.results.comparison_tests import margin_verdicts, significance_of
-    from sightline.results.fail_if_comparison import parse_difference_conditions
+    from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
 
     pairs = _pairs(options.base, options.other)
     needs_store = any(isinstance(name, int) for pair in pairs for name in pair)
@@ -107,8 +107,10 @@ def execute(options: argparse.Namespace) -> int:
     if verdicts is not None:
         tables.append(margin_table(comparison, rows, verdicts, options.margin))
     print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
-    bounds = comparison.undecided_bounds
-    met = [line for condition in conditions for line in condition.met(rows, tests, bounds)]
+    bounds, absent = comparison.undecided_bounds, not_applicable(comparison)
+    met = [
+        line for condition in conditions for line in condition.met(rows, tests, bounds, not_applicable=absent)
+    ]
     print_conditions_met(met)
     return 5 if met else 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
@@ -15,6 +16,7 @@ from sightline.metric_types import (
     Unit,
 )
 from sightline.metrics.significance import PairedValues
+from sightline.scoring.similarity import PRECISION
 from sightline.types import Group
 
 Label = tuple[str, str] | None
@@ -94,12 +96,18 @@ def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before
 
 
 def _both(metric: Metric, base: Metric, before: Before, group: Group) -> Iterator[tuple[Label, float, float]]:
-    """The values of a group in both runs, overall and under each label that both runs have."""
-    earlier = before(group)
+    """The values of a group in both runs, overall and under each label that both runs have.
+
+    Values that differ by less than the precision of measurements by models are made equal: a part of 1 for
+    percentages, otherwise of the larger value.
+    """
+    earlier, absolute = before(group), 0.0 if metric.unit == "number" else PRECISION
     here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
     for label, value in here.items():
         if label in there:
-            yield label, there[label], value
+            base_value = there[label]
+            equal = math.isclose(base_value, value, rel_tol=PRECISION, abs_tol=absolute)
+            yield label, base_value, base_value if equal else value
 
 
 def _means(terms: Iterable[Term], group: Group) -> dict[Label, float]:

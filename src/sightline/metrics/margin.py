@@ -1,6 +1,6 @@
 """Non-inferiority and equivalence of the second of two runs within a margin.
 
-Non-inferior: the 95 % confidence interval of the difference ends above -margin (below +margin where a lower
+Non-inferior: the 95 % confidence interval of the difference lies above -margin (below +margin where a lower
 value is better), a one-sided test at 2.5 %. Equivalent: two one-sided tests at 5 % (Schuirmann 1987), which
 is the same as a 90 % confidence interval between -margin and +margin.
 """
@@ -69,4 +69,4 @@ def _interval(values: PairedValues, definition: MetricDefinition, level: float) 
     bounds = (None if low is None else low / 100, None if high is None else high / 100)
     sums = np.bincount(values.clusters, values.after - values.before)[None].astype(np.float64)
     counts = np.bincount(values.clusters)[None].astype(np.float64)
-    return difference_intervals(sums, counts, [bounds], level=level)[0]
+    return difference_intervals(sums, counts, [bounds], graded=definition.graded, level=level)[0]

@@ -31,7 +31,12 @@ def with_interval(value: MetricValue, interval: Interval | str, scale: float = 1
 
 
 def clustered_mean(
-    name: str, values: Sequence[tuple[Hashable, float]], *, reason: str, bounds: Range = (0, 1)
+    name: str,
+    values: Sequence[tuple[Hashable, float]],
+    *,
+    reason: str,
+    bounds: Range = (0, 1),
+    graded: bool = False,
 ) -> MetricValue:
     """The mean of values in percent, with its 95 % CI (see `statistics.ratio_intervals`).
 
@@ -40,6 +45,7 @@ def clustered_mean(
         values: Pairs of a cluster and a value.
         reason: The reason that is given if there are no values.
         bounds: The smallest and the largest possible value.
+        graded: Whether values are no shares of right units.
 
     Returns:
         100 times the mean over all values; None with the reason if there are no values.
@@ -52,5 +58,5 @@ def clustered_mean(
     if not values:
         return MetricValue(name, "all", None, 0, 0, reason=reason)
     mean = MetricValue(name, "all", 100 * float(sums.sum() / counts.sum()), len(values), len(position))
-    (interval,) = ratio_intervals(sums, counts, [bounds])
+    (interval,) = ratio_intervals(sums, counts, [bounds], graded=graded)
     return with_interval(mean, interval, 100)

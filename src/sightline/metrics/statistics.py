@@ -17,12 +17,11 @@ LEAST_CLUSTERS = 5
 """With fewer clusters there is no confidence interval."""
 
 TOO_FEW = f"no confidence interval with fewer than {LEAST_CLUSTERS} clusters"
-NO_SPREAD = "no confidence interval: all clusters have the same value, and the metric has no bounds"
+NO_SPREAD = "no confidence interval: all clusters have the same value"
 UNDEFINED = "no confidence interval: without one of the clusters, the value is undefined"
 
 _Z = 1.959963984540054  # the normal quantile that leaves 2.5 % above it
 _ROUNDING = 1e-9
-_CLOSE = 1e-6  # the part of a range below which values are equal: embeddings of equal texts differ a little
 
 POWER_80 = _Z + 0.8416212335729143
 """The sum of the normal quantiles of 97.5 % and 80 %: the standard errors that a two-sided test at 5 %
@@ -66,7 +65,7 @@ class Estimates(NamedTuple):
 
 
 def ratio_intervals(
-    sums: Floats, counts: Floats, ranges: Sequence[Range], *, level: float = 0.95
+    sums: Floats, counts: Floats, ranges: Sequence[Range], *, graded: bool = False, level: float = 0.95
 ) -> list[Interval | str]:
     """The confidence interval of each of k ratios sum(sums) / sum(counts) of clustered data.
 
@@ -77,53 +76,58 @@ def ratio_intervals(
         sums: The numerators, shape (k, clusters).
         counts: The denominators, at least 0, shape (k, clusters). A cluster with 0 does not count.
         ranges: The smallest and the largest possible value of each ratio.
+        graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none.
     """
     found = ratio_estimates(sums, counts)
-    shares = np.array([bounds == (0, 1) for bounds in ranges], dtype=np.bool_)
+    shares = np.array([bounds == (0, 1) and not graded for bounds in ranges], dtype=np.bool_)
     single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=1)
     known = found.values * (1 - found.values) / np.maximum(found.clusters, 1)
     found = found._replace(
         variances=np.where(single, known, found.variances), freedom=np.where(single, np.inf, found.freedom)
     )
-    return intervals(found, ranges, level=level)
+    return intervals(found, ranges, graded=graded, level=level)
 
 
 def difference_intervals(
-    sums: Floats, counts: Floats, ranges: Sequence[Range], *, level: float = 0.95
+    sums: Floats, counts: Floats, ranges: Sequence[Range], *, graded: bool = False, level: float = 0.95
 ) -> list[Interval | str]:
     """The confidence interval of each of k mean differences of two runs over clustered units.
 
-    Most units do not change, so that differences are skewed within their range. The gains and the losses of
-    clusters each have their score interval (see `intervals`); square-and-add joins them, with their
-    correlation (Newcombe 1998, method 10; Zou and Donner 2008). A difference without two bounds has the
-    interval of a ratio.
+    Most units that are right or wrong do not change, so that differences are skewed within their range. The
+    gains and the losses of clusters each have their score interval (see `intervals`); square-and-add joins
+    them, with their correlation (Newcombe 1998, method 10; Zou and Donner 2008). The difference of graded
+    units, and one without bounds, has the t interval.
 
     Args:
         sums: The summed differences, shape (k, clusters).
         counts: The numbers of units, at least 0, shape (k, clusters).
         ranges: The smallest (below 0) and the largest (above 0) possible value of each difference.
+        graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none.
     """
-    plain = ratio_intervals(sums, counts, ranges, level=level)
+    whole = ratio_estimates(sums, counts)
+    plain = _described(whole, _t_bounds(whole, _bounds(ranges), level), "t", ~_is_equal(whole))
+    if graded:
+        return plain
     gains, losses = (ratio_estimates(np.maximum(part, 0), counts) for part in (sums, -sums))
     gained = intervals(gains, [(0, high) for _, high in ranges], level=level)
     lost = intervals(losses, [(0, None if low is None else -low) for low, _ in ranges], level=level)
-    covariances = (gains.variances + losses.variances - ratio_estimates(sums, counts).variances) / 2
+    covariances = (gains.variances + losses.variances - whole.variances) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         correlations = np.nan_to_num(covariances / np.sqrt(gains.variances * losses.variances))
     rows = zip(plain, ranges, gained, lost, gains.values, losses.values, correlations, strict=True)
     return [
-        whole
-        if isinstance(whole, str) or isinstance(up, str) or isinstance(down, str) or None in bounds
-        else _square_and_add(whole, (gain, up), (loss, down), correlation)
-        for whole, bounds, up, down, gain, loss, correlation in rows
+        unjoined
+        if None in bounds or isinstance(up, str) or isinstance(down, str)
+        else _square_and_add((gain, up), (loss, down), correlation)
+        for unjoined, bounds, up, down, gain, loss, correlation in rows
     ]
 
 
@@ -159,42 +163,35 @@ def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
     return Estimates(values, variances, freedom, np.count_nonzero(counts, axis=1))
 
 
-def intervals(estimates: Estimates, ranges: Sequence[Range], *, level: float = 0.95) -> list[Interval | str]:
+def intervals(
+    estimates: Estimates, ranges: Sequence[Range], *, graded: bool = False, level: float = 0.95
+) -> list[Interval | str]:
     """The confidence interval of each of k values, within the range of the value.
 
     A value between two bounds has the Wilson score interval of a share, scaled to its range, with the
     effective number of units p (1 - p) / variance instead of their number (Korn and Graubard 1998) and
     Student's quantile instead of the normal one. Any other value has the t interval, cut at its bound. If all
-    clusters have the same value, their variance is 0. The interval of a bounded value then holds what is
-    possible if as many clusters deviate as Wilson's upper bound of 0 among all clusters allows.
+    clusters have the same value, their variance is 0. If their units are right or wrong, the interval then
+    holds what is possible if as many clusters deviate as Wilson's upper bound of 0 among all clusters allows.
+    Of graded units, nothing bounds how far they deviate but their spread: there is no interval.
 
     Args:
         estimates: The values with their variances.
         ranges: The smallest and the largest possible value of each.
+        graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none: fewer than LEAST_CLUSTERS clusters, or no variance. With
         fewer than RELIABLE_CLUSTERS clusters, the method is called approximate.
     """
-    values, variances, _, clusters = estimates
-    least, most = _bounds(ranges)
-    bounded = np.isfinite(most - least)
-    tolerance = np.where(bounded, _CLOSE * (most - least), _ROUNDING * np.maximum(1, np.abs(values)))
-    equal = np.sqrt(variances) <= tolerance
+    values, (least, most), equal = estimates.values, _bounds(ranges), _is_equal(estimates)
     score_low, score_high = _score_bounds(estimates, (least, most), equal, level)
-    by_score = bounded & (least <= values) & (values <= most) & ~np.isnan(score_low)
+    bounded = np.isfinite(most - least) & (least <= values) & (values <= most)
+    by_score = bounded & ~np.isnan(score_low) & ~(equal & graded)
     t_low, t_high = _t_bounds(estimates, (least, most), level)
-    low, high = np.where(by_score, score_low, t_low), np.where(by_score, score_high, t_high)
-    conditions = [clusters < LEAST_CLUSTERS, np.isnan(variances), equal & ~by_score]
-    reasons = np.select(conditions, [TOO_FEW, UNDEFINED, NO_SPREAD], "")
-    methods = np.where(by_score, "wilson", "t").astype(object)
-    methods += np.where(clusters < RELIABLE_CLUSTERS, ", approximate", "")
-    columns = (column.tolist() for column in (reasons, low, high, methods))
-    return [
-        reason or Interval(lower, upper, method)
-        for reason, lower, upper, method in zip(*columns, strict=True)
-    ]
+    bounds = np.where(by_score, score_low, t_low), np.where(by_score, score_high, t_high)
+    return _described(estimates, bounds, np.where(by_score, "wilson", "t"), by_score | ~equal)
 
 
 def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Floats]:
@@ -263,7 +260,7 @@ def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Float
 
 
 def _square_and_add(
-    whole: Interval, gain: tuple[float, Interval], loss: tuple[float, Interval], correlation: float
+    gain: tuple[float, Interval], loss: tuple[float, Interval], correlation: float
 ) -> Interval:
     """The interval of a gain minus a loss, from the value and the interval of each."""
     (up, gained), (down, lost) = gain, loss
@@ -274,8 +271,34 @@ def _square_and_add(
     return Interval(
         float(up - down - distance(up - gained.low, lost.high - down)),
         float(up - down + distance(gained.high - up, down - lost.low)),
-        whole.method,
+        gained.method,
     )
+
+
+def _described(
+    estimates: Estimates,
+    bounds: tuple[Floats, Floats],
+    methods: NDArray[np.str_] | str,
+    has_spread: NDArray[np.bool_],
+) -> list[Interval | str]:
+    """The intervals with the names of their methods, or the reasons why there is none."""
+    clusters = estimates.clusters
+    conditions = [clusters < LEAST_CLUSTERS, np.isnan(estimates.variances), ~has_spread]
+    reasons = np.select(conditions, [TOO_FEW, UNDEFINED, NO_SPREAD], "")
+    few = np.where(clusters < RELIABLE_CLUSTERS, ", approximate", "")
+    columns = (column.tolist() for column in (reasons, *bounds, np.char.add(methods, few)))
+    return [
+        reason or Interval(lower, upper, method)
+        for reason, lower, upper, method in zip(*columns, strict=True)
+    ]
+
+
+def _is_equal(estimates: Estimates) -> NDArray[np.bool_]:
+    """Whether all clusters have the same value."""
+    equal: NDArray[np.bool_] = np.sqrt(estimates.variances) <= _ROUNDING * np.maximum(
+        1, np.abs(estimates.values)
+    )
+    return equal
 
 
 def _bounds(ranges: Sequence[Range]) -> tuple[Floats, Floats]:

@@ -102,7 +102,7 @@ class _Table(NamedTuple):
         """The interval in each subset, before scaling; points are differences."""
         low, high = (None if bound is None else bound / SCALES[metric.unit] for bound in metric.range)
         find = difference_intervals if metric.unit == "points" else ratio_intervals
-        return find(self.sums, self.counts, [(low, high)] * len(self.chosen))
+        return find(self.sums, self.counts, [(low, high)] * len(self.chosen), graded=metric.graded)
 
 
 class _LabelSets:

@@ -11,7 +11,7 @@ from sightline.report.report_table import Column, Field, ReportTable, Value, bui
 from sightline.results.comparison import Comparison, MetricSubset
 
 RULE = (
-    "non-inferior: the 95 % CI of the difference ends above -{0:g} points (below +{0:g} where lower is"
+    "non-inferior: the 95 % CI of the difference lies above -{0:g} points (below +{0:g} where lower is"
     " better), a one-sided test at 2.5 %",
     "equivalent: two one-sided tests at 5 %, which is a 90 % CI between -{0:g} and +{0:g} points",
     "each row has its own tests, without a multiple-comparison correction: no correction is needed to claim"

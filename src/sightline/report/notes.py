@@ -27,7 +27,8 @@ SOMETIMES = ("not_sent", "empty", "refused", "unparsed", "unscored")
 _METHODS = {
     "wilson": "95 % CI: Wilson score interval with the effective number of units; samples that share an image"
     " form a cluster",
-    "t": "95 % CI of metrics without bounds: t interval with the variance between clusters",
+    "t": "95 % CI of metrics without bounds, and of differences of similarities: t interval with the variance"
+    " between clusters",
     "bootstrap": "95 % CI: bootstrap over clusters (samples that share an image)",
 }
 """The methods of intervals in words."""

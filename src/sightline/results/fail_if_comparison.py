@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -11,7 +11,8 @@ from sightline.errors import UserError
 from sightline.metric_types import MetricDefinition, MetricValue
 from sightline.metrics.margin import MarginVerdict
 from sightline.metrics.significance import Significance
-from sightline.results.comparison import MetricSubset
+from sightline.metrics.tally import NO_ANSWER
+from sightline.results.comparison import Comparison, MetricSubset
 from sightline.results.fail_if import split_condition
 
 Direction = Literal["worse", "lower", "higher", "not-non-inferior", "not-equivalent"]
@@ -44,21 +45,24 @@ class DifferenceCondition(Struct, frozen=True):
         rows: Iterable[MetricValue],
         tests: Mapping[MetricSubset, Significance],
         undecided_bounds: Mapping[MetricSubset, tuple[float, float]] | None = None,
+        *,
+        not_applicable: Collection[MetricSubset] = (),
     ) -> list[str]:
         """Check the condition. It also holds for a row without a difference: what is not measured fails.
+
+        A condition on any row leaves out the rows that neither run can have, unless no other row is there.
 
         Args:
             rows: The differences that the table shows.
             tests: The significance tests by metric and subset.
             undecided_bounds: The lowest and the highest difference that undecided verdicts allow.
+            not_applicable: The rows that neither run can have (`not_applicable`).
 
         Returns:
             One line for each row in which the condition holds.
         """
         lines = []
-        for row in rows:
-            if self.metric is not None and (row.metric, row.subset) != (self.metric, self.subset):
-                continue
+        for row in self._affected(rows, not_applicable):
             name = row.metric if row.subset == "all" else f"{row.metric}[{row.subset}]"
             test = tests.get((row.metric, row.subset))
             if test is None or row.value is None:
@@ -71,6 +75,15 @@ class DifferenceCondition(Struct, frozen=True):
                 line = f"{name} differs by {row.value:+.3g} (p {test.holm:.2g}, Holm){allowed}"
                 lines.append(f"{self.text}: {line}")
         return lines
+
+    def _affected(
+        self, rows: Iterable[MetricValue], not_applicable: Collection[MetricSubset]
+    ) -> list[MetricValue]:
+        """The rows that the condition is about."""
+        if self.metric is not None:
+            return [row for row in rows if (row.metric, row.subset) == (self.metric, self.subset)]
+        every = list(rows)
+        return [row for row in every if (row.metric, row.subset) not in not_applicable] or every
 
     def _unsupported(self, row: MetricSubset, name: str) -> list[str]:
         """A line if the claim about the margin does not hold, or cannot be tested."""
@@ -85,6 +98,22 @@ class DifferenceCondition(Struct, frozen=True):
         if direction == "worse":
             direction = "higher" if self.definitions[metric].better == "lower" else "lower"
         return difference > 0 if direction == "higher" else difference < 0
+
+
+def not_applicable(comparison: Comparison) -> frozenset[MetricSubset]:
+    """The values that neither run can have, such as similarities of questions with options.
+
+    Args:
+        comparison: The comparison.
+
+    Returns:
+        Metric and subset of each value that is null on both sides although probes were answered.
+    """
+    base, other = (
+        {(row.metric, row.subset) for row in side if row.value is None and row.reason != NO_ANSWER}
+        for side in (comparison.base, comparison.other)
+    )
+    return frozenset(base & other)
 
 
 def parse_difference_conditions(

@@ -13,10 +13,16 @@ from sightline.scoring.scorer import VectorScorer
 from sightline.types import Group, Outcome, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sightline.scoring.scorer import Vectors
 
 THRESHOLD = 0.7
 """Two answers are consistent if their cosine similarity is above this (MM-R3 3.3)."""
+
+PRECISION = 2e-6
+"""Similarities that differ by less are equal: vectors are in single precision."""
 
 SIMILAR = "similar"
 """The question of the verdict on a pair: right is consistent, `value` is the cosine, -1 to 1.
@@ -30,10 +36,10 @@ CONTRADICTION = "contradiction"
 def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     """A scorer that gives every answer `s_gt` and every pair of answers its similarity.
 
-    An empty answer has similarity 0 to everything. `s_gt` is 100 times the unclamped cosine to the nearest
-    reference. Failed answers have no similarity, nor have their pairs. Answers to questions with options are
-    compared by the options that they choose (`same_option`): here they have no `s_gt`, and a similarity, that
-    of the chosen option, only to answers to questions without options.
+    An empty answer has similarity 0 to everything. `s_gt` is 100 times the cosine to the nearest reference,
+    which may be below 0. Failed answers have no similarity, nor have their pairs. Answers to questions with
+    options are compared by the options that they choose (`same_option`): here they have no `s_gt`, and a
+    similarity, that of the chosen option, only to answers to questions without options.
 
     Args:
         embedder: The name of the embedding model, recorded as the judge of pairs.
@@ -52,7 +58,7 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     def read(group: Group, vectors: Vectors) -> Group:
         answers, references = post_processed(group), _references(group)
         rows = _rows(answers)
-        close = vectors[: len(rows)] @ vectors.T if rows else vectors
+        close = cosines(vectors[: len(rows)] @ vectors.T if rows else vectors)
         column = {reference: len(rows) + nth for nth, reference in enumerate(references)}
 
         def cosine(first: int, second: int) -> float | None:
@@ -79,6 +85,21 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
         return replace(group, outcomes=outcomes, judgements=(*group.judgements, *pairs))
 
     return VectorScorer("similarity", SIMILAR, texts, read)
+
+
+def cosines(products: Vectors) -> NDArray[np.float64]:
+    """Cosine similarities from the dot products of unit vectors in single precision.
+
+    Args:
+        products: The products, of any shape.
+
+    Returns:
+        -1 to 1; exactly 1 for equal vectors and -1 for opposite ones, whatever rounding made of them.
+    """
+    found = products.astype("float64")
+    found[found > 1 - PRECISION] = 1
+    found[found < PRECISION - 1] = -1
+    return found
 
 
 def _compared_texts(group: Group) -> list[str]:
