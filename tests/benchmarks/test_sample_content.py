@@ -16,7 +16,7 @@ from sightline.builders.synthetic import (
     generate_iibench,
     generate_mmr3,
 )
-from sightline.plan.plan import sample_digest
+from sightline.plan.sample_digest import sample_digest
 from sightline.registry import benchmark as find_benchmark
 
 Generate = Callable[..., Path]

@@ -30,7 +30,7 @@ from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers
 from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import setting_of
-from sightline.plan.plan import sample_digest
+from sightline.plan.sample_digest import sample_digest, with_images_of
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
 from sightline.registry import benchmark as find_benchmark
@@ -209,10 +209,10 @@ def _stored_sample(
         asked = as_asked(probe, prediction)
         return stored_probe(asked, draw, key, cluster, evidence=judge_images(probe, files))
 
-    digest = sample_digest(task.benchmark, sample)
-    if task.folder is None:
-        names = [(sample.id, probe.variant, draws[0]) for probe in probes[task.setting]]
-        digest = _recorded_digest(settings[task.setting].predictions, names) or digest
+    digest = sample_digest(task.benchmark, sample, files)
+    names = [(sample.id, probe.variant, draws[0]) for probe in probes[task.setting]]
+    recorded = _recorded_digest(settings[task.setting].predictions, names)
+    digest = with_images_of(digest, recorded) if task.folder is not None else recorded or digest
     return (replace(stored, sample_digest=digest) for stored in stored_groups(probes, draws, store))
 
 

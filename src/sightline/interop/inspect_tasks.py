@@ -28,7 +28,8 @@ from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspe
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
 from sightline.judging.judges import can_decide, check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
-from sightline.plan.plan import sample_digest, samples_digest
+from sightline.plan.plan import samples_digest
+from sightline.plan.sample_digest import sample_digest
 from sightline.plan.spec import Spec, TaskOptions, declared_options, spec_of
 from sightline.plan.stored_probe import judge_images, probe_position, stored_probe
 from sightline.results.description import EvaluationDescription
@@ -213,7 +214,7 @@ def _samples(item: PreparedTask) -> Iterator[Sample]:
         for position, probe in enumerate(probes):
             evidence = judge_images(probe, files)
             stored = stored_probe(probe, 0, "", cluster, evidence=evidence)
-            stored = replace(stored, sample_digest=sample_digest(item.benchmark, sample))
+            stored = replace(stored, sample_digest=sample_digest(item.benchmark, sample, files))
             yield _sample(probe, SampleMetadata(stored, probe_position(number, position), len(probes)))
 
 

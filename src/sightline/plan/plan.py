@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.clusters import cluster_images, cluster_of
+from sightline.clusters import cluster_of
 from sightline.engine.image_cache import inspect_images
 from sightline.engine.keys import KeyedRequest, key_of, with_key
 from sightline.engine.store import Store
@@ -23,6 +23,7 @@ from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions
+from sightline.plan.sample_digest import sample_digest
 from sightline.plan.stored_probe import (
     StoredProbe,
     judge_images,
@@ -132,7 +133,7 @@ class Plan:
             sent = probe if replays else replace(probe, messages=keyed.request.messages)
             return stored_probe(sent, draw, keyed.request.key, cluster, evidence=evidence)
 
-        digest = sample_digest(self._inputs.benchmark, self._inputs.samples[index])
+        digest = sample_digest(self._inputs.benchmark, self._inputs.samples[index], self._files)
         for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
             record = replace(stored, sample_digest=digest)
             yield PlannedProbe(probe_position(index, number), record, requests.get(stored.key))
@@ -216,20 +217,6 @@ def samples_digest(samples: Sequence[Sample]) -> str:
     return digest.hexdigest()
 
 
-def sample_digest(benchmark: Benchmark, sample: Sample) -> str:
-    """The digest of one sample, the same in every setting of a benchmark.
-
-    Args:
-        benchmark: The benchmark, which says what of a sample its settings do not change.
-        sample: The sample.
-
-    Returns:
-        The first 16 hexadecimal digits of a SHA-256.
-    """
-    body = msgspec.json.encode([sample.id, benchmark.sample_content(sample)], order="sorted")
-    return hashlib.sha256(body).hexdigest()[:16]
-
-
 def _order_by_image(samples: Sequence[Sample]) -> list[int]:
     """The indices of the samples in their order, with samples that share a first image next to each other."""
     first: dict[str, int] = {}
@@ -243,9 +230,9 @@ def _order_by_image(samples: Sequence[Sample]) -> list[int]:
 def _chunk_images(
     samples: Sequence[Sample], probes: Mapping[int, Mapping[str, Sequence[Probe]]]
 ) -> list[ImageRef]:
-    """The images of a chunk: those that name clusters, those of the messages, those that judges see."""
+    """The images of a chunk: those of the samples, those of the messages, those that judges see."""
     return [
-        *(image for index in probes for image in cluster_images(samples[index])),
+        *(image for index in probes for image in samples[index].images),
         *(
             image
             for settings in probes.values()

@@ -182,7 +182,7 @@ class Groups(Benchmark):
         return {**options, "unchanged": True}
 
     def sample_content(self, sample: Sample) -> Any:
-        """The texts of all lines: option `size` changes the images, and confirms them by the cluster."""
+        """The texts of all lines."""
         return [
             (line.variant, line.prompt, line.question, line.references, line.options)
             for line in sample.record

@@ -1,0 +1,70 @@
+"""The digest of a sample: `compare` pairs two runs only on samples with equal data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from sightline.benchmarks.base import Benchmark
+from sightline.images import BadImage
+from sightline.types import ImageFile, Sample
+
+_BETWEEN = "-"
+"""Stands between the digest of the texts and that of the images."""
+
+
+def sample_digest(
+    benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None = None
+) -> str:
+    """The digest of one sample, the same in every setting of a benchmark.
+
+    Args:
+        benchmark: The benchmark, which says what of a sample its settings do not change.
+        sample: The sample.
+        files: Image path -> the inspected file, or the error that it raised.
+
+    Returns:
+        The first 16 hexadecimal digits of a SHA-256 of the texts. If `files` holds all images of the sample,
+        a hyphen and as many digits for their contents follow.
+    """
+    texts = _digest([sample.id, benchmark.sample_content(sample)])
+    images = [(files or {}).get(image.path) for image in sample.images]
+    contents = [file.digest for file in images if isinstance(file, ImageFile)]
+    return texts + _BETWEEN + _digest(contents) if images and len(contents) == len(images) else texts
+
+
+def with_images_of(digest: str, recorded: str) -> str:
+    """Complete the digest of a sample whose images are unknown by one that a file of answers records.
+
+    Args:
+        digest: The digest.
+        recorded: The recorded digest; '' if there is none.
+
+    Returns:
+        The digest, with the recorded images if it has none itself.
+    """
+    return digest if _BETWEEN in digest else digest + "".join(recorded.partition(_BETWEEN)[1:])
+
+
+def may_be_equal(first: str, second: str) -> bool:
+    """Whether two samples have equal texts and images, as far as both digests say.
+
+    Args:
+        first: The digest of a sample; '' if it is unknown.
+        second: The digest of the other one.
+
+    Returns:
+        Whether no part that both hold differs.
+
+    >>> may_be_equal("a-1", "a"), may_be_equal("a-1", "a-2"), may_be_equal("", "a-2")
+    (True, False, True)
+    """
+    parts = zip(first.split(_BETWEEN), second.split(_BETWEEN), strict=False)
+    return all(one == other or not (one and other) for one, other in parts)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
