@@ -24,7 +24,7 @@ PERCENT = (0.0, 100.0)
 """The range of a metric that is a share."""
 
 RELIABLE_CLUSTERS = 10
-"""An interval of fewer clusters is approximate."""
+"""A confidence interval of fewer clusters is approximate."""
 
 IntervalMethod = Literal["wilson", "wilson, approximate", "t", "t, approximate", "bootstrap"]
 """How a confidence interval was made (`metrics/statistics.py`). Results of earlier versions have

@@ -1,4 +1,4 @@
-"""From groups to values: every metric over all groups and every subset, with n, clusters and interval."""
+"""From groups to values: every metric in every subset, with n, clusters and confidence interval."""
 
 from __future__ import annotations
 
