@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,16 +16,24 @@ from sightline.formats.groups import GroupLine, by_group, read_groups, write_gro
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 TEXTS = st.lists(WORDS, max_size=3).map(tuple)
 NAMED = WORDS.filter(bool)
+OPTIONS = st.lists(WORDS, max_size=3, unique_by=lambda word: word.strip().casefold()).map(tuple)
+
+
+def _line(options: tuple[str, ...], references: tuple[str, ...], **fields: Any) -> GroupLine:
+    """A line whose references are options, if it has options."""
+    return GroupLine(**fields, options=options, references=options[:1] if options else references)
+
+
 LINES = st.lists(
     st.builds(
-        GroupLine,
+        _line,
         group=NAMED,
         variant=NAMED,
         images=TEXTS,
         prompt=NAMED,
         question=WORDS,
         references=TEXTS,
-        options=TEXTS,
+        options=OPTIONS,
         labels=st.dictionaries(WORDS, WORDS | TEXTS, max_size=3),
         cluster=WORDS,
         facts=st.dictionaries(WORDS, st.integers(-9, 9) | st.lists(st.floats(0, 1), max_size=4), max_size=3),
@@ -143,3 +152,29 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(EnvironmentFailedError):
         write_groups([], tmp_path / "no" / "g.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("options", "references", "field"),
+    [(["a", "b"], ["c"], "references"), (["a", "b"], ["C"], "references"), (["a", "A "], ["a"], "options")],
+)
+def test_references_name_options_and_no_option_stands_twice(
+    tmp_path: Path, options: list[str], references: list[str], field: str
+) -> None:
+    line = {"group": "g", "variant": "v", "prompt": "?", "options": options, "references": references}
+    (tmp_path / "groups.jsonl").write_text(json.dumps(line))
+    with pytest.raises(UserError, match=f"line 1, field {field}"):
+        read_groups(tmp_path / "groups.jsonl")
+
+
+@pytest.mark.parametrize("reference", ["B", "blue", "Blue "])
+def test_a_reference_is_a_letter_or_the_text_of_an_option(tmp_path: Path, reference: str) -> None:
+    line = {
+        "group": "g",
+        "variant": "v",
+        "prompt": "?",
+        "options": ["red", "blue"],
+        "references": [reference],
+    }
+    (tmp_path / "groups.jsonl").write_text(json.dumps({**line, "references": [reference]}))
+    assert read_groups(tmp_path / "groups.jsonl")[0].references == (reference,)

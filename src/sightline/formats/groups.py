@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.files import read_lines
+from sightline.scoring.letters import LETTERS
 from sightline.types import Labels
 
 ORIGINAL = "original"
@@ -52,8 +53,8 @@ def read_groups(path: Path) -> list[GroupLine]:
         The lines in their order.
 
     Raises:
-        UserError: A line has no group, no variant, neither image nor prompt, or an unknown field; or a group
-            has a variant twice.
+        UserError: A line has no group, no variant, neither image nor prompt, an unknown field, an option
+            twice, or a reference that is not an option; or a group has a variant twice.
     """
     lines = read_lines(path, GroupLine)
     if not lines:
@@ -109,3 +110,24 @@ def _check(line: GroupLine, number: int, path: Path) -> None:
     for name, value, expected in needed:
         if not value:
             raise UserError("is empty", file=path, record=f"line {number}", field=name, expected=expected)
+    _check_options(line, number, path)
+
+
+def _check_options(line: GroupLine, number: int, path: Path) -> None:
+    """Raise UserError unless the options differ and every reference names one of them."""
+    if not line.options:
+        return
+    record, texts = f"line {number}", [option.strip().casefold() for option in line.options]
+    if len(set(texts)) < len(texts):
+        raise UserError("has an option twice", file=path, record=record, field="options", found=line.options)
+    letters = tuple(LETTERS[: len(texts)])
+    for reference in map(str.strip, line.references):
+        if reference not in letters and reference.casefold() not in texts:
+            raise UserError(
+                "has a reference that is not an option",
+                file=path,
+                record=record,
+                field="references",
+                found=reference,
+                expected=f"the text of an option, or a letter from {letters[0]} to {letters[-1]}",
+            )

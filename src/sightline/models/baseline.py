@@ -10,6 +10,8 @@ from sightline.models.offline_model import OfflineModel
 from sightline.types import Answer, Failure, Request, Text
 
 _OPTION = re.compile(r"^\(([A-Z])\) ", re.MULTILINE)
+_OTHER_OPTION = re.compile(r"^([A-Z])[.):] |(?<=\s)\(([A-Z])\) ", re.MULTILINE)
+"""Options in other layouts: 'A. red' on its line, or '(A) red (B) blue' on one line."""
 _QUESTION = re.compile(r"Question:\s*(.+)", re.DOTALL)
 _OR = re.compile(r"\bor\b")
 _OPEN = re.compile(
@@ -46,7 +48,7 @@ class ChanceBaseline(OfflineModel):
 
 
 def _choices(prompt: str) -> list[str]:
-    """The choices that a prompt offers.
+    r"""The choices that a prompt offers.
 
     >>> _choices("Question: Is the hand moving up or down?")
     ['up', 'down']
@@ -56,9 +58,10 @@ def _choices(prompt: str) -> list[str]:
     ['by day', 'by night']
     >>> _choices("Question: Can I eat it?")
     ['Yes', 'No']
+    >>> _choices("Which one? (A) red (B) blue"), _choices("Which one?\nA. red\nB. blue")
+    (['(A)', '(B)'], ['(A)', '(B)'])
     """
-    letters = _OPTION.findall(prompt)
-    if letters:
+    if letters := _OPTION.findall(prompt) or _other_letters(prompt):
         return [f"({letter})" for letter in dict.fromkeys(letters)]
     questions = _QUESTION.findall(prompt)
     question = (questions[-1] if questions else prompt).strip()
@@ -69,6 +72,12 @@ def _choices(prompt: str) -> list[str]:
         return ["Yes", "No"]
     stands_apart = not question.startswith(offer) and not _ASKING.match(offer)
     return [first if stands_apart else _end(first, others), *others]
+
+
+def _other_letters(prompt: str) -> list[str]:
+    """The letters of options in other layouts, if they are at least A and B."""
+    letters = ["".join(found) for found in _OTHER_OPTION.findall(prompt)]
+    return letters if letters[:2] == ["A", "B"] else []
 
 
 def _offer(question: str) -> str:

@@ -80,10 +80,6 @@ class Groups(Benchmark):
     leading_metrics = ("acc", "s_gt", "con", "con_by_response", "s_c", "s_c_by_response")
     companions = COMPLETE
     exact_metric = "agree"
-    chance_notes: Mapping[str, str] = {
-        "con": "guessing gets a high con: for all-MiniLM-L6-v2 'yes' and 'no' have a similarity of 73, and "
-        "con counts above 70; consistent_right counts those of which both are right"
-    }
     correlated_metrics = (("acc", "con"), ("acc", "s_c"))
     correlation = "spearman"
     spread_metrics = ("acc", "s_gt", "con", "s_c")
