@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.results.conftest import MakeResult
@@ -12,9 +14,11 @@ from tests.results.conftest import MakeResult
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.errors import UserError
+from sightline.formats.jsonl import write_answers
 from sightline.results.compare import compare
 from sightline.results.comparison_tests import significance_of
-from sightline.results.judged_run import JudgedRun
+from sightline.results.earlier_options import default_options
+from sightline.results.judged_run import JudgedRun, read_judged_run
 from sightline.types import NOT_SENT, Group, Outcome, Usage, VerdictName
 
 OPTIONS = {**defaults(Groups(), Groups.settings["FILE"]), "seed": 0, "embedder": "none"}
@@ -191,3 +195,13 @@ def test_a_side_that_answered_nothing_has_no_value_and_no_difference(judged_run:
 def test_a_run_that_sent_nothing_is_refused(judged_run: Any) -> None:
     with pytest.raises(UserError, match="no group of run 1 was sent completely"):
         compare([(judged_run({"a": "--"}), judged_run({"a": "11"}))])
+
+
+def test_a_folder_in_which_nothing_was_judged_is_read(make_result: MakeResult, tmp_path: Path) -> None:
+    options = default_options("groups", "mine.jsonl")
+    (tmp_path / "metrics.json").write_bytes(msgspec.json.encode(make_result(options=options)))
+    write_answers([outcome("a", "v0", "x")], tmp_path / "answers.jsonl")
+    (tmp_path / "verdicts.jsonl").touch()
+    run = read_judged_run(tmp_path)
+    assert [group.judgements for group in run.groups.values()] == [()]
+    assert acc(compare([(run, run)]).base) == (None, 0)

@@ -63,6 +63,21 @@ def read_verdicts(path: Path) -> list[Verdict]:
     return read_lines(path, Verdict, _completed)
 
 
+def read_recorded_verdicts(path: Path) -> list[Verdict]:
+    """Read the verdicts.jsonl of a results folder, which is empty if there was nothing to judge.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The verdicts, in the order of the lines.
+
+    Raises:
+        UserError: The file cannot be read, or a line is not a verdict; it names the line and the field.
+    """
+    return [] if path.is_file() and not path.stat().st_size else read_verdicts(path)
+
+
 def decode_verdict(line: bytes) -> Verdict:
     """Decode one verdict that `verdict_line` encoded, in this version or an earlier one.
 

@@ -17,7 +17,7 @@ from sightline.formats.files import json_records, read_bytes
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.formats.run_metadata import METRICS, RunMetadata, read_run_metadata
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.verdicts import read_recorded_verdicts
 from sightline.judging.import_answers import import_answers
 from sightline.judging.judges import RulesJudge
 from sightline.plan.effective import effective, setting_of, variant_of
@@ -88,7 +88,7 @@ def _read_folder(source: Path, read: JudgeSources) -> None:
         raise UserError(f"contains no {VERDICTS}", file=source, expected="a results folder (--out)")
     run = read_run_metadata(folder)
     # A run without judged answers has an empty file.
-    for verdict in read_verdicts(file) if file.stat().st_size else ():
+    for verdict in read_recorded_verdicts(file):
         options = _judge_options(run, verdict.judge) if run is not None and verdict.kind == "model" else {}
         read.verdicts.append((verdict, options))
     responder = benchmark = ""

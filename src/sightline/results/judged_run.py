@@ -11,7 +11,7 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.run_metadata import METRICS
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.verdicts import read_recorded_verdicts
 from sightline.judging.verdict_selection import select_verdict
 from sightline.metric_types import Result
 from sightline.plan.spec import Decide
@@ -54,7 +54,7 @@ def read_judged_run(folder: Path) -> JudgedRun:
         key = (outcome.sample, 0, outcome.variant) if pools else (outcome.sample, outcome.draw, "")
         members[key].append(outcome)
     decide: Decide = "majority" if result.options.get("decide") == "majority" else "first"
-    about_several = _verdicts_by_first_target(read_verdicts(folder / "verdicts.jsonl"))
+    about_several = _verdicts_by_first_target(read_recorded_verdicts(folder / "verdicts.jsonl"))
     groups = {
         key: Group(
             key[0],
