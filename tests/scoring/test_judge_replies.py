@@ -88,3 +88,67 @@ def test_both_verdicts_or_none_are_undecided(prompt: str) -> None:
 )
 def test_negations_are_read_in_their_sense(vocabulary: VerdictWords, reply: str, expected: str) -> None:
     assert read_verdict(reply, vocabulary) == expected
+
+
+CORRECTIONS = (
+    "Wait,",
+    "Actually,",
+    "Actually",
+    "Wait, actually",
+    "Hmm, actually",
+    "But actually",
+    "But wait,",
+    "No, wait.",
+    "Hold on,",
+    "On second thought,",
+    "On reflection,",
+    "Scratch that.",
+    "Correction:",
+    "Sorry, I meant",
+    "My mistake:",
+    "Let me reconsider.",
+    "I take that back:",
+    "Looking again,",
+    "After re-reading,",
+    "Oops,",
+    "Never mind,",
+    "Or rather,",
+)
+VERDICTS = {
+    CORRECT: {"right": "right", "correct": "right", "yes": "right", "wrong": "wrong", "no": "wrong"},
+    SAME: {"same": "right", "equivalent": "right", "yes": "right", "different": "wrong", "no": "wrong"},
+}
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.parametrize("form", ["{}.", "Judgement: {}.", "{}\n\n"])
+def test_after_a_correction_only_the_later_verdict_counts(form: str, correction: str) -> None:
+    for vocabulary, verdicts in VERDICTS.items():
+        for (first, withdrawn), (later, meant) in itertools.product(verdicts.items(), verdicts.items()):
+            reply = f"{form.format(first.capitalize())} {correction} {later}."
+            takes_back_a_no = later == "no" and withdrawn == "wrong"
+            expected = ("wrong", "undecided") if takes_back_a_no else (meant,)
+            assert read_verdict(reply, vocabulary) in expected, reply
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_a_correction_without_a_verdict_withdraws_the_earlier_one(correction: str) -> None:
+    for vocabulary, verdicts in VERDICTS.items():
+        for first in verdicts:
+            reply = f"Judgement: {first}. {correction} I am no longer sure."
+            assert read_verdict(reply, vocabulary) == "undecided", reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("It is actually wrong.", "wrong"),
+        ("Actually, yes.", "right"),
+        ("Judgement: Yes, actually.", "right"),
+        ("No, sorry.", "wrong"),
+        ("Judgement: No. The sign actually says 3.", "wrong"),
+        ("The sign says that you must wait. The output is right.", "right"),
+    ],
+)
+def test_what_takes_nothing_back_is_no_correction(reply: str, expected: str) -> None:
+    assert read_verdict(reply, CORRECT) == expected

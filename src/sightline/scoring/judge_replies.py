@@ -1,6 +1,6 @@
 """Reads the verdict of a judge model from its reply.
 
-Verdict words become marks, and the reply is cut into clauses. A clause states a verdict if only leading words
+A reply is cut where it corrects itself ('Wait, ...'); the text after the last correction decides. Verdict words become marks, and the reply is cut into clauses. A clause states a verdict if only leading words
 ('so the output is') precede its mark and nothing restricts it ('right in one sense'). Labelled verdicts
 ('Judgement: ...') count before others.
 """
@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from sightline.scoring.corrections import corrected
 from sightline.scoring.text import lexicon, respelled, words
 
 ReplyVerdict = Literal["right", "wrong", "undecided"]
@@ -82,6 +83,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\1quoted",
         ),
         (r"\b(?:absolutely|certainly|definitely|of course) not\b(?=\W*$)", "no"),
+        (r"\b(accept|reject)\s+(?:this|the)\s+(?=(?:\w+\s+)?(?:answer|output|response|prediction)\b)", r"\1 "),
         (rf"(\bshould (?:be|have been|say|read)\s+){_QUOTATION}", r"\1"),
         (rf"(\b(?:answer|output|response|prediction)\s+){_QUOTATION}(?=\s+(?:is|was|does|would)\b)", r"\1"),
         (r"\\(?:text|textbf|mathrm|mathbf)\b|</[a-z]+>|[*_#`~\"'“”„«»「」『』\[\]{}$\\<>✅❌✓✗]", ""),
@@ -167,7 +169,7 @@ _REPEATED = re.compile(rf"({_MARK.pattern})(?:\s+\1)+")
 _BETWEEN = r"\W*(?:\b(?:or|nor|and|vs)\b|[/|])\W*(?:(?:the|an?|is|it is|not)\s+)*"
 _NO_STATEMENT = re.compile(
     rf"{_FOR}{_BETWEEN}{_AGAINST}|{_AGAINST}{_BETWEEN}{_FOR}|{_FOR}\s+or\s+not\b"
-    rf"|\b(?:{_RIGHT}|{_WRONG})\s+(?:final\s+)?(?:answer|response|output|one|judgement|question|thing)"
+    rf"|\b(?:{_RIGHT}|{_WRONG})\s+(?:final\s+)?(?:answer|response|output|one|question|thing)"
     r"(?:\s*:[^\n,;.]*|(?=\s+(?:is|was|would|should|to|has|must)\b))"
     rf"|(?<=[(,;])\s*{_RIGHT}\s*:[^\n,;.)]*"
     rf"|(?:(?<=[.!?\n])|^)\s*(?:in order )?to be (?:considered |judged )?{_RIGHT}"
@@ -180,12 +182,12 @@ _LABEL = re.compile(
     r"(?:\s*\([^)\n]*\)|\s+(?:for|of|on|about)\s+[a-z ]{1,30}?)?\s*(?:is\b\s*)?(?:[:=\n→]|->|=>|\s-|\bis\b)"
 )
 _UNCLEAR = re.compile(
-    r"\W*(?:(?:it|this) is )?(?:unclear|unsure|not (?:sure|clear|certain)|undecided|can not|n/a|unknown"
-    r"|inconclusive|ambiguous|maybe|(?:it )?depends|indeterminate|partial|partially|partly)\b"
+    r"\W*(?:(?:it|this) is |i am )?(?:unclear|unsure|(?:not|no longer)(?: \w+ly| so| quite)? (?:sure|clear|certain)"
+    r"|undecided|(?:i )?can not|n/a|unknown|inconclusive|ambiguous|maybe|(?:it )?depends|indeterminate|partial"
+    r"|partially|partly)\b"
 )
-_CORRECTION = re.compile(
-    r"\b(?:wait|actually|correction|on (?:second thoughts?|reflection)|scratch that|reconsider\w*)\b"
-)
+_REJECTS = re.compile(r"\W*(?:no|nope)\b")
+"""The 'no' by which a correction takes back what precedes it: 'Different. Wait, no. The same.'"""
 
 _SENTENCE = re.compile(r"((?:[^.!?。！？\n]|[.!?](?=\d))+)([.!?。！？\n]*)")
 _CLAUSE = re.compile(
@@ -201,7 +203,7 @@ _RESERVATION = re.compile(r"\b(?:but|however|only|partially|partly|part|some|if|
 _LEADING_ALL = lexicon(
     """so therefore thus hence overall finally ultimately then conclude is a an it this that i we my the
     would will be must should have to say output print respond reply judge go with think judgement
-    judgment verdict decision final give of clearly definitely certainly surely probably likely absolutely"""
+    judgment verdict decision final give of still actually clearly definitely certainly surely probably likely absolutely"""
 )
 _LEADING = _LEADING_ALL | lexicon(
     """find finds concluding conclusion are was do does did yes no as its these those both two all also
@@ -234,8 +236,9 @@ class _Statement(NamedTuple):
 def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     """Read the verdict of a judge model.
 
-    The last labelled verdict counts. Otherwise all verdicts that the reply states must agree, unless it
-    corrects itself; then the last one counts. Restated alternatives ('right or wrong') state no verdict.
+    If the reply corrects itself ('Wait, ...', 'Actually, ...'), only the text after the last correction counts;
+    without a verdict there, the reply is undecided. The last labelled verdict counts, otherwise all verdicts
+    must agree. Restated alternatives ('right or wrong') state no verdict.
 
     Args:
         reply: The reply of the judge.
@@ -248,20 +251,41 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     'right'
     >>> read_verdict("The two answers don't mean the same.", SAME)
     'wrong'
+    >>> read_verdict("Judgement: Yes. Actually no, it misses a word.", CORRECT)
+    'wrong'
     >>> read_verdict("It is either right or wrong.", CORRECT)
     'undecided'
     """
-    text = _marked(_plain(reply), vocabulary)
+    text = _plain(reply)
+    withdrawn, last = corrected(text)
+    if last is None:
+        return _read(text, vocabulary)
+    if _UNCLEAR.match(last):
+        return "undecided"
+    verdict = _read(_REJECTS.sub("", last), vocabulary)
+    if verdict != "undecided":
+        return verdict
+    if not withdrawn:
+        return _first_decided(vocabulary, last, text)
+    return "undecided" if _read(withdrawn, vocabulary) == "wrong" else _read(last, vocabulary)
+
+
+def _first_decided(vocabulary: VerdictWords, *texts: str) -> ReplyVerdict:
+    verdicts = (_read(text, vocabulary) for text in texts)
+    return next((verdict for verdict in verdicts if verdict != "undecided"), "undecided")
+
+
+def _read(part: str, vocabulary: VerdictWords) -> ReplyVerdict:
+    """The verdict of a text that does not correct itself."""
+    text = _marked(part, vocabulary)
     for labelled in reversed(_LABEL.split(text)[1:]):
         if _UNCLEAR.match(labelled):
             return "undecided"
         stated = list(_statements(labelled, vocabulary, labelled=True))
         if stated:
-            corrects = _CORRECTION.search(labelled) is not None
-            opening = [one for one in stated if one.position == stated[0].position]
-            return _settled(labelled, stated if corrects else opening)
+            return _settled([one for one in stated if one.position == stated[0].position])
     stated = list(_statements(text, vocabulary))
-    return _settled(text, stated) if stated else _compared(text)
+    return _settled(stated) if stated else _compared(text)
 
 
 def _plain(reply: str) -> str:
@@ -360,13 +384,12 @@ def _stated_mark(clause: str, vocabulary: VerdictWords, *, closing: bool) -> str
     return None
 
 
-def _settled(text: str, stated: Sequence[_Statement]) -> ReplyVerdict:
-    """The verdict on which all statements agree, or the last one if the text corrects the others."""
-    last = stated[-1].is_right
-    opposed = [one.position for one in stated if one.is_right != last]
-    if opposed and _CORRECTION.search(text, opposed[-1]) is None:
+def _settled(stated: Sequence[_Statement]) -> ReplyVerdict:
+    """The verdict on which all statements agree."""
+    verdicts = {one.is_right for one in stated}
+    if len(verdicts) > 1:
         return "undecided"
-    return "right" if last else "wrong"
+    return "right" if verdicts == {True} else "wrong"
 
 
 def _compared(text: str) -> ReplyVerdict:
