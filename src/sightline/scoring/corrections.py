@@ -7,7 +7,8 @@ import re
 from sightline.scoring.text import words
 
 _CORRECTION = re.compile(
-    r"(?:^|[.,;:!?()\n—–-]|\b(?:but|and)\b|\s(?=[\w-]+(?: \w+){0,2}[,:]))\s*(?:(?:no|oh|ah|hm+|well|so|sorry|ok|okay|but|and|or)\b,?\s*)*"
+    r"(?:^|[.,;:!?()\n—–-]|\b(?:but|and)\b|\s(?=[\w-]+(?: [\w-]+){0,2}[,:]))\s*"
+    r"(?:(?:no|oh|ah|hm+|well|so|sorry|ok|okay|but|and|or)\b,?\s*)*"
     r"\b(?:wait(?!\s+(?:for|until|\d))|hold on|hang on|actually|correction|oops|whoops|edit|rather"
     r"|(?:sorry|apologies)(?! for| about)|scratch that|strike that|never ?mind|my (?:mistake|bad|error)"
     r"|i (?:take (?:that|it) back|meant|misread|misspoke|stand corrected|correct myself"
@@ -17,7 +18,7 @@ _CORRECTION = re.compile(
     r"|(?:looking|reading|checking) (?:again|closer|closely)"
     r"|after (?:re-?\w+|another look|a (?:second|closer) look|further \w+))\b"
 )
-"""A correction opens a clause or ends in a comma: 'It is actually right' and 'The sign says that you must wait' are none."""
+"""A correction opens a clause or ends in a comma; 'actually' in 'It is actually right' is none."""
 
 
 def corrected(text: str) -> tuple[str, str | None]:

@@ -1,8 +1,8 @@
 """Reads the verdict of a judge model from its reply.
 
-A reply is cut where it corrects itself ('Wait, ...'); the text after the last correction decides. Verdict words become marks, and the reply is cut into clauses. A clause states a verdict if only leading words
-('so the output is') precede its mark and nothing restricts it ('right in one sense'). Labelled verdicts
-('Judgement: ...') count before others.
+The text after the last self-correction ('Wait, ...') decides. Verdict words become marks, and the text is
+cut into clauses. A clause states a verdict if only leading words ('so the output is') precede its mark and
+nothing restricts it ('right in one sense'). Labelled verdicts ('Judgement: ...') count before others.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\1quoted",
         ),
         (r"\b(?:absolutely|certainly|definitely|of course) not\b(?=\W*$)", "no"),
-        (r"\b(accept|reject)\s+(?:this|the)\s+(?=(?:\w+\s+)?(?:answer|output|response|prediction)\b)", r"\1 "),
+        (
+            r"\b(accept|reject)\s+(?:this|the)\s+(?=(?:\w+\s+)?(?:answer|output|response|prediction)\b)",
+            r"\1 ",
+        ),
         (rf"(\bshould (?:be|have been|say|read)\s+){_QUOTATION}", r"\1"),
         (rf"(\b(?:answer|output|response|prediction)\s+){_QUOTATION}(?=\s+(?:is|was|does|would)\b)", r"\1"),
         (r"\\(?:text|textbf|mathrm|mathbf)\b|</[a-z]+>|[*_#`~\"'“”„«»「」『』\[\]{}$\\<>✅❌✓✗]", ""),
@@ -182,8 +185,9 @@ _LABEL = re.compile(
     r"(?:\s*\([^)\n]*\)|\s+(?:for|of|on|about)\s+[a-z ]{1,30}?)?\s*(?:is\b\s*)?(?:[:=\n→]|->|=>|\s-|\bis\b)"
 )
 _UNCLEAR = re.compile(
-    r"\W*(?:(?:it|this) is |i am )?(?:unclear|unsure|(?:not|no longer)(?: \w+ly| so| quite)? (?:sure|clear|certain)"
-    r"|undecided|(?:i )?can not|n/a|unknown|inconclusive|ambiguous|maybe|(?:it )?depends|indeterminate|partial"
+    r"\W*(?:(?:it|this) is |i am )?(?:unclear|unsure|undecided"
+    r"|(?:not|no longer)(?: \w+ly| so| quite)? (?:sure|clear|certain)"
+    r"|(?:i )?can not|n/a|unknown|inconclusive|ambiguous|maybe|(?:it )?depends|indeterminate|partial"
     r"|partially|partly)\b"
 )
 _REJECTS = re.compile(r"\W*(?:no|nope)\b")
@@ -203,7 +207,8 @@ _RESERVATION = re.compile(r"\b(?:but|however|only|partially|partly|part|some|if|
 _LEADING_ALL = lexicon(
     """so therefore thus hence overall finally ultimately then conclude is a an it this that i we my the
     would will be must should have to say output print respond reply judge go with think judgement
-    judgment verdict decision final give of still actually clearly definitely certainly surely probably likely absolutely"""
+    judgment verdict decision final give of still actually clearly definitely certainly surely probably likely
+    absolutely"""
 )
 _LEADING = _LEADING_ALL | lexicon(
     """find finds concluding conclusion are was do does did yes no as its these those both two all also
@@ -236,8 +241,8 @@ class _Statement(NamedTuple):
 def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     """Read the verdict of a judge model.
 
-    If the reply corrects itself ('Wait, ...', 'Actually, ...'), only the text after the last correction counts;
-    without a verdict there, the reply is undecided. The last labelled verdict counts, otherwise all verdicts
+    If the reply corrects itself ('Wait, ...'), only the text after the last correction counts; without a
+    verdict there, the reply is undecided. The last labelled verdict counts, otherwise all verdicts
     must agree. Restated alternatives ('right or wrong') state no verdict.
 
     Args:
@@ -263,16 +268,10 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     if _UNCLEAR.match(last):
         return "undecided"
     verdict = _read(_REJECTS.sub("", last), vocabulary)
-    if verdict != "undecided":
+    if verdict != "undecided" or (withdrawn and _read(withdrawn, vocabulary) == "wrong"):
         return verdict
-    if not withdrawn:
-        return _first_decided(vocabulary, last, text)
-    return "undecided" if _read(withdrawn, vocabulary) == "wrong" else _read(last, vocabulary)
-
-
-def _first_decided(vocabulary: VerdictWords, *texts: str) -> ReplyVerdict:
-    verdicts = (_read(text, vocabulary) for text in texts)
-    return next((verdict for verdict in verdicts if verdict != "undecided"), "undecided")
+    verdict = _read(last, vocabulary)
+    return verdict if withdrawn or verdict != "undecided" else _read(text, vocabulary)
 
 
 def _read(part: str, vocabulary: VerdictWords) -> ReplyVerdict:

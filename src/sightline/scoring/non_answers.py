@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sightline.scoring.text import FUNCTION_WORDS, stem, words
+from sightline.scoring.text import FUNCTION_WORDS, is_question, stem, words
 
 _QUALIFIER = (
     r"(?!(?:because|of|the|an?|in|on|to|is|it|i|he|she|we|you|they|this|that|as|since|and|but|or|for|with"
@@ -14,7 +14,8 @@ _QUALIFIER = (
 
 _FIND_OUT = (
     r"(?:determin|tell|know|answer|identif|conclu|confirm|decid|ascertain|infer|specif|establish|judge\b"
-    r"|assess|predict|guess|verif|discern|distinguish|recogni[sz]|interpret|deduc|figure|make out"
+    r"|assess|predict|guess|verif|discern|distinguish|recogni[sz]|interpret|deduc|figure"
+    r"|decide|make (?:\w+ ){0,3}?out"
     r"|(?:be )?read\b|provid\w+ (?:\w+ ){0,2}(?:answer|information|assistance|response)|be sure|be certain"
     r"|be (?:seen|viewed|drawn|reached|given|said)\b|say (?:for|with|whether|if|which|what|who))"
 )
@@ -30,7 +31,8 @@ _NEEDED = (
     r"|means) (?:to|of))"
 )
 _RECORD = (
-    r"(?:image|images|picture|photo|photograph|context|question|text|scene|caption|description|information)"
+    r"(?:image|images|attachment|picture|photo|photograph|context|question|text|scene|caption|description"
+    r"|information)"
 )
 _SHOW = (
     r"(?:say|show|mention|specif|indicat|provid|reveal|give|tell|contain|includ|state\b|clarif|suggest|depict"
@@ -38,8 +40,12 @@ _SHOW = (
 )
 _PRESENT = (
     r"(?:shown|visible|given|provided|mentioned|present|available|seen|found|depicted|displayed|specified"
-    r"|label+ed|stated|detected|legible|readable)"
+    r"|label+ed|stated|detected|legible|readable"
+    r"|attached|uploaded|included|supplied|shared|loaded|accessible)"
 )
+_SEND = r"(?:attach|upload|includ|provid|shar|suppl|send|sent|load)\w*"
+_ONE = r"(?:it|they|you|one|he|she|i|we|this|that|some|others|the \w+)"
+_ANY = r"(?:either|any|both) (?:one|direction|way|option|answer)s?"
 _LACK = (
     r"(?:no|not any|not enough|not sufficient|without(?: any| more| enough| further)?|lack(?:s|ing)?(?: of)?"
     r"|insufficient|inadequate|too little"
@@ -68,19 +74,40 @@ _LEAVES_OPEN = tuple(
         r"\bn a$|^no (?:comment|clue)s?\b|^(?:not applicable|no|not) (?:answer|idea)s?\b|\bbeats me\b",
         r"\bvar(?:y|ies) (?:by|from|between|across|depending)\b|\bgr[ae]y area\b|\bdepend(?:s|ing"
         r"|ent)? ?(?:(?:up)?on\b|$)|\bit (?:all )?(?:depends|varies)\b|^depends\b",
-        r"\b(?:either|any|both) (?:one|direction|way|option|answer)s?\b"
+        rf"^(?:{_ONE} )?(?:(?:can|could|may|might|will|is|are) )?(?:\w+ )?(?:in |from )?{_ANY}"
+        r"(?: (?:works?|(?:is|are|(?:could|can|may|might|would) be)"
+        r" (?:\w+ly )?(?:possible|plausible|correct|right|true|fine|valid)))?$"
         r"|\bboth (?:(?:are|is|could be|can be|may be|might be) )?(?:\w+ly )?"
         r"(?:possible|plausible|correct|right|true)\b",
-        r"\b(?:may|might|could) or (?:may|might|could) not\b",
+        r"\b(may|might|could)(?: (?!not\b)\w+){0,6}? (?:may|might|could) (?:\w+ )?not\b"
+        r"|\b(may|might|could) not(?: \w+){0,6}? (?:may|might|could)\b"
+        rf"|\b(?:may|might|could) be(?: \w+){{1,4}}? {_ONE} (?:may|might|could) (?:also )?be\b",
+        rf"\b(is|are|was|were|do|does|can) (?:and|but) (?:{_ONE} )?\1 not\b",
+        r"^(?!.*\bwhether\b).*\bor (?:maybe |perhaps |possibly )?not$",
         r"\b(?:could|can|may|might) be (?:either|both|any|neither)\b",
         r"\bmatter of (?:\w+ )?(?:opinion|perspective|interpretation|taste)\b|\bopen to (?:\w+ )?interpret",
         r"\bnot (?:necessarily|always)$|^(?:sometimes|it varies|equally likely)$|\bfifty fifty\b|^50 50\b",
-        r"^(?:it )?(?:is )?(?:maybe|perhaps|possibly|potentially|could be|might be|may be|conceivably)"
-        r"(?: (?:yes|no|not|so|but|it is|is|both|either))*$",
+        r"^(?:it )?(?:is )?(?:maybe|perhaps|possibly|potentially|could be|might be|may be|conceivably"
+        r"|it may|might|might not be)"
+        r"(?: (?:yes|no|not|so|and|or|but|it|is|both|either|maybe|perhaps|possibly))*$",
         r"\bi (?:am )?(?:(?:so|very) )?(?:sorry|apologi[sz]e)\b|^(?:sorry|apologies)\b",
         r"\bas an? (?:\w+ )?(?:ai|language model|vision model|assistant)\b|\bi am (?:just |only )?an ai\b",
         r"^(?:to some (?:extent|degree)|somewhat|partly|partially|in part|kind of|sort of|more or less)$"
         r"|\b(?:tricky|tough|good|difficult|hard) (?:one|question)$",
+        rf"\b{_RECORD}s?(?: \w+){{0,3}}?"
+        r" (?:failed|fails|unable|(?:do|does|did|is|are|was|were|will|can) not)(?: to)?"
+        r" (?:be )?(?:load|open|display|upload|render)",
+        rf"^(?:the )?{_RECORD}s? not {_PRESENT}|^nothing (?:\w+ )?{_PRESENT}$",
+        r"\b(?:not|never|no one|nobody|forgot to|please|could you|can you|kindly|need to|must) (?:\w+ )?"
+        rf"{_SEND} (?:\w+ ){{0,2}}?{_RECORD}",
+        rf"\bno {_RECORD}s?(?: here| to (?:see|look at|view)| (?:came|comes) through)?$",
+        rf"\b{_RECORD} (?:is|was|are|seems|appears) (?:to be )?missing\b",
+        rf"\bnot (?:seem|appear) to be (?:an?|any) {_RECORD}"
+        rf"|\b(?:no access to|lack|missing) (?:the|this|any|an?) {_RECORD}",
+        rf"\btoo \w+ (?:away )?(?:for \w+ )?to (?:\w+ly )?{_FIND_OUT}",
+        r"\bi (?:(?:would|will) )?(?:rather|prefer) not\b|\bi (?:refuse|decline)\b|^(?:sorry )?no can do$"
+        r"|\bgood as mine\b|\bi wish i knew\b|^dunno\b|\bundecidable\b"
+        r"|\bneither confirm nor deny\b|\babstain\b|\bnot (?:have )?enough to go (?:on|by)\b",
         r"^i (?:do not|can not) know$|\bnot a (?:simple )?yes or no question\b",
     )
 )
@@ -93,6 +120,7 @@ _NOT_SHOWN = re.compile(
     rf"|\b(?:there (?:is|are|was|were)|i (?:can )?see) no (?:{_QUALIFIER} ){{1,4}}?in (?:the"
     rf"|this) {_RECORD}\b"
     rf"|\b(?:is|are|was|were) not (?:\w+ )?(?:{_PRESENT}|in (?:the|this) {_RECORD})\b"
+    rf"|\b{_RECORD}(?: \w+){{0,3}}? too (?!much|many)\w+|\bresolution (?:is|was) too\b"
     rf"|\bi (?:do not|can not|could not) (?:\w+ly )?(?:see|find|detect|spot|notice)\b|^i see no\b"
 )
 
@@ -120,7 +148,7 @@ def declines(statement: str, question: str = "") -> bool:
     text = " ".join(words(statement))
     if _PERCEPTION.search(question):
         text = _PERCEPTION.sub("", text)
-    return statement.rstrip(" \"')*").endswith("?") or (
+    return is_question(statement) or (
         any(pattern.search(text) for pattern in _LEAVES_OPEN)
         or _lacks(_NO_PROOF, text, question)
         or _lacks(_NOT_SHOWN, text, question)

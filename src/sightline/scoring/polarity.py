@@ -17,7 +17,7 @@ from sightline.scoring.statements import (
     settle,
     statements,
 )
-from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, sentences, stem, words
+from sightline.scoring.text import FUNCTION_WORDS, is_question, lexicon, respelled, sentences, stem, words
 
 YES, NO = "yes", "no"
 
@@ -44,9 +44,20 @@ _NO = re.compile(
     r"|by no means|(?:of course|absolutely|definitely|certainly|i (?:think|guess|would say)) not)(?=\W*$"
     r"|\s*[,;:.!])"
 )
-_NOT_THAT = re.compile(r"\bnot (?:yes|no)\b|\bnot an? (?:\w+ )?yes[ /-](?:or[ -])?no\b")
+_NOT_THAT = re.compile(r"\bno can do\b|\bnot (?:yes|no)\b|\bnot an? (?:\w+ )?yes[ /-](?:or[ -])?no\b")
+_SAY = r"(?:say|think|argue|answer|claim|reply|respond|call it)s?"
+_OTHERS = r"(?:some|others|many|most|one|people|\w+(?:ics|ers|ents|ists))\b(?: people)?"
+_NOT_CLAIMED = re.compile(
+    rf"\b{_OTHERS}(?: (?:would|might|may|could|will))?(?: \w+ly)? {_SAY}\W+(?:{_YES_WORDS}|{_NO_WORDS})\b"
+    rf"|\b(?:{_YES_WORDS}|{_NO_WORDS})\b\W+(?:is|was) what {_OTHERS}"
+    rf"|\b(?:to|for) (?:some|others|many)\W+(?:it is |this is )?(?:{_YES_WORDS}|{_NO_WORDS})\b"
+    r"|\b(?:maybe|perhaps|possibly|(?:could|may|might|can)(?: also)? be)(?: a)?\W+"
+    rf"(?:{_YES_WORDS}|{_NO_WORDS})\b"
+)
+"""A yes or no that an answer reports of others or only holds possible."""
+
 _ANSWER_WORD = re.compile(
-    r"(?:\b(?:it|this|that|answer) (?:is|would be|will be|should be)\W+)?"
+    r"(?:\b(?:(?:it|this|that|answer) (?:is|would be|will be|should be)\W+|answer\W*:\W*))?"
     rf"\b(?:{_YES_WORDS}\b|{_NO_WORDS}\b{_FOLLOWS})"
 )
 _CLAUSE = re.compile(r"[,;:()]|\bso\b|\btherefore\b|\band (?=it|he|she|they|you|i)\b")
@@ -166,14 +177,20 @@ def _weighed(question: str, statement: str) -> str | None:
     reading = explicit(statement)
     if reading is None or reading == OPEN:
         return reading
-    rest = _ANSWER_WORD.sub(",", _NOT_THAT.sub("", respelled(statement)))
+    text = _NOT_THAT.sub("", respelled(statement))
+    if _NOT_CLAIMED.search(text) or is_question(text):
+        return OPEN
+    rest = _ANSWER_WORD.sub(",", text)
+    if _only_declines(rest, question):
+        return OPEN
     if declines(statement, question):
-        return OPEN if _only_declines(rest, question) else None
+        return None
     return reading if stated(question, rest) in (reading, None, OPEN) else None
 
 
 def _only_declines(statement: str, question: str) -> bool:
-    return all(declines(clause, question) for clause in _CLAUSE.split(statement) if words(clause))
+    clauses = [clause for clause in _CLAUSE.split(statement) if words(clause)]
+    return bool(clauses) and all(declines(clause, question) for clause in clauses)
 
 
 def _stated_by(question: str, clause: str) -> str | None:

@@ -37,6 +37,7 @@ _LEAD_IN = re.compile(
     r"|(?:my |the )?(?:\w+ )?answer(?: is| would be)?)\b[^,;:]*[,:]\s*)+",
     re.IGNORECASE,
 )
+_ALTERNATIVE = re.compile(r"\s*(?:[.!?;…]\s*)+\bor\b", re.IGNORECASE)
 _PUT_ASIDE = re.compile(r"\b(?:rather than|instead of|as opposed to)\b[^.,;!?]*", re.IGNORECASE)
 _CONCLUDES = re.compile(r"^\W*(?:so|therefore|thus|hence|overall|in (?:conclusion|summary)|finally)\b")
 _ANNOUNCES = re.compile(r"\banswer\W+(?:\w+\W+){0,2}?(?:is|be)\b|\banswer\W*:")
@@ -60,6 +61,8 @@ def excludes(statement: str) -> bool:
 def statements(answer: str) -> tuple[str, ...]:
     """The statements of an answer: its sentences, split at 'but' or 'whereas', without 'rather than ...'.
 
+    A sentence that begins with 'or' belongs to the one before it.
+
     Args:
         answer: The answer.
 
@@ -69,7 +72,7 @@ def statements(answer: str) -> tuple[str, ...]:
     >>> statements("It is not up but down. Down rather than up")
     ('It is not up', 'down.', 'Down ')
     """
-    remaining = (_PUT_ASIDE.sub("", sentence) for sentence in sentences(answer))
+    remaining = (_PUT_ASIDE.sub("", sentence) for sentence in sentences(_ALTERNATIVE.sub(", or", answer)))
     return tuple(part for sentence in remaining for part in _TURN.split(sentence) if words(part))
 
 

@@ -153,6 +153,21 @@ def sentences(text: str) -> tuple[str, ...]:
     return tuple(part for part in _SENTENCE_END.split(text) if words(part))
 
 
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question mark, quotes and markup aside.
+
+    Args:
+        text: The text.
+
+    Returns:
+        True if it does.
+
+    >>> is_question('"Up?"'), is_question("Up? Yes.")
+    (True, False)
+    """
+    return text.rstrip(" \"')*").endswith("?")
+
+
 def words(text: str) -> tuple[str, ...]:
     """The words of a text in lower case, without punctuation.
 

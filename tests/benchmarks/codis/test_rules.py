@@ -154,6 +154,12 @@ NON_ANSWERS = (
     "In some countries yes, in others no.",
     "I'm sorry, but I can't help with that.",
     "N/A",
+    "It might be so, it might not.",
+    "No? Or yes?",
+    "The image is too blurry to tell.",
+    "There is no image attached.",
+    "I can't make it out.",
+    "Nope, can't say",
 )
 
 
@@ -182,6 +188,55 @@ def test_a_reference_is_right_under_any_lead_in(pairs: Pairs, lead: str) -> None
     for pair in pairs.values():
         for reference in pair["answer"].values():
             assert judge_by_rules(pair["question"], reference, lead + reference) == "right", pair["id"]
+
+
+SAFE = "Is it safe to cross the road?"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}?",
+        "{}. Or {}.",
+        "{}... or {}?",
+        "Answer: {}. Or maybe {}.",
+        "{} or {}.",
+        '"{}" is what some would say; others say {}.',
+        "Some people say {}, others {}.",
+        "To some, {}; to others, {}.",
+        "Maybe {}, maybe {}.",
+        "It could be {}, it could be {}.",
+        "The answer could be {}.",
+        "{}, I can't say.",
+        "{}, no idea.",
+    ],
+)
+def test_a_yes_or_no_that_is_asked_reported_or_only_possible_is_never_right(form: str) -> None:
+    for said, other in (("Yes", "No"), ("No", "Yes"), ("yes", "no"), ("nope", "yep")):
+        output = form.format(said, other)
+        for reference in ("Yes.", "No."):
+            assert judge_by_rules(SAFE, reference, output) == "wrong", output
+
+
+@pytest.mark.parametrize("modal", ["may", "might", "could"])
+@pytest.mark.parametrize("between", [", it ", " and it ", " or it ", ", or ", " but it "])
+def test_what_may_be_and_may_not_be_is_never_right(modal: str, between: str) -> None:
+    for first, then in (("be safe", "not be"), ("not be safe", "be")):
+        output = f"It {modal} {first}{between}{modal} {then}."
+        for reference in ("Yes.", "No."):
+            assert judge_by_rules(SAFE, reference, output) != "right", output
+
+
+def test_no_labelled_output_is_right_for_another_claim_and_few_are_lost() -> None:
+    outputs = read_lines(Path(__file__).with_name("labelled_outputs.jsonl"))
+    lost = []
+    for one in outputs:
+        for reference in one["references"]:
+            verdict = judge_by_rules(one["question"], reference, one["output"])
+            assert verdict != "right" or one["claim"] == reference, one["output"]
+            if verdict != ("right" if one["claim"] == reference else "wrong"):
+                lost.append(one["output"])
+    assert len(set(lost)) <= 0.03 * len(outputs), lost
 
 
 @pytest.mark.parametrize("lead", ["", "Based on the context, ", "The answer is: ", "I would say ", "So, "])

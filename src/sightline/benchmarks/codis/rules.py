@@ -20,7 +20,7 @@ from sightline.scoring.quantities import (
 )
 from sightline.scoring.scorer import RuleVerdict
 from sightline.scoring.statements import NAMES_NOTHING, OPEN, announced, denials, excludes, statements
-from sightline.scoring.text import FUNCTION_WORDS, answer_part, content, joined, stem, words
+from sightline.scoring.text import FUNCTION_WORDS, answer_part, content, is_question, joined, stem, words
 
 _CHOICE_WORDS = frozenset({"or", "either", "both", "neither"})
 _FULL_DAY = re.compile(r"\b24(?:-| )?h(?:ou)?rs?\b", re.IGNORECASE)
@@ -60,7 +60,7 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
         The verdict.
     """
     answer = answer_part(output)
-    if not words(answer):
+    if all(map(is_question, statements(answer))):
         return "wrong"
     if words(answer) == words(reference):
         return "right"
