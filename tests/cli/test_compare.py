@@ -309,7 +309,10 @@ def test_no_run_is_worse_than_itself_whatever_metrics_its_questions_have(
 ) -> None:
     """Questions with options have no similarities, on either side."""
     line = {"prompt": "(A) cat (B) dog?", "options": ["cat", "dog"], "references": ["cat"]}
-    variants = [{"group": str(n // 2), "variant": f"v{n % 2}", **line} for n in range(12)]
+    variants = [
+        {"group": str(n // 2), "variant": f"v{n % 2}", "labels": {"style": f"s{n % 2}"}, **line}
+        for n in range(12)
+    ]
     data, answers, out = tmp_path / "g.jsonl", tmp_path / "a.jsonl", str(tmp_path / "o")
     data.write_text("".join(json.dumps(one) + "\n" for one in variants))
     answers.write_text(
@@ -323,6 +326,8 @@ def test_no_run_is_worse_than_itself_whatever_metrics_its_questions_have(
     assert main(["compare", out, out, "--fail-if", "worse"]) == 0
     assert main(["compare", out, out, "--fail-if", "s_c: worse"]) == 5
     assert "--fail-if s_c: worse: s_c has no difference" in capsys.readouterr().err
+    assert main(["compare", out, out, "--metric", "con_by_response"]) == 2
+    assert "con_by_response has no row over all samples; expected --by LABEL" in capsys.readouterr().err
 
 
 def test_a_loss_is_told_of_the_subset_that_lost(runs: Runs, capsys: Capture) -> None:

@@ -98,6 +98,11 @@ def execute(options: argparse.Namespace) -> int:
     requested = _requested_metrics(options.metric, comparison, options.by)
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
+    if not rows:
+        raise UserError(
+            f"{', '.join(requested)} has no row over all samples",
+            expected="--by LABEL, a label that varies within the groups",
+        )
     verdicts = None if options.margin is None else margin_verdicts(comparison, rows, options.margin)
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)
     tests = significance_of(comparison, rows)
