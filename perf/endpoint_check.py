@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import sightline
-from sightline.engine.asking_again import AskingAgain, Candidate, longest
+from sightline.engine.asking_again import AskingAgain, Candidate, select_candidates
 from sightline.engine.budget import Budget
-from sightline.engine.check_rule import FIRST, FURTHER, REPEATS, decide
+from sightline.engine.check_rule import CLOSED, OPEN, REPEATS, Found, decide
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import CheckResult
 from sightline.engine.keys import with_key
@@ -35,9 +35,11 @@ from sightline.models.base import Capabilities, Model
 from sightline.types import Answer, Request, Text, user
 
 NOISE = 0.01
-OPEN = 10**9
+MANY = 10**9
 """The number of texts from which open answers are drawn: two are never the same by chance."""
-CLOSED = {"open answers": OPEN, "6 options": 6, "4 options": 4, "yes or no": 2}
+TEXTS = {"open answers": MANY, "6 options": 6, "4 options": 4, "yes or no": 2}
+CACHED = {"open answers": (1, 2, 3, 5)}
+CACHED_CLOSED = (1, 2, 3, 5, 8, 16)
 MOCK_WORDS = {"open answers": "|".join(f"This is text {number}." for number in range(997)), "6 options": ""}
 
 
@@ -65,8 +67,11 @@ class Server(Model):
     def text(self, prompt: str) -> str:
         """The text of one call."""
         if self._chance.random() < self._noise:
-            return str(self._chance.randrange(self._texts))
-        return str(random.Random(f"{prompt} {self._weights}").randrange(self._texts))
+            return self._shown(self._chance.randrange(self._texts))
+        return self._shown(random.Random(f"{prompt} {self._weights}").randrange(self._texts))
+
+    def _shown(self, number: int) -> str:
+        return f"This is text {number:09}." if self._texts == MANY else str(number)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer]]:
         """Answer requests, as `Model.answer`."""
@@ -99,7 +104,7 @@ async def simulate(kind: Kind, servers: int) -> tuple[Counter[CheckResult], floa
             one.request.key: Answer(before.text(prompt))
             for one, prompt in zip(requests, prompts, strict=True)
         }
-        candidates: list[Candidate] = longest([], requests, cached)
+        candidates: list[Candidate] = select_candidates([], requests, cached)
         again = AskingAgain(now, candidates, Budget(), Counts())
         results[(await again.compare())[0]] += 1
         asked += again.asked
@@ -116,26 +121,28 @@ def exact(kind: Kind) -> float:
     unlike = other if kind.changed else noisy
     differs = unlike * never + (1 - unlike) * noisy**calls
 
+    plan = OPEN if kind.texts == MANY else CLOSED
+    cached = min(kind.cached, plan.most)
+
     @cache
     def changed(compared: int, differing: int, size: int) -> float:
-        size = min(size, kind.cached - compared)
-        total = 0.0
+        size = min(size, cached - compared)
+        total, now = 0.0, compared + size
         for more in range(size + 1):
             chance = comb(size, more) * differs**more * (1 - differs) ** (size - more)
-            now = compared + size
-            decision = decide(now, differing + more, min(FIRST + FURTHER, kind.cached) - now)
+            decision = decide(plan, Found(now, differing + more, 0, cached - now))
             if decision == "ask further":
-                total += chance * changed(now, differing + more, FURTHER)
+                total += chance * changed(now, differing + more, plan.further)
             else:
                 total += chance * (decision == "changed")
         return total
 
-    return changed(0, 0, FIRST)
+    return changed(0, 0, plan.first)
 
 
 def run_mock(folder: Path, weights: str, words: str) -> bool:
     """Run a benchmark twice against real servers, the second with these weights; whether it is refused."""
-    lines = [f'{{"group": "g{n}", "variant": "a", "images": [], "prompt": "Q{n}?"}}\n' for n in range(8)]
+    lines = [f'{{"group": "g{n}", "variant": "a", "images": [], "prompt": "Q{n}?"}}\n' for n in range(20)]
     (folder / "own.jsonl").write_text("".join(lines))
     for tag in ("", weights):
         with RealServer(tag, words) as address:
@@ -188,8 +195,8 @@ def main() -> None:
     print("| server | answers | cached | found changed | exact | unsure | requests |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for changed in (False, True):
-        for answers, texts in CLOSED.items():
-            for cached in (1, 2, 3, 5):
+        for answers, texts in TEXTS.items():
+            for cached in CACHED.get(answers, CACHED_CLOSED):
                 kind = Kind(cached, texts, NOISE, changed)
                 results, asked = asyncio.run(simulate(kind, options.servers))
                 rates = (
@@ -201,7 +208,9 @@ def main() -> None:
                 server = "other weights" if changed else "unchanged"
                 print(f"| {server} | {answers} | {cached} | {shown} | {asked:.2f} |")
     for noise in (0.02, 0.05, 0.1):
-        print(f"noise {noise:.0%}: false alarms {100 * exact(Kind(5, OPEN, noise, False)):.2f} %")
+        for answers, texts in TEXTS.items():
+            rate = exact(Kind(16, texts, noise, changed=False))
+            print(f"noise {noise:.0%}, {answers}: false alarms {100 * rate:.2f} %")
     for name, words in MOCK_WORDS.items() if options.mock else ():
         for weights in ("", "B"):
             refused = 0

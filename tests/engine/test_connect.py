@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from sightline.engine import connect, schema
+from sightline.engine.keys import with_key
 from sightline.engine.store import Attempt, Store
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.types import Answer
+from sightline.types import Answer, Request, user
 
 
 def _sql(path: Path, *statements: str) -> None:
@@ -79,6 +80,18 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
     with closing(sqlite3.connect(f"{path}.v{old}.backup")) as backup:
         assert backup.execute("SELECT value FROM meta").fetchone() == (str(old),)
         assert backup.execute("SELECT count(*) FROM answers").fetchone() == (1,)
+
+
+def test_the_models_of_a_store_of_version_1_are_known_after_the_migration(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = Store.open(str(path))
+    asked = [with_key(Request("", (user(text),), {}), text) for text in ("one", "two", 'q"uoted\\')]
+    store.add_attempts([Attempt(one.request.key, one.canonical, Answer("a")) for one in asked])
+    store.close()
+    _sql(path, "DROP TABLE models", "DROP TABLE endpoints", "UPDATE meta SET value = '1'")
+    migrated = Store.open(str(path))
+    known = {name: migrated.endpoints.has_requests(name) for name in ("one", "two", 'q"uoted\\', "three", "")}
+    assert known == {"one": True, "two": True, 'q"uoted\\': True, "three": False, "": False}
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(

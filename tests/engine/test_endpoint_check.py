@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from sqlalchemy.event import listen
 
 from sightline.engine.budget import Budget
 from sightline.engine.counts import Counts
@@ -23,9 +24,15 @@ from sightline.types import Answer, Request, user
 def endpoint(scripted: Any) -> Callable[..., Any]:
     """Makes an endpoint whose texts begin with its weights, and grow with the number of the question."""
 
-    def make(weights: str, root: str | None = None, version: str = "", **properties: Any) -> Any:
+    def make(
+        weights: str,
+        root: str | None = None,
+        version: str = "",
+        words: str = "{weights} says of question {text} {more}",
+        **properties: Any,
+    ) -> Any:
         def reply(text: str, _: int) -> Answer:
-            return Answer(f"{weights} says {text} {'x' * int(text)}", version=version)
+            return Answer(words.format(weights=weights, text=text, more="x" * int(text)), version=version)
 
         model = scripted(reply, **properties)
         model.identity = "http://host m"
@@ -145,6 +152,51 @@ def test_the_check_is_part_of_the_budget(store: Store, endpoint: Any, run: Any) 
     assert "the budget has no room for the check" in notes[0]
     counts, _ = run(requests(9), endpoint("A"), budget=Budget(max_requests=5))
     assert (counts.sent, counts.checks, counts.answered, counts.stopped) == (5, 3, 2, "budget")
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_a_check_that_the_budget_cuts_is_reported_as_incomplete(
+    store: Store, endpoint: Any, run: Any, room: int
+) -> None:
+    run(requests(20), endpoint("A"))
+    counts, notes = run(requests(20), endpoint("A"), budget=Budget(max_requests=room))
+    assert (counts.sent, results(store)) == (room, ["incomplete"])
+    (note,) = notes
+    assert "the check of host is incomplete" in note
+    assert f"0 of {room} cached answers differ" in note
+    assert "more could not be asked again: the budget has no room for the check" in note
+
+
+def test_a_differing_answer_is_no_change_while_others_could_not_be_asked_again(
+    store: Store, endpoint: Any, run: Any
+) -> None:
+    run(requests(20), endpoint("A"))
+    counts, notes = run(requests(20), endpoint("B"), budget=Budget(max_requests=7))
+    assert (counts.sent, results(store)) == (7, ["unsure"])
+    assert "it is uncertain whether host is the model" in notes[0]
+
+
+def test_more_of_short_answers_are_asked_again(store: Store, endpoint: Any, run: Any) -> None:
+    run(requests(20), endpoint("Yes", words="{weights}."))
+    counts, notes = run(requests(20), endpoint("Yes", words="{weights}."))
+    assert (counts.sent, counts.checks, notes) == (8, 8, [])
+    with pytest.raises(UserError, match="8 of 8 cached answers differ"):
+        run(requests(20), endpoint("No", words="{weights}."))
+
+
+def test_the_models_of_a_store_are_looked_up_without_reading_its_requests(
+    store: Store, endpoint: Any, run: Any
+) -> None:
+    run(requests(5), endpoint("A"))
+    statements: list[str] = []
+    with store.endpoints._database.read() as connection:
+        engine = connection.engine
+    listen(engine, "before_cursor_execute", lambda *words: statements.append(words[2]))
+    assert store.endpoints.has_requests("http://host m")
+    assert not store.endpoints.has_requests("http://host other")
+    queries = [one for one in statements if one.startswith("SELECT")]
+    assert len(queries) == 2
+    assert all("FROM models" in one for one in queries)
 
 
 def test_answers_of_the_evaluation_itself_need_no_check(store: Store, endpoint: Any, runner_of: Any) -> None:

@@ -56,7 +56,7 @@ def test_a_failure_gives_way_to_a_later_one_and_to_any_answer(store: Store) -> N
 
 def test_many_keys_are_looked_up_at_once(store: Store) -> None:
     keys = [f"{number:064}" for number in range(1200)]
-    store.add_attempts([Attempt(key, b"", Answer(key)) for key in keys])
+    store.add_attempts([Attempt(key, b"{}", Answer(key)) for key in keys])
     assert store.look_up(keys) == {key: Answer(key) for key in keys}
 
 
@@ -150,7 +150,7 @@ def test_what_one_process_asks_no_other_may(store: Store) -> None:
 def test_an_answer_or_a_failure_ends_the_claim(store: Store) -> None:
     other = Store.open(store.name)
     store.claim(["a", "b", "c"])
-    store.add_attempts([Attempt("a", b"", ANSWER), Attempt("b", b"", PASSING)])
+    store.add_attempts([Attempt("a", b"{}", ANSWER), Attempt("b", b"{}", PASSING)])
     assert other.claim(["a", "b", "c"]) == {"a", "b"}
     other.close()
 
@@ -195,7 +195,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     def fill() -> None:
         nonlocal kept
         while True:
-            store.add_attempts([Attempt(str(kept), b"x" * 2000, ANSWER)])
+            store.add_attempts([Attempt(str(kept), b'{"v":"%s"}' % (b"x" * 2000), ANSWER)])
             kept += 1
 
     with pytest.raises(EnvironmentFailedError, match=r"full.*Everything committed before is kept"):
@@ -211,6 +211,6 @@ def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Sto
     with store._database.write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
-        store.add_attempts([Attempt("k", b"secret request", Answer("secret answer"))])
+        store.add_attempts([Attempt("k", b'{"v":"secret request"}', Answer("secret answer"))])
     assert "secret" not in str(failure.value)
     assert "no such table" in str(failure.value)

@@ -155,15 +155,15 @@ def test_a_total_cost_needs_the_cost_of_every_point() -> None:
             completion_tokens=None,
             completion_tokens_at_most=9,
             expected_cost=None,
-            maximum_cost=cost,
+            full_length_cost=cost,
             has_price=cost is not None,
             probes=1,
             broken_images=0,
             image_bytes=9,
         )
 
-    assert add_estimates([planned(0.5), planned(0.5)]).maximum_cost == 1.0
-    assert add_estimates([planned(0.5), planned(None)]).maximum_cost is None
+    assert add_estimates([planned(0.5), planned(0.5)]).full_length_cost == 1.0
+    assert add_estimates([planned(0.5), planned(None)]).full_length_cost is None
     assert add_estimates([planned(0.5), planned(None)]).has_price is False
 
 

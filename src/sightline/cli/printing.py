@@ -237,12 +237,13 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
         print(
             f"judge {judge.model}: {judge.requests:,} requests, {judge.cached:,} cached,"
             f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}),"
-            f" expected cost {_cost(judge.expected_cost)}, maximum cost {_cost(judge.maximum_cost)}"
+            f" expected cost {_cost(judge.expected_cost)},"
+            f" cost at full length {_cost(judge.full_length_cost)}"
         )
-    costs = {"expected cost": estimate.expected_cost, "maximum cost": estimate.maximum_cost}
+    costs = {"expected cost": estimate.expected_cost, "cost at full length": estimate.full_length_cost}
     if estimate.judges:
         costs["expected cost with judges"] = estimate.total_expected_cost
-        costs["maximum cost with judges"] = estimate.total_maximum_cost
+        costs["at full length with judges"] = estimate.total_full_length_cost
     for what, cost in costs.items():
         print(f"{what:<28}{_cost(cost)}")
     for note in estimate.notes:

@@ -185,7 +185,7 @@ def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
         print_json(body)
         return 0
     for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
-        costs = {"expected": one.total_expected_cost, "at most": one.total_maximum_cost}
+        costs = {"expected": one.total_expected_cost, "at full length": one.total_full_length_cost}
         cost = "".join(f", {kind} {cost:.2f}" for kind, cost in costs.items() if cost is not None)
         print(f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}")
     print_estimate(add_estimates(estimates), form)

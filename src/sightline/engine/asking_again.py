@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from sightline.engine.budget import Budget
 from sightline.engine.call_queue import Call
-from sightline.engine.check_rule import FIRST, FURTHER, REPEATS, decide
+from sightline.engine.check_rule import (
+    CLOSED,
+    REPEATS,
+    SHORT_CHARACTERS,
+    Found,
+    Plan,
+    choose_plan,
+    decide,
+)
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import CheckResult
 from sightline.engine.keys import KeyedRequest
@@ -30,10 +38,10 @@ class Candidate(NamedTuple):
     cached: Answer
 
 
-def longest(
+def select_candidates(
     candidates: Iterable[Candidate], requests: Iterable[KeyedRequest], cached: Mapping[str, Answer]
 ) -> list[Candidate]:
-    """Select the cached answers to ask again: those with the longest texts, which tell most about a model.
+    """Select the cached answers to ask again: those that tell most about a model.
 
     Args:
         candidates: Those selected from earlier requests.
@@ -41,8 +49,10 @@ def longest(
         cached: The cached answers by request key.
 
     Returns:
-        At most FIRST + FURTHER, the longest first. Only first draws at temperature 0 are among them: other
-        draws ask the same again, and other temperatures draw anew.
+        As many as a check needs at most: different long texts first, the longest at the beginning, then
+        others; short ones in the order of their keys, which is random and so favours no text. Only first
+        draws at temperature 0 are among them: other draws ask the same again, and other temperatures draw
+        anew.
     """
     more = [
         Candidate(keyed, cached[keyed.request.key])
@@ -52,8 +62,27 @@ def longest(
         and keyed.request.sampling.get("temperature") == 0
     ]
     distinct = {one.keyed.request.key: one for one in (*candidates, *more) if one.cached.text.strip()}
-    ranked = sorted(distinct.items(), key=lambda item: (-len(item[1].cached.text), item[0]))
-    return [candidate for _, candidate in ranked[: FIRST + FURTHER]]
+    ranked = sorted(distinct.values(), key=lambda one: (-_long(one.cached.text), one.keyed.request.key))
+    first_of_text = {one.cached.text: one for one in reversed(ranked) if _long(one.cached.text)}
+    ranked.sort(key=lambda one: first_of_text.get(one.cached.text) is not one)
+    return ranked[: CLOSED.most]
+
+
+def plan_of(candidates: Iterable[Candidate]) -> Plan:
+    """Choose how many cached answers are asked again.
+
+    Args:
+        candidates: As `select_candidates` returned them.
+
+    Returns:
+        The plan.
+    """
+    return choose_plan([one.cached.text for one in candidates])
+
+
+def _long(text: str) -> int:
+    """The length of a long text, 0 for all short ones."""
+    return len(text) if len(text) > SHORT_CHARACTERS else 0
 
 
 class AskingAgain:
@@ -67,13 +96,14 @@ class AskingAgain:
 
         Args:
             model: The model at the endpoint, open when `compare` is called.
-            candidates: The cached answers, the longest first.
+            candidates: The cached answers, as `select_candidates` returned them.
             budget: The budget of the run.
             counts: The counts of the run.
         """
         self.asked = 0
         self._model = model
-        self._candidates = candidates
+        self._plan = plan_of(candidates)
+        self._candidates = candidates[: self._plan.most]
         self._budget = budget
         self._counts = counts
         self._reserved = 0.0
@@ -98,22 +128,24 @@ class AskingAgain:
         """
         if not self._candidates:
             return "by name", "no cached answer at temperature 0 can be asked again"
-        compared = differing = position = 0
-        size = FIRST
+        plan, size = self._plan, self._plan.first
+        found: list[bool | None] = []
         while True:
-            batch = self._candidates[position : position + size]
-            position += len(batch)
-            found = await asyncio.gather(*map(self._differs, batch))
-            compared += sum(differs is not None for differs in found)
-            differing += sum(differs is True for differs in found)
-            further = len(self._candidates) - position
-            if not compared and not further:
-                return "not checked", self._problem
-            decision = decide(compared, differing, further) if compared else "ask further"
+            batch = self._candidates[len(found) : len(found) + size]
+            found += await asyncio.gather(*map(self._differs, batch))
+            failed = found.count(None)
+            state = Found(len(found) - failed, found.count(True), failed, len(self._candidates) - len(found))
+            decision = decide(plan, state)
             if decision != "ask further":
-                evidence = f"{differing} of {compared} cached answers differ when asked again{self._example}"
-                return decision, evidence
-            size = FURTHER
+                break
+            size = plan.further
+        if not state.compared:
+            return "not checked", self._problem
+        evidence = f"{state.differing} of {state.compared} cached answers differ when asked again"
+        evidence += self._example
+        if failed:
+            evidence += f"; {failed} more could not be asked again: {self._problem}"
+        return decision, evidence
 
     async def _differs(self, candidate: Candidate) -> bool | None:
         """Whether all new texts differ from the cached one; None if there are none."""

@@ -8,49 +8,105 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 from sightline.models.server_report import ServerReport
 
-FIRST = 3
-"""Cached answers that are asked again at first."""
-FURTHER = 2
-"""Cached answers that are asked again if exactly one of the first differs."""
 REPEATS = 2
 """How often a request is asked again whose new text differs; it differs if all its texts do."""
-MOST_REQUESTS = max(FIRST * (1 + REPEATS), FIRST + REPEATS + FURTHER * (1 + REPEATS))
-"""Requests that one check of an endpoint sends at most."""
-ENOUGH = 2
-"""Differing answers that show a change. One alone can be the rare variation of a batched server, at the time
-when it was cached: then every new text differs from it."""
-
-Decision = Literal["same", "changed", "unsure", "ask further"]
+SHORT_CHARACTERS = 16
+"""Responses of at most this length are closed answers, such as "Yes." or "The answer is B."."""
 
 
-def decide(compared: int, differing: int, further: int) -> Decision:
+class Plan(NamedTuple):
+    """How many cached answers are asked again: at first, and if the first leave it open."""
+
+    first: int
+    further: int
+
+    @property
+    def most(self) -> int:
+        """Cached answers that are asked again at most."""
+        return self.first + self.further
+
+    @property
+    def most_requests(self) -> int:
+        """Requests that one check of an endpoint sends at most."""
+        return self.most * (1 + REPEATS)
+
+
+OPEN = Plan(3, 2)
+CLOSED = Plan(8, 8)
+"""Closed answers of two models agree by chance: more of them are compared. They cost a few tokens each."""
+
+
+def choose_plan(texts: Sequence[str]) -> Plan:
+    """Choose how many cached answers are asked again.
+
+    Args:
+        texts: The cached texts that can be asked again, in the order in which they are.
+
+    Returns:
+        OPEN if as many as it needs at most are longer than SHORT_CHARACTERS and differ from each other,
+        otherwise CLOSED.
+
+    >>> choose_plan(["Yes."] * 9) == CLOSED, choose_plan([f"The image shows {n} red cars." for n in range(9)])
+    (True, Plan(first=3, further=2))
+    """
+    tried = texts[: OPEN.most]
+    is_open = len(set(tried)) == len(tried) and all(len(text) > SHORT_CHARACTERS for text in tried)
+    return OPEN if is_open else CLOSED
+
+
+class Found(NamedTuple):
+    """What asking again found: how many cached answers were compared, how many of them differ, how many could
+    not be asked again (a failed request, or no room in the budget), and how many more there are.
+    """
+
+    compared: int
+    differing: int
+    failed: int
+    further: int
+
+
+Decision = Literal["same", "changed", "unsure", "incomplete", "ask further"]
+
+
+def decide(plan: Plan, found: Found) -> Decision:
     """Decide from the cached answers that were asked again.
 
     Args:
-        compared: How many were asked again, 1 or more.
-        differing: How many of them differ.
-        further: How many more could be asked again.
+        plan: How many are asked again.
+        found: What asking again found.
 
     Returns:
-        `same` if none differs. `changed` if two differ, or the only one that exists. If one of several
-        differs, `ask further` while there are more and fewer than FIRST + FURTHER were compared, then
-        `unsure`.
+        `changed` if enough of them differ, or the only one that exists; `same` if none differs, and
+        `incomplete` if none differs of fewer than planned because others failed; `ask further` while more
+        answers can decide it; otherwise `unsure`.
 
-    >>> decide(3, 0, 2), decide(3, 1, 2), decide(5, 1, 0), decide(5, 2, 0), decide(1, 1, 0)
-    ('same', 'ask further', 'unsure', 'changed', 'changed')
+    >>> decide(OPEN, Found(3, 0, 0, 2)), decide(OPEN, Found(3, 1, 0, 2)), decide(OPEN, Found(5, 1, 0, 0))
+    ('same', 'ask further', 'unsure')
     """
-    if differing == 0:
-        return "same"
-    if differing >= ENOUGH:
+    compared, differing, failed, further = found
+    if differing and differing >= _enough(compared):
         return "changed"
-    if further and compared < FIRST + FURTHER:
+    is_only_one = compared == 1 and not failed and not further
+    lacks_some = failed > 0 and compared < plan.first
+    if further and compared < plan.most and (differing or lacks_some):
         return "ask further"
-    return "changed" if compared == 1 else "unsure"
+    if differing:
+        return "changed" if is_only_one else "unsure"
+    return "incomplete" if lacks_some else "same"
+
+
+def _enough(compared: int) -> int:
+    """How many of the compared answers must differ.
+
+    One alone can be the rare variation of a batched server, at the time when it was cached: then every new
+    text differs from it. Among more than five, two such answers are not rare enough.
+    """
+    return 2 if compared <= OPEN.most else 3
 
 
 def report_changes(earlier: Iterable[ServerReport], now: ServerReport) -> list[str]:

@@ -103,7 +103,7 @@ def prepare(engine: Engine, name: str) -> None:
         if found < schema.SCHEMA_VERSION:
             _migrate(connection, found)
         if not tables.issuperset(schema.metadata.tables):
-            # Tables that are newer than the store, and caches that the user dropped.
+            # Caches that the user dropped.
             schema.metadata.create_all(connection)
 
 
@@ -189,8 +189,11 @@ def _migrate(connection: Connection, version: int) -> None:
     if connection.engine.dialect.name == "sqlite":
         _back_up(str(connection.engine.url.database), version)
     for step in range(version, schema.SCHEMA_VERSION):
-        for statement in schema.MIGRATIONS[step]:
-            connection.execute(text(statement))
+        for change in schema.MIGRATIONS[step]:
+            if isinstance(change, str):
+                connection.execute(text(change))
+            else:
+                change(connection)
     connection.execute(
         update(schema.meta)
         .where(schema.meta.c.name == "schema_version")

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.asking_again import AskingAgain, Candidate, longest
+from sightline.engine.asking_again import AskingAgain, Candidate, plan_of, select_candidates
 from sightline.engine.budget import Budget
-from sightline.engine.check_rule import FIRST, report_changes
+from sightline.engine.check_rule import report_changes
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.keys import KeyedRequest
@@ -30,7 +30,7 @@ from sightline.models.base import Model
 from sightline.models.server_report import ServerReport
 
 READ_AHEAD = 4096
-"""Requests that are read before the check (3 KB each), or all while fewer than FIRST can be asked again."""
+"""Requests that are read before the check (3 KB each), or all while too few can be asked again."""
 
 MODEL_REMEDY = (
     "--fresh TAG (ask everything again), --model-id NAME (a model of its own), or --accept-changed "
@@ -153,11 +153,12 @@ class EndpointCheck:
             read.extend(chunk)
             cached = self._log.cached([keyed.request.key for keyed in chunk], self._began)
             times.extend(one.created for one in cached.values())
-            candidates = longest(candidates, chunk, {key: one.answer for key, one in cached.items()})
+            answers = {key: one.answer for key, one in cached.items()}
+            candidates = select_candidates(candidates, chunk, answers)
             return bool(chunk)
 
         while await run_in_thread(read_chunk):
-            if len(read) >= READ_AHEAD and len(candidates) >= FIRST:
+            if len(read) >= READ_AHEAD and len(candidates) >= plan_of(candidates).first:
                 break
         return _Ahead(chain(read, iterator), times, candidates)
 
@@ -211,6 +212,7 @@ class EndpointCheck:
             text = {
                 "changed": "--accept-changed: cached answers of {} are used although its endpoint changed",
                 "unsure": "it is uncertain whether {} is the model that gave its cached answers",
+                "incomplete": "the check of {} is incomplete",
                 "by name": "{} was checked by name only",
                 "not checked": "{} was not checked: its cached answers may come from other weights",
             }.get(record.result)

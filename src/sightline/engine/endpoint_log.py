@@ -7,14 +7,14 @@ from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import func, insert, literal, select
+from sqlalchemy import insert, select
 
 from sightline.engine import schema
 from sightline.engine.database import Database, parts
 from sightline.models.server_report import ServerReport
 from sightline.types import Answer
 
-CheckResult = Literal["first contact", "same", "changed", "unsure", "by name", "not checked"]
+CheckResult = Literal["first contact", "same", "changed", "unsure", "incomplete", "by name", "not checked"]
 
 
 class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,15 +91,8 @@ class EndpointLog:
         Returns:
             True if there is one.
         """
-        # In canonical JSON, quotes within texts are escaped: these bytes are the field and nothing else.
-        field = b'"model":' + msgspec.json.encode(identity) + b',"sampling":'
-        body = schema.requests.c.body
+        query = select(schema.models.c.identity).where(schema.models.c.identity == identity)
         with self._database.read() as connection:
-            if connection.dialect.name == "postgresql":
-                place = func.position(literal(field).op("IN")(body))
-            else:
-                place = func.instr(body, field)
-            query = select(schema.requests.c.key).where(place > 0).limit(1)
             return connection.execute(query).first() is not None
 
     def cached(self, keys: Sequence[str], before: float) -> dict[str, CachedAnswer]:

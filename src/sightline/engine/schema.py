@@ -1,9 +1,14 @@
-"""The tables of the store. Raise `SCHEMA_VERSION` with every change, and add the migration here."""
+"""The tables of the store. Raise `SCHEMA_VERSION` with every change, and add the migration here.
+
+An older Sightline refuses a store of a newer version, so that it never writes rows that lack something.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+import msgspec
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -16,12 +21,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    insert,
+    select,
 )
+from sqlalchemy.engine import Connection
 
-SCHEMA_VERSION = 1
-
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
-"""Version -> the SQL statements that lead to the next version; new tables are created without one."""
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
@@ -34,6 +39,9 @@ requests = Table(
     Column("key", String(64), primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )
+
+# The identities of the models that the requests are for.
+models = Table("models", metadata, Column("identity", Text, primary_key=True))
 
 # Attempts are only added. The first answer of a key counts.
 answers = Table(
@@ -122,3 +130,36 @@ readings = Table(
     Column("key", LargeBinary(32), primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )
+
+
+class _ModelOfRequest(Struct):
+    """The part of a request's canonical JSON that says which model it is for."""
+
+    model: str = ""
+
+
+def model_of(body: bytes) -> str:
+    """Read which model a stored request is for.
+
+    Args:
+        body: The canonical JSON of the request.
+
+    Returns:
+        The identity of the model; '' if the JSON has none.
+    """
+    return msgspec.json.decode(body, type=_ModelOfRequest).model
+
+
+def _create_endpoints_and_models(connection: Connection) -> None:
+    """Create two tables, and list the models of the requests."""
+    metadata.create_all(connection, [endpoints, models])
+    query = select(requests.c.body).execution_options(yield_per=1000)
+    identities = sorted({model_of(body) for body in connection.execute(query).scalars()})
+    if identities:
+        connection.execute(insert(models), [{"identity": identity} for identity in identities])
+
+
+MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
+    1: (_create_endpoints_and_models,)
+}
+"""Version -> the steps that lead to the next version: SQL statements, and functions."""

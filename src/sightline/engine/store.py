@@ -120,6 +120,8 @@ class Store:
                 schema.requests,
                 [{"key": attempt.key, "body": attempt.request} for attempt in attempts],
             )
+            identities = {schema.model_of(attempt.request) for attempt in attempts}
+            insert_new(connection, schema.models, [{"identity": identity} for identity in identities])
             connection.execute(
                 insert(schema.answers),
                 [

@@ -55,7 +55,7 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
         judges: The requests to each judge model, if every answer is another text: equal answers are judged
             once.
         total_expected_cost: The expected cost of model and judges; None if one of them is unknown.
-        total_maximum_cost: The maximum cost of model and judges; None if one of them is unknown.
+        total_full_length_cost: The `full_length_cost` of model and judges; None if one of them is unknown.
         notes: What is missing from the costs, and why.
     """
 
@@ -66,7 +66,7 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
     captions_to_ask: int | None = None
     judges: tuple[RequestsEstimate, ...] = ()
     total_expected_cost: float | None = None
-    total_maximum_cost: float | None = None
+    total_full_length_cost: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -135,7 +135,7 @@ def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimat
         captions_to_ask=uncached.to_caption if uncached else None,
         judges=judges,
         total_expected_cost=_sum([one.expected_cost for one in both]),
-        total_maximum_cost=_sum([one.maximum_cost for one in both]),
+        total_full_length_cost=_sum([one.full_length_cost for one in both]),
         notes=tuple(_notes(prepared, both, source, uncached)),
     )
 
@@ -161,7 +161,7 @@ def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
         },
         judges=tuple(RequestsEstimate(**_added(several, RequestsEstimate)) for several in judges.values()),
         total_expected_cost=_sum([one.total_expected_cost for one in estimates]),
-        total_maximum_cost=_sum([one.total_maximum_cost for one in estimates]),
+        total_full_length_cost=_sum([one.total_full_length_cost for one in estimates]),
         notes=tuple(dict.fromkeys(note for one in estimates for note in one.notes)),
     )
 
@@ -254,7 +254,7 @@ def _notes(
 ) -> Iterator[str]:
     """What is missing from the costs, and why."""
     for one in both:
-        if one.to_ask and not one.has_price:
+        if (one.to_ask or one.checks) and not one.has_price:
             yield (
                 f'no price for {one.model}: its cost is missing; expected [prices."{one.model}"] prompt and'
                 f" completion, per million tokens, in {DEFAULT_FILE}"
@@ -270,7 +270,7 @@ def _notes(
     samplings |= {name: judge_sampling(prepared.spec, one[0]) for name, one in prepared.judges.models.items()}
     for name, sampling in samplings.items():
         if token_limit(sampling) is None:
-            yield f"{name} has no token limit: the maximum assumes {DEFAULT_MAX_TOKENS:,} tokens per answer"
+            yield f"{name} has no token limit: its full length is taken as {DEFAULT_MAX_TOKENS:,} tokens"
     if len(both) > 1:
         yield "requests to judges: at most, because equal answers are judged once"
     if uncached is not None and uncached.to_caption:

@@ -8,8 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from sightline.config import Price
-from sightline.engine.asking_again import Candidate, longest
-from sightline.engine.check_rule import FIRST, MOST_REQUESTS
+from sightline.engine.asking_again import Candidate, plan_of, select_candidates
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.retry import is_settled
 from sightline.types import Answer, Failure, Text, Usage
@@ -37,7 +36,9 @@ class RequestsEstimate(Struct, frozen=True, kw_only=True):
         completion_tokens: Expected tokens of the answers, by the mean of cached answers; None without any.
         completion_tokens_at_most: The same if every answer is as long as its limit.
         expected_cost: The cost by `completion_tokens`, with the checks; None if one of these is unknown.
-        maximum_cost: The cost by `to_ask_at_most` and `completion_tokens_at_most`; None without a price.
+        full_length_cost: The cost by `to_ask_at_most` and `completion_tokens_at_most`, with all requests that
+            checks may send. Not a bound: `prompt_tokens` is an estimate, above all that of images, and calls
+            that fail and are sent again are not part of it. None without a price if anything would be sent.
         has_price: Whether sightline.toml has its price.
     """
 
@@ -51,7 +52,7 @@ class RequestsEstimate(Struct, frozen=True, kw_only=True):
     completion_tokens: int | None
     completion_tokens_at_most: int
     expected_cost: float | None
-    maximum_cost: float | None
+    full_length_cost: float | None
     has_price: bool
 
 
@@ -137,7 +138,7 @@ class RequestTally(Struct, kw_only=True):
                 cached[key] = result
                 self.lengths.add(result, size[1])
             self.sizes[key] = None if key in planned or is_settled(result, retry) else size
-        self._candidates = longest(self._candidates, new.values(), cached)
+        self._candidates = select_candidates(self._candidates, new.values(), cached)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
         """Estimate the cost of what was counted.
@@ -155,11 +156,11 @@ class RequestTally(Struct, kw_only=True):
         expected = round(len(to_send) * mean) if mean is not None else None
         if not to_send:
             expected = 0
-        checked = self._candidates[:FIRST]
-        check = self._cost(checked) * self.endpoints
-        most = max((self._cost([one]) for one in self._candidates), default=0.0) * MOST_REQUESTS
+        plan = plan_of(self._candidates)
+        checked = self._candidates[: plan.first]
         at_most = len(to_send) * self.max_tokens * self.attempts
-        price = self.price
+        expected_usage = None if expected is None else Usage(prompt, expected)
+        most_checks = (max(self._candidates, key=self._cost),) * plan.most_requests if checked else ()
         return RequestsEstimate(
             model=self.model,
             requests=len(self.sizes),
@@ -170,17 +171,21 @@ class RequestTally(Struct, kw_only=True):
             prompt_tokens=prompt,
             completion_tokens=expected,
             completion_tokens_at_most=at_most,
-            expected_cost=None
-            if price is None or expected is None
-            else price.of(Usage(prompt, expected)) + check,
-            maximum_cost=None
-            if price is None
-            else price.of(Usage(prompt * self.attempts, at_most)) + most * self.endpoints,
-            has_price=price is not None,
+            expected_cost=self._total(expected_usage, checked),
+            full_length_cost=self._total(Usage(prompt * self.attempts, at_most), most_checks),
+            has_price=self.price is not None,
         )
 
-    def _cost(self, candidates: Iterable[Candidate]) -> float:
-        return sum(self.price.of(one.cached.usage) for one in candidates) if self.price is not None else 0.0
+    def _total(self, usage: Usage | None, checks: Sequence[Candidate]) -> float | None:
+        """The cost of requests and of checks of all endpoints; None if it is unknown."""
+        if usage == Usage(0, 0) and not (checks and self.endpoints):
+            return 0.0
+        if usage is None or self.price is None:
+            return None
+        return self.price.of(usage) + self.endpoints * sum(map(self._cost, checks))
+
+    def _cost(self, candidate: Candidate) -> float:
+        return self.price.of(candidate.cached.usage) if self.price is not None else 0.0
 
 
 def token_limit(sampling: Mapping[str, Any]) -> int | None:
