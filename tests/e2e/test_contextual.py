@@ -11,6 +11,7 @@ import pytest
 
 import sightline
 from sightline.builders.synthetic import generate_contextual
+from sightline.engine.check_rule import CLOSED
 from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
 
@@ -42,7 +43,7 @@ def test_every_instance_is_asked_once(
     assert stats["requests"] == stats["with_image"] == asked
     server.reset()
     again = run(data, server, tmp_path / "s.db", setting)
-    assert server.stats()["requests"] == again.counts.checks == 3
+    assert server.stats()["requests"] == again.counts.checks == CLOSED.first
     assert again.metrics == first.metrics
 
 
@@ -54,7 +55,7 @@ def test_zero_shots_ask_nothing_that_the_default_setting_asked(
     server.reset()
     held_out = run(data, server, tmp_path / "s.db", "0-shot")
     assert held_out.result.samples == 16
-    assert server.stats()["requests"] == held_out.counts.checks == 3
+    assert server.stats()["requests"] == held_out.counts.checks == CLOSED.first
 
 
 @pytest.mark.parametrize("sees", [False, True])
@@ -77,7 +78,7 @@ def test_a_model_judges_with_the_image_or_without(
         assert recompute(opened).metrics == first.metrics
     finally:
         opened.close()
-    assert judge.stats()["requests"] == 3, "the check of the endpoint by the second run"
+    assert judge.stats()["requests"] == CLOSED.first, "the check of the endpoint by the second run"
     scored = sightline.score(
         "contextual", out / "answers.jsonl", data=data, split="val", store=str(store), **options
     )

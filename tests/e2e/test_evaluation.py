@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import sightline
+from sightline.engine.check_rule import CLOSED
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.evaluation import Evaluation
@@ -65,7 +66,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_only_the_c
     assert rows == keys == CODIS_SETTINGS[setting]
     server.reset()
     again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store)
-    assert server.stats()["requests"] == again.counts.checks == 3
+    assert server.stats()["requests"] == again.counts.checks == CLOSED.first
     assert again.metrics == first.metrics
 
 
@@ -128,7 +129,7 @@ def test_a_model_judges_beside_the_rules_and_both_are_kept(mock: Servers, codis:
     assert value(run, "acc_q", "judge=rules") == pytest.approx(100 * of_rules)
     judge.reset()
     again = sightline.run("codis", model=model.model, judge=judges, **options)
-    assert judge.stats()["requests"] == again.judge_counts.checks == 3
+    assert judge.stats()["requests"] == again.judge_counts.checks == CLOSED.first
 
 
 def test_a_reply_that_is_no_verdict_is_unparsed_and_undecided(
@@ -169,7 +170,7 @@ def test_output_variability_needs_the_answers_without_context_and_finds_them(
     without = sightline.run("codis:no-context", **options)
     assert value(without, "acc_p") == 0.0
     after = sightline.run("codis", **options)
-    assert after.counts.sent == after.counts.checks == 3
+    assert after.counts.sent == after.counts.checks == CLOSED.first
     variability = next(m for m in after.metrics if m.metric == "output_variability")
     assert variability.value is not None
     assert 0 < variability.n <= 80
