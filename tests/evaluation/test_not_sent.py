@@ -58,6 +58,23 @@ def test_scoring_the_answers_of_a_folder_gives_its_metrics(file: Path, tmp_path:
     assert (scored.errors, scored.not_sent) == (first.errors, first.not_sent)
 
 
+def test_a_partner_that_was_not_sent_completely_is_named(file: Path) -> None:
+    unchanged = [
+        {"group": f"g{n}", "variant": "original", "prompt": f"Even: {n}?", "references": ["yes"]}
+        for n in range(GROUPS)
+    ]
+    with file.open("a") as lines:
+        lines.writelines(json.dumps(line) + "\n" for line in unchanged)
+    options: dict[str, Any] = {"model": "baseline/chance", "store": str(file.parent / "store.db")}
+    without = {"embedder": "none"}
+    sightline.run(f"groups:{file}", **options, set={**without, "unchanged": True}, repeats=4, max_requests=9)
+    one = sightline.run(f"groups:{file}", **options, set=without).result
+    compared = next(metric for metric in one.metrics if metric.metric == "acc_minus_sampling")
+    assert (one.not_sent, compared.n) == (0, 2)
+    (note,) = [note for note in one.notes if "'unchanged'" in note]
+    assert f"{GROUPS - 2} of {GROUPS} groups lack answers of setting 'unchanged'" in note
+
+
 def test_the_same_command_sends_the_rest(file: Path) -> None:
     run(file, max_requests=5)
     rest = run(file)

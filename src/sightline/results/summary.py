@@ -28,7 +28,8 @@ class AnswerCounts(Struct):
 
     `undecided_replies` counts replies of judge models that hold no verdict, `judge_errors` verdicts that a
     judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file,
-    `groups_not_sent` groups of which some probe was not sent.
+    `groups_not_sent` groups of which some probe was not sent, `with_partner` the other groups for which
+    all answers of a partner setting exist, by setting.
     """
 
     samples: int = 0
@@ -37,7 +38,9 @@ class AnswerCounts(Struct):
     verdicts: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     refused: int = 0
+    groups: int = 0
     groups_not_sent: int = 0
+    with_partner: Counter[str] = field(default_factory=Counter)
     long_responses: int = 0
     by_file_name: int = 0
     undecided_replies: int = 0
@@ -83,7 +86,10 @@ class Summary:
             self.counts.by_file_name += group.cluster.startswith("file ")
         for verdict in judged.verdicts:
             self._add_verdict(verdict)
+        self.counts.groups += 1
         self.counts.groups_not_sent += not group.sent
+        if group.sent:
+            self.counts.with_partner.update(group.partners.keys())
         for outcome in group:
             self._add_outcome(outcome)
 
@@ -136,6 +142,13 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
             f"{counts.groups_not_sent:,} groups are left out of all metrics. Run the same command again to "
             "send them"
         )
+    sent_groups = counts.groups - counts.groups_not_sent
+    for setting, complete in sorted(counts.with_partner.items()):
+        if complete < sent_groups:
+            notes.append(
+                f"incomplete: {sent_groups - complete:,} of {sent_groups:,} groups lack answers of setting "
+                f"{setting!r}; metrics that compare with it leave these groups out"
+            )
     if counts.verdicts["undecided"] > MANY_UNDECIDED * counts.sent:
         notes.append(
             f"{counts.verdicts['undecided']:,} of {counts.sent:,} verdicts are undecided and count as "
