@@ -89,6 +89,11 @@ def test_errors_misses_and_refusals_are_shares_of_all_answers_with_or_without_a_
     assert value.judge is None
 
 
+def test_an_answer_of_which_it_is_undecided_whether_it_refuses_is_left_out_of_refused() -> None:
+    assert terms(choice.REFUSED, outcome("miss", scores={"refused_undecided": 1.0})) == []
+    assert terms(choice.REFUSED, outcome("refused", scores={"refused_undecided": 1.0})) == [(1, 1)]
+
+
 def test_the_letters_are_a_distribution_over_all_answers() -> None:
     outcomes = [outcome("unscored", extracted=letter) for letter in "ABBF"] + [
         outcome("miss"),

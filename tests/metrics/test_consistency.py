@@ -179,6 +179,19 @@ def test_answers_that_name_their_mask_are_counted_under_its_colour() -> None:
     assert found["names_colour", "colour=red"].value == 50
 
 
+def test_a_response_of_which_it_is_undecided_whether_it_refuses_or_names_lines_is_left_out() -> None:
+    said = [
+        "a zebra",
+        "A zebra. There are black stripes.",
+        "I can't tell.",
+        "I can't read it. He is a doctor from a large hospital.",
+    ]
+    outcomes = [outcome("a", nth, text, colour="red", lines="3") for nth, text in enumerate(said)]
+    found = values([group_of("a", {}, outcomes)], task_metrics=MASK_METRICS)
+    assert (found["refused", "all"].value, found["refused", "all"].n) == (pytest.approx(100 / 3), 3)
+    assert (found["names_lines", "all"].value, found["names_lines", "all"].n) == (0, 3)
+
+
 def test_answers_left_out_take_no_other_answer_out_of_its_label() -> None:
     def coloured(group: str, nth: int, said: str, colour: str) -> Outcome:
         return outcome(group, nth, said, right=False, colour=colour)

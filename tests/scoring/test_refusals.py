@@ -10,8 +10,7 @@ INABILITIES = (
     "Unable to tell",
     "As an AI model I am unable to see",
     "I'm sorry, but I can't assist with that.",
-    "I don't know.",
-    "No idea.",
+    "I don't know what it is.",
     "Cannot be determined.",
     "It is impossible to tell what is hidden.",
     "The answer cannot be determined from the image.",
@@ -25,7 +24,7 @@ INABILITIES = (
     "The text is too blurred for me to read.",
     "The infographic does not say which year it was.",
     "The object is not identifiable.",
-    "I really do not have a clue.",
+    "None of the visible parts tells me what it is.",
     "No image was attached.",
     "I need more context.",
 )
@@ -50,21 +49,39 @@ def test_a_reason_for_an_inability_is_no_answer(reason: str) -> None:
 @pytest.mark.parametrize("inability", ["I can't see it well", "it is hard to tell", "I'm not sure"])
 @pytest.mark.parametrize("conjunction", ["although", "though", "even though"])
 def test_an_inability_in_a_subordinate_clause_is_no_refusal(inability: str, conjunction: str) -> None:
-    assert not is_refusal(f"A toaster, {conjunction} {inability}.")
-    assert not is_refusal(f"{conjunction.capitalize()} {inability}, it is a toaster.")
+    assert is_refusal(f"A toaster, {conjunction} {inability}.") is False
+    assert is_refusal(f"{conjunction.capitalize()} {inability}, it is a toaster.") is False
 
 
 @pytest.mark.parametrize("notice", ["out of order", "we are closed", "no dogs", "sold out"])
 def test_an_apology_that_only_gives_a_notice_is_the_text_of_a_sign(notice: str) -> None:
-    assert not is_refusal(f"Sorry, {notice}")
+    assert is_refusal(f"Sorry, {notice}") is False
     assert is_refusal(f"Sorry, I can't say whether it is {notice}.")
+
+
+@pytest.mark.parametrize("said", ["I don't know", "I do not know.", "Not sure.", "No idea"])
+def test_a_bare_i_do_not_know_is_an_answer(said: str) -> None:
+    assert is_refusal(said) is False
+    assert is_refusal(f"Sorry, {said}") is False
+
+
+@pytest.mark.parametrize("inability", ["I can't read the sign.", "The sign cannot be read."])
+def test_an_inability_beside_a_statement_that_may_answer_is_undecided(inability: str) -> None:
+    assert is_refusal(f"{inability} The shop sells bread.") is None
+    assert is_refusal(f"The shop on the left sells fresh bread. {inability}") is None
+    assert is_refusal(f"{inability.rstrip('.')}, but the shop sells bread.") is False
+
+
+@pytest.mark.parametrize("sign", ["Sorry.", "Without seeing it, no.", "The name is not visible."])
+def test_a_weak_sign_of_an_inability_without_an_answer_is_undecided(sign: str) -> None:
+    assert is_refusal(sign) is None
 
 
 @pytest.mark.parametrize("inability", INABILITIES)
 @pytest.mark.parametrize("answer", ["The answer is (B).", "It looks like a bus.", "My best guess is a bus."])
 def test_an_answer_that_mentions_an_inability_is_no_refusal(inability: str, answer: str) -> None:
-    assert not is_refusal(f"{inability} {answer}")
-    assert not is_refusal(f"{answer} {inability}")
+    assert is_refusal(f"{inability} {answer}") is False
+    assert is_refusal(f"{answer} {inability}") is False
 
 
 @pytest.mark.parametrize(
@@ -83,4 +100,4 @@ def test_an_answer_that_mentions_an_inability_is_no_refusal(inability: str, answ
     ],
 )
 def test_an_inability_of_somebody_else_is_no_refusal(answer: str) -> None:
-    assert not is_refusal(answer)
+    assert is_refusal(answer) is False

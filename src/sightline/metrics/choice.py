@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sightline.metric_types import PERCENT, Metric, Term
+from sightline.scoring.flags import flag
 from sightline.scoring.multiple_choice import SIX_LETTERS
 from sightline.types import Group, Outcome
 
@@ -69,16 +70,19 @@ def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Ter
     return terms
 
 
-def declined(outcome: Outcome) -> bool:
-    """Whether the model declined to answer: the verdict `refused`, or the flag of that name in `scores`.
+def refused(group: Group) -> Iterator[Term]:
+    """1 for an outcome that declines to answer: the verdict `refused`, or the flag of that name in `scores`.
 
     Args:
-        outcome: The outcome.
+        group: The outcomes of a question.
 
-    Returns:
-        True if it declined.
+    Yields:
+        One term per outcome of which this is decided.
     """
-    return outcome.verdict == "refused" or outcome.scores.get("refused") == 1.0
+    for outcome in group:
+        declines = outcome.verdict == "refused" or flag(outcome.scores, "refused")
+        if declines is not None:
+            yield Term(declines, 1)
 
 
 def _is_letter(letter: str) -> Callable[[Outcome], bool]:
@@ -124,7 +128,7 @@ EMPTY = Metric(
 )
 REFUSED = Metric(
     name="refused",
-    terms=share_of(declined),
+    terms=refused,
     meaning="responses that decline to answer",
     better="lower",
     range=PERCENT,

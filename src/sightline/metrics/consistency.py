@@ -16,6 +16,7 @@ from sightline.metrics.answer_pairs import (
     same_options,
     without_empty_answers,
 )
+from sightline.scoring.flags import flag
 from sightline.types import Group, Outcome
 
 UNCHANGED = "unchanged"
@@ -332,11 +333,12 @@ def refused(group: Group) -> Iterator[Term]:
         group: The outcomes of a group.
 
     Yields:
-        One term per answer.
+        One term per answer of which this is decided.
     """
     for outcome in group:
-        if outcome.answered:
-            yield Term(outcome.scores.get("refused", 0.0), 1, outcome.labels)
+        declines = flag(outcome.scores, "refused")
+        if outcome.answered and declines is not None:
+            yield Term(declines, 1, outcome.labels)
 
 
 def empty(group: Group) -> Iterator[Term]:

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from sightline.errors import some_of
 from sightline.judging.panel import JudgedGroup
+from sightline.scoring.flags import flag, undecided_flags
 from sightline.types import Outcome, Verdict
 
 MAX_UNANSWERED = 10
@@ -26,7 +27,8 @@ LONG_RESPONSE = 200
 class AnswerCounts(Struct):
     """The numbers of judged answers, by kind.
 
-    `undecided_replies` counts replies of judge models that hold no verdict, `judge_errors` verdicts that a
+    `undecided_flags` counts answers of which it is undecided whether they have a flag (`scoring.flags`),
+    `undecided_replies` replies of judge models that hold no verdict, `judge_errors` verdicts that a
     judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file,
     `groups_not_sent` groups of which some probe was not sent, `with_partner` the other groups for which
     all answers of a partner setting exist, by setting.
@@ -39,6 +41,7 @@ class AnswerCounts(Struct):
     truncated: int = 0
     refused: int = 0
     groups: int = 0
+    undecided_flags: Counter[str] = field(default_factory=Counter)
     groups_not_sent: int = 0
     with_partner: Counter[str] = field(default_factory=Counter)
     long_responses: int = 0
@@ -50,6 +53,11 @@ class AnswerCounts(Struct):
     def sent(self) -> int:
         """The number of probes that were sent."""
         return self.probes - self.statuses["not_sent"]
+
+    @property
+    def answered(self) -> int:
+        """The number of probes with an answer, which may be empty."""
+        return self.statuses["ok"] + self.statuses["empty"]
 
 
 class Examples(Struct):
@@ -114,7 +122,8 @@ class Summary:
         counts.long_responses += (
             len(outcome.response) > LONG_RESPONSE and len(outcome.response.split()) > LONG_RESPONSE
         )
-        counts.refused += bool(outcome.scores.get("refused"))
+        counts.refused += bool(flag(outcome.scores, "refused"))
+        counts.undecided_flags.update(undecided_flags(outcome.scores))
         if outcome.version:
             self.model_versions.add(outcome.version)
         if outcome.verdict == "unscored" and len(examples.without_reference) < MAX_EXAMPLES:
@@ -153,6 +162,10 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         notes.append(
             f"{counts.verdicts['undecided']:,} of {counts.sent:,} verdicts are undecided and count as "
             "not right. Use another --judge (a model or human:FILE) to decide them"
+        )
+    for name, undecided in sorted(counts.undecided_flags.items()):
+        notes.append(
+            f"`{name}` leaves out {undecided:,} of {counts.answered:,} answers that rules cannot decide on"
         )
     if counts.judge_errors:
         notes.append(

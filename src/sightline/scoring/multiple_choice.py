@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from sightline.scoring.flags import flags
 from sightline.scoring.letters import LETTERS
 from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading
@@ -82,13 +83,13 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
     """
     response = case.texts[0]
     letter = EXTRACTIONS[extraction](response, case.options)
-    flags = {"refused": 1.0} if is_refusal(response) else {}
+    scores = flags({"refused": is_refusal(response)})
     if letter is None:
-        return Reading("miss", scores=flags)
+        return Reading("miss", scores=scores)
     if not case.references:
-        return Reading("unscored", extracted=letter, scores=flags)
+        return Reading("unscored", extracted=letter, scores=scores)
     verdict: VerdictName = "right" if letter == case.references[0] else "wrong"
-    return Reading(verdict, extracted=letter, scores=flags)
+    return Reading(verdict, extracted=letter, scores=scores)
 
 
 def _most_frequent(letters: Iterable[str]) -> str | None:

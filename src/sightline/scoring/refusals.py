@@ -3,210 +3,302 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from sightline.scoring.statements import statements, without_lead_in
-from sightline.scoring.text import sentences, words
+from msgspec import Struct
 
+from sightline.scoring.statements import AUXILIARIES, statements, without_lead_in
+from sightline.scoring.text import FUNCTION_WORDS, sentences, words
+
+_ADVERBS = r"(?:\w+ly |still |also |just |even |really |simply )*"
 _TELL = (
-    r"(?:tell|say|know|determin\w*|identif\w*|answer\w*|read|recogni[sz]\w*|discern\w*|distinguish\w*"
-    r"|make out"
-    r"|confirm\w*|verif\w*|assess\w*|interpret\w*|infer\w*|deduc\w*|ascertain\w*|conclu\w*|guess\w*"
-    r"|predict\w*"
-    r"|decipher\w*|detect\w*|establish\w*|calculat\w*|comput\w*|count|hear|explain|estimat\w*|compare"
-    r"|solve|specif\w*|evaluat\w*|judge|describ\w*)"
+    r"(?:tell|told|say|said|know|read|see|seen|view|make out|hear|determin|identif|answer"
+    r"|recogni[sz]|discern"
+    r"|distinguish|confirm|verif|assess|interpret|infer|deduc|ascertain|conclud|guess|predict"
+    r"|decipher|detect"
+    r"|establish|calculat|comput|count|explain|estimat|compar|solve|specif|evaluat|judge|describ|transcrib"
+    r"|perceiv|understand|understood|be (?:certain|sure))(?:e|es|ed|s|d|ing|n|y|ied|ying)?\b"
 )
-_FIND_OUT = (
-    rf"(?:{_TELL}|see|seen|view\w*|perceiv\w*|observ\w*|understand|process\w*|access\w*|analy[sz]\w*"
-    r"|open|load|display|locate|find|grasp|comprehend)"
-)
-_DO = (
-    r"(?:help(?! \w+ing)|advise|assist|provid\w*|giv\w*|offer\w*|respond|comment|comply|fulfil+|continue"
-    r"|engage|support|share|discuss|speculat\w*|generate|complete|choose|pick|select|accurately"
-    r"|definitively|directly"
-    r"|do (?:that|this)"
-    r"|be (?:certain|sure|able)|make (?:a|an|any )?\w+)"
-)
-_SELF = r"(?:i|me|model|assistant|(?<!that )we)"
-_CAN_NOT = (
-    r"(?:(?:am |are |was )?(?:\w+ly |still |also )?(?:not (?:\w+ly )?(?:able|allowed|permitted|equipped"
-    r"|designed) to|unable to|incapable of)|fail(?:ed)? to|(?:can|could|will|would|may) not(?: be able to)?"
-    r"|do not have (?:the |any )?(?:ability|capability|means|capacity) (?:to|of))"
-)
+"""Verbs of finding something out and of telling it."""
+
 _FACTS = (
-    r"(?:information|context|details?|evidence|indication|knowledge|clues?|hints?|mention|(?:clear "
-    r"|definite )?answer)"
+    r"(?:information|info|context|details?|evidence|indications?|knowledge|clues?|hints?|cues|data|(?:clear"
+    r" )?answer)"
 )
+_INPUT = r"(?:image|picture|photo|photograph|attachment|file|screenshot|comic)"
 _SOURCE = (
-    r"(?:image|picture|photo|context|question|description|caption|text|document|infographic|chart|table|it"
-    r"|instruction|options?)"
+    rf"(?:{_INPUT}|scene|context|question|description|caption|text|document|infographic|chart|table"
+    r"|instruction|sign|it)"
 )
-_KNOWN = (
-    r"(?:determined|identified|answered|known|told|inferred|established|ascertained|assessed|seen|read"
-    r"|recogni[sz]ed|concluded|confirmed|discerned|interpreted|explained|understood|deciphered|verified"
-    r"|calculated|computed|counted|estimated)(?! by (?:the|an?) )"
+_CAN_NOT = r"(?:(?:can|could) not|not able to|unable to|fail(?:ed|s)? to)"
+_HARD = (
+    r"(?:not possible|impossible|not feasible|not easy|difficult|hard|challenging|tricky|tough"
+    r"|no way|no means)"
+)
+_UNREADABLE = (
+    r"(?:(?:not (?:\w+ly )?(?:legible|readable|identifiable|recogni[sz]able|discernible|known|answerable)"
+    r"|illegible|unreadable|unidentifiable|unrecogni[sz]able|indiscernible|unanswerable|undetermined"
+    r"|indeterminate|unclear|unknown|uncertain))"
 )
 _INABILITY = tuple(
     re.compile(pattern)
     for pattern in (
-        # The speaker cannot, does not or will not.
-        rf"\b{_SELF} {_CAN_NOT}(?: \w+ly| even| just)* (?:{_FIND_OUT}|{_DO})\b(?! my)",
-        rf"^(?:\w+ly |sorry |so |and |but |however |well )*(?:{_CAN_NOT}"
-        rf"|not possible to)(?: be)?(?: \w+ly)* (?:{_TELL}|see|view\w*|access|{_DO})\b",
-        rf"\b(?:you|one) can not {_TELL}\b.* from (?:the|this) {_SOURCE}\b"
-        rf"|\bi can not(?: do)?$|\bnot something i (?:can|am)\b",
-        rf"\bi (?:\w+ly )?(?:do|did) not (?:\w+ly )?(?:know|understand|identify|recogni[sz]e|find"
-        rf"|feel comfortable|see (?:an|any|the) (?:image|picture|photo|attachment|file|masked)"
-        rf"|have (?:\w+ ){{0,2}}(?:{_FACTS}|access|visual|capabilit\w+|to|answer|idea))",
-        rf"\bi (?:\w+ly )?(?:have|see) no (?:{_FACTS}|idea|clue|way|access|image|picture|answer)"
-        rf"|^(?:no|not an?) (?:idea|clue|answer|comment)$|^(?:do not know|dunno|idk|n a)$",
-        r"\bi (?:am having|have) (?:trouble|difficulty)|\b(?:i|you) would (?:need|have) to\b"
-        r"|\bprevents? (?:me|us) from\b",
-        rf"\bi (?:would )?(?:lack|need more) (?:\w+ ){{0,2}}?{_FACTS}|\bi wish i knew|^wish i knew"
-        rf"|\bbeyond my \w+",
-        r"\bi am (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain|comfortable)|unsure|uncertain)\b|^not sure$",
-        r"\bi (?:can only|am only able to) (?:see|view)\b",
-        r"\bi (?:\w+ )?(?:must|have to|need to|will have to)? ?(?:decline|refuse)\b|\brather not\b"
-        r"|\bprefer not to\b|\b(?:against|violates?) (?:my|our) \w+|\bnot in a position to\b"
-        r"|\binappropriate for me\b",
-        r"\b(?:i am|as) (?:just |only )?an? (?:\w+ ){0,3}?(?:ai|llm|(?:language|text|based|vision"
-        r"|multimodal) (?:\w+ )?model|model(?= i\b)|assistant)\b",
-        r"^(?:please|could you|can you) (?:\w+ )?(?:provide|upload|share|attach|send|clarify"
-        r"|specify)\b",
+        # The speaker can not, does not or will not.
+        rf"\bi {_ADVERBS}(?:can|could) not\b(?! believe| wait| help but| imagine)"
+        rf"|\bi (?:\w+ ){{1,8}}?(?:and|so|thus|therefore) (?:thus |therefore )?can not (?:{_TELL})"
+        rf"|\b(?:we|one|you) can not (?:{_TELL}) (?:what|which|who|whether|if|how|where|when|from)\b",
+        r"\bi (?:am|was) (?:\w+ )?(?:not (?:\w+ )?(?:able|allowed|permitted|equipped|designed|comfortable"
+        r"|in a position)|unable|incapable|forbidden)\b",
+        rf"\bi (?:will|would|may|must|should) not {_ADVERBS}(?:be able|help|assist|provide|give"
+        rf"|share|comment"
+        rf"|speculate|{_TELL})\b",
+        rf"\bi {_ADVERBS}(?:fail(?:ed)? to|struggle to|lack|(?:have|see) (?:no|trouble|difficulty"
+        rf"|insufficient)"
+        r"|(?:do|did|would) not (?:\w+ )?(?:have|possess|understand|recogni[sz]e|identify|feel comfortable)"
+        rf"|do not (?:\w+ )?see (?:\w+ )?{_INPUT}|do not (?:\w+ )?know (?:what|which|who|whose"
+        rf"|whether|if|how"
+        r"|where|when|why|the|this|that)|(?:would )?(?:need|require)|would have to)\b",
+        r"\bi am (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain)|unsure|uncertain) (?:of|about|what|which"
+        r"|who|whether"
+        r"|if|how|where|when|why)\b",
+        r"\bi (?:\w+ )?(?:must |have to |need to |will have to |would )?(?:respectfully )?(?:decline|refuse"
+        r"|refrain|abstain)\b|\b(?:rather|prefer) not\b|\bnot something i (?:can|am)\b",
+        rf"^(?:\w+ly |sorry |so |and |but |well |i am afraid )*(?:{_CAN_NOT}|{_HARD} to) {_ADVERBS}(?:be"
+        rf" )?(?:{_TELL}|provide|help|assist|find|locate)\b",
+        # Something keeps the speaker from it.
+        r"\b(?:not|no|none|nothing|nor|too|hides?|covers?|prevents?|impossible|hard|difficult|insufficient"
+        r"|without)\b(?: \w+){0,14}? (?:for|allow\w*|let\w*|permit\w*|enabl\w*|tell\w*|giv\w*"
+        r"|prevent\w*) me\b"
+        r"|\bprevents? me\b|\b(?:beyond|against) my \w+|\billegible to me\b",
+        r"\b(?:against|violates?|conflicts? with|prohibit\w* by) (?:my|our|the) (?:\w+ )*(?:polic(?:y|ies)"
+        r"|guidelines?|rules|principles)\b",
         # Nobody can.
-        rf"\b(?:it|that|this|which|makes?|making|is|^) ?(?:it )?(?:\w+ly |just "
-        rf"|also )?(?:not (?:\w+ )?possible|impossible|not feasible|difficult|hard"
-        rf"|challenging)(?: for (?:me|us))? to (?:\w+ly )?(?:{_TELL}|see|provide|give)\b",
-        rf"\b(?:can|could) not (?:\w+ly )?be (?:\w+ly )?{_KNOWN}\b",
-        r"\bno (?:way|means) (?:(?:for (?:me|us) )?(?:to|of)|i can) \w+|^(?:nobody|no one) (?:can \w+"
-        r"|knows$)",
-        rf"\btoo \w+(?: \w+){{0,5}} for (?:me|us) to (?:{_FIND_OUT}|{_DO})|\btoo \w+ to {_TELL}\b",
-        r"\b(?:could|may|might) be anything\b|\banyone guess\b",
-        # Nothing tells.
-        rf"\bdepends on (?:the )?{_FACTS}|\bnothing in (?:the|this) {_SOURCE} (?:that|to|tells"
-        rf"|indicates|shows)\b",
-        rf"\b{_SOURCE}\b(?: \w+){{0,4}}? (?:(?:do|does|did) not (?:\w+ )?(?:(?:provide|give|contain"
-        rf"|include|offer|show|have) (?:\w+ ){{0,3}}?(?:{_FACTS}|what|which|who|whether|when|where"
-        rf"|how)|specify|mention|indicate|state|say|tell|reveal)|lacks (?:\w+ ){{0,3}}?{_FACTS})",
-        r"\b(?:caption|text|document|context|description) (?:does|did) not (?:contain|include|provide"
-        r"|give)\b",
-        r"\bno (?:\w+ ){1,3}to (?:answer|determine|identify)\b",
-        rf"\b(?:not enough|insufficient|no|not any|not sufficient) (?:\w+ ){{0,2}}?{_FACTS}\b(?! (?:desk|sign"
-        rf"|board|cent))",
-        rf"\bmore {_FACTS} (?:is|are|would be) (?:needed|required|necessary)|\b{_FACTS} (?:is"
-        rf"|are) not (?:\w+ )?(?:in|given|provided|available|present|shown|visible)",
-        r"\b(?:is|are) not (?:mentioned|specified|stated|indicated|disclosed)\b|\bis not known$"
-        r"|\bnot clear$",
-        r"^(?:there is )?no (?:image|picture)$|\b(?:image|picture|file) (?:did not load"
-        r"|failed to load|is missing)|\byou did not (?:attach|provide|upload|include|send)\b"
-        r"|\bno (?:image|picture|photo|attachment|file) (?:is |was |has been )?(?:attached|provided"
-        r"|included|uploaded|given|available)|\bnone of the \w+ can be \w+",
-        r"\b(?:unclear|unknown|uncertain|not clear) (?:what|which|who|whether|from|how|where)\b"
-        r"|\b(?:what|who|which|whether|identity|name|type|nature|question|answer|meaning|object|text|writing"
-        r"|handwriting|sign)\b.* (?:is|are|remains?) (?:still )?(?:unknown|unclear|illegible"
-        r"|unreadable)(?:$| (?:because|since|as|due)\b)|\bnot (?:legible|identifiable|recogni[sz]able"
-        r"|readable|discernible)|\bun(?:identifi|recogni[sz])able\b|^not (?:visible|mentioned|specified"
-        r"|stated|indicated|given|provided)\b|^(?:(?:it|this|that"
-        r"|(?:the )?answer) (?:is )?)?(?:unknown|unclear|unanswerable|not answerable|undetermined"
-        r"|undeterminable|indeterminate)$",
+        rf"\b(?:it|that|this|which|makes?|making|is|seems|remains)(?: it)? {_ADVERBS}{_HARD}"
+        rf"(?: for (?:me|us|anyone))? to {_ADVERBS}(?:{_TELL}|provide|give)\b|\bno (?:way"
+        rf"|means) (?:to|of) {_TELL}",
+        rf"\bcan not {_ADVERBS}be {_ADVERBS}(?:{_TELL}|found|provided|given|inferred)\b",
+        rf"^(?:nobody|no one|none of (?:us|them|the \w+)) (?:can (?:\w+ )?{_TELL}|knows)\b|\bno \w+ can be"
+        rf" {_TELL}|\b(?:could|may|might) be anything\b|\banyone guess\b",
+        rf"\btoo \w+ (?:for (?:\w+ ){{1,4}}?)?to (?:be )?(?:{_TELL})"
+        rf"|\b(?:not enough|insufficient|too little)\b.* to {_TELL}",
+        # The input is missing, or nothing in it tells.
+        rf"\bno (?:\w+ )?{_INPUT}\b|\b{_INPUT} (?:\w+ ){{0,2}}?(?:(?:did|does|was|is"
+        rf"|could) not (?:\w+ )?(?:load"
+        r"|attach|upload|provid|includ|open|available|come)|failed to|is missing|is corrupted)"
+        r"|\byou (?:did|have) not (?:attach|provid|upload|includ|sen[dt]|shar)|\bforgot(?:ten)? to \w+"
+        r"|\bnothing to (?:describe|caption|see|read|answer)\b",
+        rf"(?<!has )(?<!have )(?<!had )\b(?:no|not any|not enough|insufficient"
+        rf"|not sufficient|too little)"
+        rf" (?:\w+ ){{0,2}}?{_FACTS}"
+        rf"\b(?! (?:desk|sign|board|cent))|\b(?:more|additional|further) {_FACTS} (?:is|are"
+        rf"|would be) (?:needed|required|necessary)"
+        rf"|\b(?:needs?|requires?) (?:more|additional|further) {_FACTS}"
+        rf"|\b{_FACTS} (?:is|are) not (?:\w+ )?(?:in|given|provided|available|present|shown|visible)\b",
+        r"\b(?:nothing|none) (?:in|of|about|on) (?:\w+ ){1,4}?(?:tells?|indicates?|reveals?|shows?"
+        r"|suggests?|that would|says?)\b",
+        rf"\b{_SOURCE} (?:\w+ ){{0,3}}?(?:lacks?|has no) (?:\w+ ){{0,2}}?{_FACTS}\b"
+        rf"|\b{_SOURCE}(?: \w+){{0,3}}? (?:do|does|did) not (?:\w+ )?(?:provide|give|specify"
+        rf"|mention|indicate"
+        rf"|state|say|tell|reveal|offer|disclose|(?:show|contain|include|have) (?:\w+ ){{0,2}}?(?:{_FACTS}"
+        rf"|what|which|who|whether|when|where|how))\b|\bdepends on (?:the )?{_FACTS}",
+        r"\b(?:is|are|was) not (?:\w+ )?(?:mentioned|specified|stated|indicated|disclosed)\b"
+        r"|^not (?:mentioned|specified|stated|indicated|given|provided)\b",
+        rf"\b(?:is|are|remains?|be|being) (?:\w+ly |still |too |completely "
+        rf"|entirely )*{_UNREADABLE}\b(?! to (?:him"
+        r"|her|them|the))|^(?:unclear|unanswerable|undetermined|indeterminate|illegible|unreadable"
+        r"|unidentifiable|unrecogni[sz]able)$|^(?:unclear|unknown|not clear) (?:what|which|who|whether|from"
+        r"|how|where|when)\b|\bnot clear (?:what|which|who|whether|if|from|how|where|when)\b",
     )
 )
-_APOLOGY = re.compile(r"^(?:i am (?:\w+ )?sorry|sorry|(?:my )?apologies|i apologi[sz]e)\b")
-_REGRETS = re.compile(r"(?:for|about)\b")
-_ASIDE = re.compile(
-    r"\b(?:if you|please|feel free|let me know|i can (?:\w+ )?(?:help|describe|try|provide|tell|offer"
-    r"|assist)"
-    r"|i (?:may|might|could|will|would) be (?:able|happy|glad)|happy to|would you|could you|can you|here is"
-    r"|i will|because|recommend\w*|consult|helpful|beyond|polic(?:y|ies)|guidelines?|privacy|designed"
-    r"|capabilit\w+|more (?:context|information|details?)|resolution|upload|provided?|needed|requires?)\b"
+"""A statement of one of these patterns says that the speaker, or anybody, cannot or will not answer."""
+
+_CUE = re.compile(
+    r"\b(?:i(?! can not (?:believe|wait|help but|imagine))|me|my|our)\b.*\b(?:not|no|never|none|nothing"
+    r"|unable|in\w*appropriate|beyond|pass|unwilling|speculat\w+|difficult|hard|impossible)\b"
+    r"|\b(?:not|no|never|none|nothing|unable|inappropriate|impossible|difficult|hard|speculati\w+"
+    r"|beyond)\b.*"
+    r"\b(?:i|me|my|our)\b"
+    r"|\b(?:is|are) (?:\w+ly )?not (?:\w+ly )?(?:visible|shown|clear|given|provided|available|present)\b"
+    rf"|^(?:{_UNREADABLE}$|not (?:visible|sure|certain|shown|clear|possible)|no (?:idea|clue|answer"
+    rf"|comment)\b)"
+    rf"|\b{_HARD} to {_TELL}|^(?:nobody|no one) (?:can|could|would|knows)\b|\btoo \w+ (?:for|to)\b"
+    rf"|\bcan not be seen\b"
+    r"|^(?:please|could you|can you|kindly) \w+|\bas an? (?:\w+ ){0,3}?(?:ai|model|assistant)\b"
+    rf"|\bi am (?:just |only )?an? (?:\w+ )?(?:ai|model|assistant)\b|\b(?:no|not any) (?:signs?|{_FACTS})\b"
+    rf"|^without {_TELL}"
 )
-_AROUND = re.compile(
-    r"\b(?:surround\w*|background|visible parts?|rest of|anything|any of|private|sensitive|offensive"
-    r"|harmful"
-    r"|(?:the|this|an?) (?:image|picture|photo|photograph|scene) (?:\w+ )?"
-    r"(?:shows?|depicts?|features?|contains?|displays?|is|appears?|seems?|of))\b"
+"""A sign of an inability, too weak to decide by itself."""
+
+_NOT_TOLD = re.compile(
+    rf"\b(?:(?<!can )(?<!could )not|no|nothing|none|never|unable|impossible|without|needs?"
+    rf"|requires?)\b.*\b{_TELL}"
 )
+_OTHERS = re.compile(
+    r"\b(?:h?e|she|they|his|her|their|who|people|(?:wo)?m[ae]n|boys?|girls?|person|child(?:ren)?"
+    r"|parents?|students?"
+    r"|employees?|voters?|patients?|drivers?|says?|reads?|mocks?|means?|tells)\b"
+)
+"""Somebody else who may not know, or a text that says so."""
+
+_DO_NOT_KNOW = re.compile(
+    r"^(?:(?:i am )?sorry )?(?:i )?(?:(?:\w+ly )?(?:do not|dont) (?:\w+ )?know|dunno|idk"
+    r"|(?:am )?(?:\w+ly )?(?:not"
+    r" (?:\w+ )?(?:sure|certain)|unsure|uncertain)|(?:have )?no (?:idea|clue)"
+    r"|do not have an? (?:idea|clue))"
+    r"(?: sorry)?$"
+)
+"""The answer 'I don't know'."""
+
 _CHOICE = re.compile(
     r"\([A-F]\)|^\W*[A-F]\W*$|^\W*[A-F][).:]\s|\b(?:[Oo]ption|[Cc]hoose|[Pp]ick|[Ss]elect)\s+\W?[A-F]\b"
 )
-_ANSWER = re.compile(r"\b(?:answer|choice|option) (?:is|would be|could be|might be|seems)\b")
 _GUESS = re.compile(
-    r"\b(?:likely|probably|most probable|perhaps|maybe|possibly|presumably|it is an? |appears?|seems?"
-    r"|looks?|resembles?"
-    r"|(?:might|may|could|would|must) (?:\w+ )?(?:be|represent|contain)"
-    r"|i (?:would )?(?:think|believe|guess|say|assume|suppose|choose|go with)|my (?:best )?guess)\b"
+    r"\b(?:likely|probably|most probable|perhaps|maybe|possibly|presumably|appears?|seems?|looks"
+    r"|looks? like|resembles?"
+    r"|suggests?|points? to|impl(?:y|ies)|implied"
+    r"|(?<!i )(?<!you )(?:might|may|could|must) (?:\w+ )?(?:be|represent|contain)|shows? that it is"
+    r"|i (?:would |do )?(?:think|believe|guess|say|assume|suppose|choose|bet|go (?:with|for))"
+    r"|my (?:best )?guess"
+    r"|(?:the|my|best) (?:\w+ )?(?:answer|choice|option) (?:is|would be|might be))\b"
 )
-_ASSERTS = re.compile(
-    r"^(?:so |still |but |however |therefore |thus |yet )*"
-    r"(?:it|this|that|these|they|there|he|she|i see|the (?:\w+ )?(?:region|area|object|part))\b"
+_AROUND = re.compile(
+    r"\b(?:surround\w*|background|around|visible|rest of|anything|any of|private|privacy|sensitive"
+    r"|offensive"
+    r"|harmful|violat\w*|blur\w*|blank|dark|black|corrupt\w*|distort\w*|small|low|resolution|quality|angle"
+    r"|hid\w*|cover\w*|obscur\w*|block\w*|conceal\w*|mask\w*|overlay\w*|rectang\w*|ellipse"
+    r"|turned away|cut off"
+    r"|too|image|picture|photo|photograph|file|upload\w*|attach\w*|missing|provid\w*|need\w*|requir\w*"
+    r"|if you|please|feel free|let me know|i can|i (?:may|might|could|will|would) be|happy"
+    r"|would you|could you"
+    r"|can you|here is|i will|recommend\w*|consult|helpful|beyond|polic(?:y|ies)|guidelines?|designed"
+    r"|capabilit\w+|more|ai|model|assistant)\b"
 )
+"""What explains an inability or describes the input, and offers of help."""
+
+_FAULT = re.compile(
+    r"\b(?:no|not|nothing|you (?:have|did|forgot|may|might)|too|anything|surroundings?|background"
+    r"|inappropriate|speculat\w*|mask\w*|sensitive|offensive|private|harmful|violat\w*|blur\w*|blank|corrupt\w*"
+    r"|distort\w*|missing|hid\w*|cover\w*|obscur\w*|(?:completely|entirely|mostly|all) \w+)\b"
+)
+"""What makes 'it seems' an explanation of an inability."""
+
+_OF_INPUT = re.compile(rf"\b{_INPUT}(?: \w+){{0,3}} ?$")
 _INDIRECT = re.compile(r"\b(?:what|which|who|whose|whether|if|how|where|why|because|as|since)\b")
-_SUBORDINATE = re.compile(
-    r"\b(?:although|(?:even )?though|because|since|as(?= (?:it|i)\b))\b[^,;.]*", re.IGNORECASE
+_APOLOGY = re.compile(
+    r"^(?:(?:i am (?:\w+ )?(?:sorry|afraid)|sorry|(?:my )?apologies|i apologi[sz]e|unfortunately"
+    r"|regrettably)\b"
+    r"(?: for .*| about .*)? ?)+(?:that |but |and )?"
 )
+_CONCESSION = re.compile(r"(?:although|(?:even )?though|while)\b")
+_CONCEDES = re.compile(r"\W*(?:although|(?:even )?though|while|because|since|as)\b", re.IGNORECASE)
+_FIRST_COMMA = re.compile(r",\s+")
+_CLAUSE = re.compile(
+    r"[;:]\s+|,?\s+(?=(?:although|though|even though)\b)"
+    r"|,\s+(?=(?:so|therefore|because|since|i|it|that|this)\b)"
+    r"|,?\s+(?=(?:so|and|because|since|as) (?:i|it)\b)",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"(?:because|since|as|so|due to|based on|given|to|if) ")
+_YES_OR_NO = re.compile(r"\W*(?:yes|no)\W*(?:[,.;:!]|$)", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]|(?<!\w)['‘][^'’]{2,}['’](?!\w)")
 
 
-def is_refusal(response: str) -> bool:
+def is_refusal(response: str) -> bool | None:
     """Whether a response refuses to answer: it states an inability and gives no answer.
 
     The inability is the speaker's own ('I am unable to see it', 'Unable to tell') or nobody's ('It cannot be
-    determined'). A response that answers before or after it, or guesses ('but it looks like a bus'), is no
-    refusal; offers of help and descriptions of what surrounds the question are no answers.
+    determined'). A response that answers or guesses as well ('but it looks like a bus') is no refusal;
+    reasons, offers of help and descriptions of what surrounds the question are no answers. A bare 'I don't
+    know' is an answer.
 
     Args:
         response: The response.
 
     Returns:
-        True if it refuses.
+        Whether it refuses; None if it is undecided: the signs are weak, or contradict each other.
 
     >>> is_refusal("I'm sorry, I can't help with that."), is_refusal("(C)"), is_refusal("Unable to tell.")
     (True, False, True)
     >>> is_refusal("The man cannot see the road."), is_refusal("I can't read it, but it is a stop sign.")
     (False, False)
+    >>> is_refusal("I can't read the sign. The shop sells bread."), is_refusal("I don't know.")
+    (None, False)
     """
-    if _CHOICE.search(response):
+    text = _QUOTED.sub("", response)
+    if _CHOICE.search(response) or _DO_NOT_KNOW.search(" ".join(words(text))):
         return False
-    declined = False
-    for sentence in sentences(_SUBORDINATE.sub(_without_inability, _QUOTED.sub("", response))):
+    clauses = [_Clause.of(part, turned=turned) for part, turned in _clauses(text)]
+    unable = [place for place, clause in enumerate(clauses) if clause.unable]
+    cued = unable or [place for place, clause in enumerate(clauses) if clause.cue]
+    answering = [place for place, clause in enumerate(clauses) if clause.answers]
+    polar = _YES_OR_NO.match(text) is not None
+    if not cued or any(clause.guesses for clause in clauses) or (not unable and (polar or answering)):
+        return False
+    if any(clauses[place].turned if place > cued[0] else clauses[place].bare for place in answering):
+        return False
+    if answering and any(clauses[place].concedes for place in unable):
+        return False
+    return True if unable and not answering and not polar else None
+
+
+class _Clause(Struct, frozen=True):
+    """What one clause of a response does.
+
+    Attributes:
+        unable: It states an inability.
+        cue: It has a weak sign of one.
+        guesses: It offers an answer as a guess, or announces one.
+        answers: It neither has a sign of an inability, nor explains one, describes the input or offers help.
+        bare: It is such an answer of a few words without a verb.
+        concedes: It begins with 'although'.
+        turned: It follows 'but'.
+    """
+
+    unable: bool
+    cue: bool
+    guesses: bool
+    answers: bool
+    bare: bool
+    concedes: bool
+    turned: bool
+
+    @classmethod
+    def of(cls, part: str, *, turned: bool) -> _Clause:
+        """Read a clause."""
+        whole = " ".join(words(part))
+        text = _APOLOGY.sub("", whole)
+        ends = [match.end() for pattern in _INABILITY if (match := pattern.search(text))]
+        untold = _NOT_TOLD.search(text) and not _OTHERS.search(text)
+        cue = bool(ends or untold or _CUE.search(text))
+        stated = " ".join(words(without_lead_in(part))) if text == whole else text
+        answers = bool({*words(stated)} - FUNCTION_WORDS - {"however"}) and not (
+            cue or part.rstrip().endswith("?") or _AROUND.search(stated) or _REASON.match(stated)
+        )
+        return cls(
+            unable=bool(ends),
+            cue=cue or text != whole,
+            guesses=_guesses(text[min(ends) :] if ends else text),
+            answers=answers,
+            bare=answers and not turned and len(text.split()) <= 4 and not AUXILIARIES & set(text.split()),
+            concedes=_CONCESSION.match(text) is not None,
+            turned=turned,
+        )
+
+
+def _clauses(text: str) -> Iterator[tuple[str, bool]]:
+    """The clauses of a text, and whether each follows 'but'; 'although ..., it is' are two."""
+    for sentence in sentences(text):
         for turn, statement in enumerate(statements(sentence)):
-            text = " ".join(words(statement))
-            if apology := _APOLOGY.match(text):
-                text = text[apology.end() :].strip()
-            if not text or (apology and _REGRETS.match(text)):
-                declined = declined or not text
-            elif (rest := _after_inability(text)) is not None:
-                declined = True
-                if _guesses(rest):
-                    return False
-            elif _answers(" ".join(words(without_lead_in(statement))), declined, turned=turn > 0):
-                return False
-            else:
-                declined = declined or apology is not None
-    return declined
-
-
-def _without_inability(clause: re.Match[str]) -> str:
-    """A subordinate clause; nothing if it states an inability ('although I can't see it')."""
-    return clause[0] if _after_inability(" ".join(words(clause[0]))) is None else ""
-
-
-def _after_inability(text: str) -> str | None:
-    """What follows the first statement of an inability in a text; None if the text states none."""
-    found = [match for pattern in _INABILITY if (match := pattern.search(text))]
-    return text[min(match.end() for match in found) :] if found else None
+            split = _FIRST_COMMA.split(statement, 1) if _CONCEDES.match(statement) else [statement]
+            for part in (clause for piece in split for clause in _CLAUSE.split(piece)):
+                if words(part):
+                    yield part, turn > 0
 
 
 def _guesses(text: str) -> bool:
-    """Whether a text offers an answer as a guess; 'what it might be' is none."""
+    """Whether a text guesses an answer; 'what it might be' and 'the image seems blurred' are none."""
     guess = _GUESS.search(text)
-    return guess is not None and not _AROUND.search(text) and not _INDIRECT.search(text[: guess.start()])
-
-
-def _answers(text: str, declined: bool, turned: bool) -> bool:
-    """Whether a statement without an inability answers, rather than describing what is around or offering
-    help; after an inability only a guess, a turn ('but ...') or a statement about the thing asked does."""
-    if _ANSWER.search(text):
-        return True
-    if _ASIDE.search(text) or _AROUND.search(text):
+    if guess is None:
         return False
-    return not declined or turned or _guesses(text) or bool(_ASSERTS.search(text))
+    before, after = text[: guess.start()], text[guess.end() :]
+    return not (_INDIRECT.search(before) or _OF_INPUT.search(before) or _FAULT.search(after))

@@ -40,7 +40,7 @@ def test_the_answers_of_figure_10_that_describe_the_mask(shared: Path) -> None:
 def test_the_answers_of_figures_10_and_11_that_refuse(shared: Path) -> None:
     refused = {at for at, text in figure(shared, 10).items() if is_refusal(text)}
     assert refused == {("GPT-4V", 0), ("GPT-4V", 1), ("GPT-4V", 2)}
-    assert not any(map(is_refusal, figure(shared, 11).values()))
+    assert {is_refusal(text) for text in figure(shared, 11).values()} == {False}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,15 @@ def test_a_striped_shape_names_lines(text: str) -> None:
     ],
 )
 def test_lines_of_an_object_are_not_named(text: str, several: str, lines: str) -> None:
-    assert not names_lines(text.format(several.format(lines)), "5")
+    assert names_lines(text.format(several.format(lines)), "5") is False
+
+
+@pytest.mark.parametrize(
+    "text", ["A zebra. There are black {}.", "black {}, as of a tiger", "The dress has black {} covering it."]
+)
+@pytest.mark.parametrize("lines", LINES)
+def test_lines_that_may_be_those_of_an_object_are_undecided(text: str, lines: str) -> None:
+    assert names_lines(text.format(lines), "5") is None
 
 
 @pytest.mark.parametrize("line", ["line", "stripe", "bar", "band", "strip"])

@@ -21,6 +21,7 @@ from sightline.formats.prediction import Prediction
 from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
 from sightline.prompts import load
+from sightline.scoring.flags import flags
 from sightline.scoring.judge_prompts import accepted
 from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
@@ -202,5 +203,5 @@ def _judge_response(case: Case) -> Reading:
     if not case.references:
         return Reading("unscored")
     response = case.texts[0]
-    flags = {"refused": 1.0} if is_refusal(response) else {}
-    return Reading(accept_by_rules(case.references[0], response), scores=flags)
+    scores = flags({"refused": is_refusal(response)})
+    return Reading(accept_by_rules(case.references[0], response), scores=scores)

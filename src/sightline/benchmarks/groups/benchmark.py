@@ -26,6 +26,7 @@ from sightline.metric_types import Metric
 from sightline.metrics.consistency import UNCHANGED
 from sightline.metrics.consistency_metrics import COMPLETE, consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
+from sightline.scoring.flags import flags
 from sightline.scoring.judge_prompts import same_meaning_by_model
 from sightline.scoring.letters import LETTERS
 from sightline.scoring.listed_options import chosen_letter, chosen_option
@@ -158,11 +159,12 @@ class Groups(Benchmark):
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Whether the response declines to answer, and which properties of its mask it names (A.9.3)."""
-        flags = {
-            "refused": is_refusal(outcome.response),
-            **named_properties(outcome.response, outcome.labels),
-        }
-        return {name: 1.0 for name, holds in flags.items() if holds}
+        return flags(
+            {
+                "refused": is_refusal(outcome.response),
+                **named_properties(outcome.response, outcome.labels),
+            }
+        )
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Section 3.3 of MM-R3, and metrics beyond the paper."""
@@ -228,23 +230,23 @@ def _meant(outcome: Outcome) -> str:
 def _judge_answer(case: Case, task: Task) -> Reading:
     """Right if the answer contains a reference or, with options, chooses the right one."""
     response = case.texts[0]
-    flags = {"refused": 1.0} if is_refusal(response) else {}
+    scores = flags({"refused": is_refusal(response)})
     if case.options:
-        return _judge_choice(case, flags)
+        return _judge_choice(case, scores)
     extracted = post_process(response, task)
     if not case.references:
-        return Reading("unscored", extracted=extracted, scores=flags)
+        return Reading("unscored", extracted=extracted, scores=scores)
     right = contains(response, case.references, task)
-    return Reading("right" if right else "wrong", extracted=extracted, scores=flags)
+    return Reading("right" if right else "wrong", extracted=extracted, scores=scores)
 
 
-def _judge_choice(case: Case, flags: Mapping[str, float]) -> Reading:
+def _judge_choice(case: Case, scores: Mapping[str, float]) -> Reading:
     letter, right = chosen_letter(case.texts[0], case.options), _right_letters(case)
     if letter is None:
-        return Reading("miss", scores=flags)
+        return Reading("miss", scores=scores)
     if not right:
-        return Reading("unscored", extracted=letter, scores=flags)
-    return Reading("right" if letter in right else "wrong", extracted=letter, scores=flags)
+        return Reading("unscored", extracted=letter, scores=scores)
+    return Reading("right" if letter in right else "wrong", extracted=letter, scores=scores)
 
 
 def _right_letters(case: Case) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from sightline.metric_types import PERCENT, Metric, Term
+from sightline.scoring.flags import flag
 from sightline.types import Group
 
 
@@ -16,13 +17,14 @@ def mask_terms(label: str) -> Callable[[Group], Iterable[Term]]:
             outcome is 1 if its answer names the property (see `mask_words.named_properties`).
 
     Returns:
-        The terms of a metric: one for each answer with the label, under its own labels.
+        The terms of a metric: one for each decided answer with the label, under its own labels.
     """
 
     def terms(group: Group) -> Iterator[Term]:
         for outcome in group:
-            if isinstance(outcome.labels.get(label), str) and outcome.answered:
-                yield Term(outcome.scores.get(f"names_{label}", 0.0), 1, outcome.labels)
+            named = flag(outcome.scores, f"names_{label}")
+            if isinstance(outcome.labels.get(label), str) and outcome.answered and named is not None:
+                yield Term(named, 1, outcome.labels)
 
     return terms
 

@@ -7,7 +7,7 @@ horizontal lines'. `sightline.scoring.refusals.is_refusal` detects refusals.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, pairwise
 
 from sightline.scoring.quantities import colours
@@ -52,6 +52,7 @@ _DESCRIBES = (
         any all each both no such one"""
     )
 )
+_NUMBERS = lexicon("one two three four five six seven eight nine ten")
 _COLLECTIONS = lexicon(
     "set series bunch group row rows number stack pair couple collection array sequence arrangement kind form"
 )
@@ -83,7 +84,14 @@ _COVERS = re.compile(
     r"(?:cover|hid|obscur|block|mask|conceal|occlu|overla|censor|obstruct|interrupt|cross|superimpos|prevent"
     r"|alter|edit|modif|make)"
 )
-_BEHIND = lexicon("behind under underneath beneath below between through beyond despite except besides")
+_CONCEALS = re.compile(r"(?:cover|hides?$|hiding|obscur|conceal|occlu|overla|censor|obstruct)")
+_STRIPED_THINGS = lexicon(
+    """zebra zebras tiger tigers cat cats bee bees fish animal fur flag flags shirt shirts jersey tie ties
+    dress sweater sock socks pants fabric cloth blanket towel rug uniform umbrella jacket scarf curtain
+    curtains clothes clothing cage fence railing prison"""
+)
+"""What has stripes or bars of its own."""
+_BEHIND = lexicon("behind under underneath beneath below between through past beyond despite except besides")
 _UPON = re.compile(r"(?:over|in front of|on top(?: of)?|across|through) ")
 _PLACES = lexicon("on in at along around down across over above inside near from")
 _SPEAKER = lexicon("there i we you")
@@ -91,7 +99,7 @@ _BREAK = ","
 _CLAUSE_END = re.compile(r"[,;:()]|[.!?](?!\w)|\n")
 
 
-def named_properties(response: str, labels: Labels) -> dict[str, bool]:
+def named_properties(response: str, labels: Labels) -> dict[str, bool | None]:
     """Which properties of its mask a response names.
 
     Args:
@@ -99,9 +107,14 @@ def named_properties(response: str, labels: Labels) -> dict[str, bool]:
         labels: The labels of the probe; a mask has `colour`, `shape` and `lines`.
 
     Returns:
-        Whether the response names it, by the metric's name (`names_colour` ...), for the labels that exist.
+        Whether the response names it, by the metric's name (`names_colour` ...), for the labels that exist;
+        None if that is undecided.
     """
-    properties = {"colour": names_colour, "shape": names_shape, "lines": names_lines}
+    properties: dict[str, Callable[[str, str], bool | None]] = {
+        "colour": names_colour,
+        "shape": names_shape,
+        "lines": names_lines,
+    }
     return {
         f"names_{label}": names(response, value)
         for label, names in properties.items()
@@ -149,7 +162,7 @@ def names_shape(response: str, shape: str) -> bool:
     )
 
 
-def names_lines(response: str, lines: str) -> bool:
+def names_lines(response: str, lines: str) -> bool | None:
     """Check whether an answer mentions the lines of a mask: 'horizontal lines', 'a bear behind the stripes'.
 
     A mask of one line covers its area without gaps, so there are no lines to name.
@@ -166,26 +179,30 @@ def names_lines(response: str, lines: str) -> bool:
         lines: The number of lines of the mask.
 
     Returns:
-        Whether the response mentions them.
+        Whether the response mentions them; None if it is undecided whether lines are those of the mask.
     """
     if lines == "1":
         return False
     tokens = [word for clause in _CLAUSE_END.split(response) for word in (*words(clause), _BREAK)]
-    return any(
+    readings = [
         _are_of_a_mask(tokens[:place][::-1], word, tokens[place + 1 :])
         for place, word in enumerate(tokens)
         if word in _LINE | _LINES | _STRIPED
-    )
+    ]
+    return True if True in readings else None if None in readings else False
 
 
-def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bool:
+def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bool | None:
     """Whether lines are those of a mask by the words before them, last word first, and the words after them.
 
-    They are if they hide something, or if they are lines of a shape, of the region, or of nothing named.
+    They are if they hide something, or if they are lines of a shape, of the region, or of nothing named. It
+    is undecided if the response names what has stripes of its own and does not say whose they are, or if it
+    says that something is covered, but not by what.
     """
     size = _phrase_size(before)
     phrase, before = before[:size], before[size:]
-    hide = _hidden_by(before, described=bool(_DRAWN & {*phrase} if word in _LINE else phrase))
+    drawn = bool(_DRAWN & {*phrase})
+    hide = _hidden_by(before, described=drawn if word in _LINE else bool(phrase))
     if word in _STRIPED or word in _LINE:
         noun = next((other for other in after if other not in _DESCRIBES | {"and", "like"}), _BREAK)
         described = hide or bool(_DRAWN & {*phrase, *after[1:2]})
@@ -194,12 +211,16 @@ def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bo
         after = after[after.index(noun) + 1 :] if noun in _HOSTS else after
     if after[:1] == ["of" if word not in _STRIPED else "with"] and _noun(after[1:]) not in _HOSTS | {""}:
         return False
-    after = list(dropwhile(lambda other: other in _REPORTS | AUXILIARIES, after))
-    if _hide(after):
-        return True
+    after = list(dropwhile(lambda other: other in _REPORTS | AUXILIARIES | {"that", "which"}, after))
+    if hide or _hide(after):
+        return None if not hide and _host(before) in _STRIPED_THINGS else True
     if after[:1] and after[0] in _PLACES and _noun(after[1:]) not in _HOSTS | {""}:
         return False
-    return hide or _host(before) in _HOSTS | {""}
+    host = _host(before)
+    if host == "":
+        return None if _STRIPED_THINGS & {*before, *after} else True
+    concealed = any(map(_CONCEALS.match, (*before, *after))) or before[:2] == ["of", "made"]
+    return host in _HOSTS or (None if drawn and concealed else False)
 
 
 def _is_of_an_object(word: str, noun: str, described: bool) -> bool:
@@ -216,7 +237,7 @@ def _phrase_size(before: Sequence[str]) -> int:
         if word in _DESCRIBES or word.endswith("ly"):
             size += 1
         elif (word == "of" and other in _COLLECTIONS) or (
-            size and word in {"and", "or", _BREAK} and other in _DRAWN
+            size and word in {"and", "or", _BREAK} and other in _DRAWN | _NUMBERS
         ):
             size += 2
         else:
@@ -236,7 +257,7 @@ def _hidden_by(before: Sequence[str], described: bool) -> bool:
 
 def _hide(after: Sequence[str]) -> bool:
     """Whether the words after lines say that these hide something: 'cover the dog', 'in front of it'."""
-    if after and _COVERS.match(after[0]) and not after[0].endswith("ed"):
+    if after and _COVERS.match(after[0]) and not after[0].endswith(("ed", "hidden")):
         return True
     if _noun(after) == "mask":
         return True
