@@ -57,7 +57,8 @@ _INABILITY = tuple(
         r"|(?:do|did|would) not (?:\w+ )?(?:have|possess|understand|recogni[sz]e|identify|feel comfortable)"
         rf"|do not (?:\w+ )?see (?:\w+ )?{_INPUT}|do not (?:\w+ )?know (?:what|which|who|whose"
         rf"|whether|if|how"
-        r"|where|when|why|the|this|that)|(?:would )?(?:need|require)|would have to)\b",
+        r"|where|when|why|the|this|that)|(?:would )?(?:need|require)|would have to)\b"
+        r"|\bone would (?:need|have) to\b",
         r"\bi am (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain)|unsure|uncertain) (?:of|about|what|which"
         r"|who|whether"
         r"|if|how|where|when|why)\b",
@@ -230,7 +231,13 @@ def is_refusal(response: str) -> bool | None:
     clauses = [_Clause.of(part, turned=turned) for part, turned in _clauses(text)]
     unable = [place for place, clause in enumerate(clauses) if clause.unable]
     cued = unable or [place for place, clause in enumerate(clauses) if clause.cue]
-    answering = [place for place, clause in enumerate(clauses) if clause.answers]
+    # What stands between two inabilities explains them.
+    explained = range(unable[0], unable[-1]) if unable else ()
+    answering = [
+        place
+        for place, clause in enumerate(clauses)
+        if clause.answers and (clause.turned or place not in explained)
+    ]
     polar = _YES_OR_NO.match(text) is not None
     if not cued or any(clause.guesses for clause in clauses) or (not unable and (polar or answering)):
         return False
