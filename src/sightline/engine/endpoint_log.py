@@ -1,4 +1,4 @@
-"""What the store holds about endpoints: checks, what servers said of themselves, cached answers."""
+"""What the store holds about endpoints: checks, reports of servers, cached answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         result: What the check found; `by name` if no cached answer could be asked again.
         detail: The evidence, or why there was no check.
         asked: Requests that the check sent.
-        report: What the server said of itself; None if it said nothing.
+        report: What the server reports about itself; None without a report.
     """
 
     identity: str

@@ -94,7 +94,7 @@ verdicts = Table(
     sqlite_autoincrement=True,
 )
 
-# Checks of endpoints, and what their servers said of themselves; see endpoint_log.py.
+# Checks of endpoints, and reports of their servers; see endpoint_log.py.
 endpoints = Table(
     "endpoints",
     metadata,
