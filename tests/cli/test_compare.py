@@ -263,6 +263,22 @@ def test_changed_answers_are_counted_and_listed(runs: Runs, capsys: Capture) -> 
     assert {line["change"] for line in listed} == {"lost"}
 
 
+def test_a_folder_of_failed_requests_has_no_value_and_no_difference(
+    runs: Runs, tmp_path: Path, capsys: Capture
+) -> None:
+    failed = tmp_path / "failed.jsonl"
+    lines = [json.loads(line) for line in Path(runs.answers(0)).read_text().splitlines()]
+    errors = [{"id": line["id"], "variant": line["variant"], "error": "500"} for line in lines]
+    failed.write_text("".join(json.dumps(line) + "\n" for line in errors))
+    out = tmp_path / "out"
+    runs.run(str(failed), "--out", str(out))
+    assert (out / "verdicts.jsonl").read_text() == ""
+    capsys.readouterr()
+    assert runs.compare("1", str(out), "--json") == 0
+    row = _rows(_tables(capsys)[0])["acc_q", "all"]
+    assert (row["other value"], row["difference value"], row["groups"], row["clusters"]) == (None, None, 0, 0)
+
+
 def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:
     assert runs.compare("1", "2", "--metric", "acc_p", "--metric", "bias_first", "--json") == 0
     (table,) = _tables(capsys)

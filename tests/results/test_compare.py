@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.results.conftest import MakeResult
 
@@ -15,6 +17,8 @@ from sightline.benchmarks.base import defaults
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.errors import UserError
 from sightline.formats.jsonl import write_answers
+from sightline.metrics.tally import SCALES
+from sightline.report.comparison import check_rows, rows_of
 from sightline.results.compare import compare
 from sightline.results.comparison_tests import significance_of
 from sightline.results.earlier_options import default_options
@@ -40,7 +44,7 @@ def outcome(sample: str, variant: str, mark: str, digest: str = "d") -> Outcome:
         variant=variant,
         draw=0,
         key=f"{sample} {variant} {mark}",
-        labels={},
+        labels={"style": variant},
         response="" if missing else f"says {mark}",
         status={"x": "error", "-": "not_sent"}.get(mark, "ok"),  # type: ignore[arg-type]
         finish_reason="stop",
@@ -78,9 +82,52 @@ def acc(values: Any) -> tuple[float | None, float]:
 
 def test_groups_of_one_run_only_are_left_out_and_counted(judged_run: Any) -> None:
     comparison = compare([(judged_run({"a": "11", "b": "00"}), judged_run({"a": "10", "c": "11", "d": "1"}))])
-    assert (acc(comparison.base), acc(comparison.other)) == ((100, 2), (50, 2))
+    assert (acc(comparison.base), acc(comparison.other)) == ((100, 1), (50, 1))
     assert acc(comparison.differences)[0] == -50
     assert [side.lacking_samples for side in comparison.sides] == [2, 1]
+
+
+@given(st.lists(st.tuples(*[st.text("10?x", min_size=1, max_size=4)] * 2), min_size=1, max_size=5))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_both_values_and_their_difference_cover_the_same_groups(
+    judged_run: Any, marks: list[tuple[str, str]]
+) -> None:
+    runs = [judged_run({f"s{nth}": both[side] for nth, both in enumerate(marks)}) for side in (0, 1)]
+    comparison = compare([(runs[0], runs[1])])
+    base, other, changes = (
+        {(value.metric, value.subset): value for value in values}
+        for values in (comparison.base, comparison.other, comparison.differences)
+    )
+    assert base.keys() == other.keys() == changes.keys()
+    for place, change in changes.items():
+        before, after = base[place], other[place]
+        if before.value is None or after.value is None or change.value is None:
+            assert change.value is None
+            continue
+        assert after.value - before.value == pytest.approx(change.value, abs=1e-9), place
+        assert len({(value.n, value.clusters) for value in (before, after, change)}) == 1, place
+        groups = comparison.groups[place[0]][place[1]]
+        scale = SCALES[before.unit]
+        assert (scale * groups.before.mean(), scale * groups.after.mean()) == pytest.approx(
+            (before.value, after.value)
+        ), place
+
+
+def test_a_group_without_a_value_in_one_run_counts_in_neither(judged_run: Any) -> None:
+    """Of b the first run answered one variant only: it has no pair of answers."""
+    comparison = compare([(judged_run({"a": "11", "b": "x1"}), judged_run({"a": "10", "b": "11"}))])
+    values = {value.metric: value for value in comparison.other if value.subset == "all"}
+    assert (values["agree"].value, values["agree"].n) == (0, 1)
+
+
+def test_a_metric_that_has_values_under_labels_only_needs_by(judged_run: Any) -> None:
+    comparison = compare([(judged_run({"a": "11"}), judged_run({"a": "10"}))])
+    shown = rows_of(comparison, ["acc"], None)
+    check_rows(["acc"], shown, comparison)
+    with pytest.raises(
+        UserError, match=r"agree_by_response has no row over all samples.*expected --by style"
+    ):
+        check_rows(["acc", "agree_by_response"], shown, comparison)
 
 
 def test_a_group_is_reduced_to_the_probes_of_both_runs(judged_run: Any) -> None:

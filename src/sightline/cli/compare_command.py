@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.compare_runs import compare_runs
-    from sightline.report.comparison import check_label, comparison_table, rows_of, tests_table
+    from sightline.report.comparison import check_label, check_rows, comparison_table, rows_of, tests_table
     from sightline.report.margin_table import margin_table
     from sightline.results.comparison_tests import margin_verdicts, significance_of
     from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
@@ -98,11 +98,7 @@ def execute(options: argparse.Namespace) -> int:
     requested = _requested_metrics(options.metric, comparison, options.by)
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
-    if not rows:
-        raise UserError(
-            f"{', '.join(requested)} has no row over all samples",
-            expected="--by LABEL, a label that varies within the groups",
-        )
+    check_rows(options.metric or (), rows, comparison)
     verdicts = None if options.margin is None else margin_verdicts(comparison, rows, options.margin)
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)
     tests = significance_of(comparison, rows)

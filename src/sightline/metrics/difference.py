@@ -20,15 +20,38 @@ from sightline.scoring.similarity import PRECISION
 from sightline.types import Group
 
 Label = tuple[str, str] | None
-Before = Callable[[Group], Group]
-"""Returns the same group of the first run, with the judgements of that run."""
+Counterpart = Callable[[Group], Group]
+"""Returns the same group of the other run, with the judgements of that run."""
+
+NO_SHARED_GROUP = "no group has a value in both runs"
 
 
-def difference(metric: Metric, base: Metric, before: Before) -> Metric:
+def mean_of_shared_groups(metric: Metric, counterpart_metric: Metric, counterpart: Counterpart) -> Metric:
+    """A metric of one run as the mean over the groups that have a value in both runs.
+
+    Each group counts once, whatever its number of answers: the difference of the values of both runs is the
+    mean difference of `difference`.
+
+    Args:
+        metric: The metric of the run.
+        counterpart_metric: The same metric of the other run.
+        counterpart: Returns the group of the other run for a group of the run.
+
+    Returns:
+        The metric over the groups of the run.
+    """
+
+    def terms(group: Group) -> Iterator[Term]:
+        for label, _, here in _both(metric, counterpart_metric, counterpart, group):
+            yield _group_term(here, label)
+
+    return replace(metric, terms=terms, absent=NO_SHARED_GROUP)
+
+
+def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
     """A metric as the difference of two runs, averaged over groups.
 
-    Under a label it is the difference of the terms with that label. For groups of equal size, the mean of
-    these differences is the difference of the values of both runs.
+    Under a label it is the difference of the terms with that label.
 
     Args:
         metric: The metric of the second run.
@@ -41,8 +64,7 @@ def difference(metric: Metric, base: Metric, before: Before) -> Metric:
 
     def terms(group: Group) -> Iterator[Term]:
         for label, there, here in _both(metric, base, before, group):
-            labels = {} if label is None else dict([label])
-            yield Term(here - there, 1, labels, overall=label is None)
+            yield _group_term(here - there, label)
 
     unit: Unit = "points" if metric.unit == "percent" else metric.unit
     return replace(
@@ -50,7 +72,7 @@ def difference(metric: Metric, base: Metric, before: Before) -> Metric:
         terms=terms,
         range=difference_range(metric.range),
         unit=unit,
-        absent="no group has a value in both runs",
+        absent=NO_SHARED_GROUP,
     )
 
 
@@ -70,7 +92,9 @@ def difference_range(bounds: Range) -> Range:
     return (None, None) if low is None or high is None else (low - high, high - low)
 
 
-def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before) -> dict[str, PairedValues]:
+def paired(
+    groups: Iterable[Group], metric: Metric, base: Metric, before: Counterpart
+) -> dict[str, PairedValues]:
     """The values that `difference` averages over.
 
     Args:
@@ -95,19 +119,26 @@ def paired(groups: Iterable[Group], metric: Metric, base: Metric, before: Before
     }
 
 
-def _both(metric: Metric, base: Metric, before: Before, group: Group) -> Iterator[tuple[Label, float, float]]:
+def _group_term(value: float, label: Label) -> Term:
+    """A group as one unit, overall or under one label."""
+    return Term(value, 1, {} if label is None else dict([label]), overall=label is None)
+
+
+def _both(
+    metric: Metric, base: Metric, before: Counterpart, group: Group
+) -> Iterator[tuple[Label, float, float]]:
     """The values of a group in both runs, overall and under each label that both runs have.
 
     Values that differ by less than the precision of measurements by models are made equal: a part of 1 for
-    percentages, otherwise of the larger value.
+    percentages, otherwise of the larger value. Both orders of the runs give the same values.
     """
     earlier, absolute = before(group), 0.0 if metric.unit == "number" else PRECISION
     here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
     for label, value in here.items():
         if label in there:
-            base_value = there[label]
-            equal = math.isclose(base_value, value, rel_tol=PRECISION, abs_tol=absolute)
-            yield label, base_value, base_value if equal else value
+            both = there[label], value
+            equal = math.isclose(*both, rel_tol=PRECISION, abs_tol=absolute)
+            yield label, *((sum(both) / 2,) * 2 if equal else both)
 
 
 def _means(terms: Iterable[Term], group: Group) -> dict[Label, float]:

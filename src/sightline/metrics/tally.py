@@ -26,6 +26,7 @@ from sightline.plugins import wrong_return
 from sightline.types import (
     Group,
     Labels,
+    Outcome,
 )
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
@@ -305,8 +306,13 @@ def _values(accumulator: _Accumulator, metric_rows: _MetricRows, subsets: _Subse
 
 def _is_answered(group: Group, term: Term) -> bool:
     """Whether the answers that a term is about exist: those with its labels, otherwise those of the group."""
-    about = [outcome for outcome in group if outcome.labels == term.labels]
+    labels = term.labels or {}
+    about = [outcome for outcome in group if all(_has_label(outcome, *label) for label in labels.items())]
     return any(outcome.answered for outcome in about or group)
+
+
+def _has_label(outcome: Outcome, name: str, values: str | tuple[str, ...]) -> bool:
+    return set(_each(values)) <= set(_each(outcome.labels.get(name, ())))
 
 
 def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:

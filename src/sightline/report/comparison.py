@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sightline.errors import some_of, unknown_name
+from sightline.errors import UserError, some_of, unknown_name
 from sightline.metric_types import MetricValue, PublishedValue
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.significance import Significance
@@ -28,8 +28,13 @@ from sightline.report.varied_options import option_text, short_names
 from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
 
 NOTE = (
-    "difference: the second run minus the first within each group, averaged over groups; its 95 % CI"
-    " follows from the variance of these differences between clusters"
+    "runs: means over the groups that have a value in both runs; each group counts once, so that groups of"
+    " unequal size can give another value than `sightline report`"
+)
+
+CHANGE = (
+    "difference: the second run minus the first, over the same groups; its 95 % CI follows from the variance"
+    " between clusters of the differences within groups"
 )
 
 DECIDES = (
@@ -81,6 +86,28 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
     )
 
 
+def check_rows(metrics: Sequence[str], rows: Sequence[MetricValue], comparison: Comparison) -> None:
+    """Check that every requested metric has a row: some metrics have values under labels only.
+
+    Args:
+        metrics: The names of the metrics.
+        rows: The differences of the table.
+        comparison: The comparison.
+
+    Raises:
+        UserError: A metric has no row.
+    """
+    shown = {row.metric for row in rows}
+    for name in metrics:
+        if name not in shown:
+            subsets = [change.subset for change in comparison.differences if change.metric == name]
+            labels = dict.fromkeys(f"--by {subset.partition('=')[0]}" for subset in subsets)
+            raise UserError(
+                f"{name} has no row over all samples: it has values under labels only",
+                expected=" or ".join(labels),
+            )
+
+
 def comparison_table(
     comparison: Comparison, rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
@@ -110,6 +137,7 @@ def comparison_table(
         *pairing_notes(comparison),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
+        CHANGE,
         *interval_notes(rows),
         *_decides(len(significances)),
         *null_notes(rows),

@@ -25,7 +25,7 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
     """Print tables and their notes.
 
     A table that is too wide wraps its texts, then moves intervals and differences below their values, then
-    is split into several if it holds figures of papers. It never cuts a number.
+    is split into several. It never cuts a number.
 
     Args:
         tables: The tables.
@@ -52,9 +52,7 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
 
 
 def _within(table: ReportTable, width: int) -> list[ReportTable]:
-    """The table, split if the figures of papers make it too wide even with broken words."""
-    if not any(column.kind == "published" for column in table.columns):
-        return [table]
+    """The table, split if it is too wide even with broken words."""
     too_wide = _least(_layout(table, narrow=True), SHORTEST_WORD) > width
     return fitted(table, width) if too_wide else [table]
 
@@ -148,7 +146,7 @@ def _layout(table: ReportTable, narrow: bool) -> list[_Texts]:
 
 def _text_column(column: Column, cells: Sequence[Cell], indent: int) -> _Texts:
     texts = [str(cell or "") for cell in cells]
-    word = max(len(word) for text in (column.head, *texts) for word in text.split())
+    word = max((len(word) for text in (column.head, *texts) for word in text.split()), default=0)
     return _Texts(column.head, texts, word + indent, wraps=True, indent=indent)
 
 
@@ -158,13 +156,23 @@ def _number_column(head: str, cells: Sequence[tuple[str, ...]], narrow: bool) ->
     texts = aligned(cells, "\n" if narrow else " ")
     if narrow:
         room = max(8, _width(texts))
-        head = "\n".join(
-            textwrap.fill(line, room, break_long_words=False, break_on_hyphens=False)
-            for line in head.split("\n")
-        )
+        head = "\n".join(_folded(line, room) for line in head.split("\n"))
     width = _width([head, *texts])
     head, *texts = ("\n".join(line.rjust(width) for line in text.split("\n")) for text in (head, *texts))
     return _Texts(head, texts, width)
+
+
+def _folded(line: str, room: int) -> str:
+    """A line in several, broken at spaces and behind slashes."""
+    broken = textwrap.fill(
+        line.replace("/", "/\t"),
+        room,
+        break_long_words=False,
+        break_on_hyphens=False,
+        expand_tabs=False,
+        replace_whitespace=False,
+    )
+    return broken.replace("\t", "")
 
 
 def _flush(texts: Sequence[str]) -> list[str]:
@@ -175,7 +183,7 @@ def _flush(texts: Sequence[str]) -> list[str]:
 
 
 def _width(texts: Sequence[str]) -> int:
-    return max(len(line) for text in texts for line in text.split("\n"))
+    return max((len(line) for text in texts for line in text.split("\n")), default=0)
 
 
 def _least(columns: Sequence[_Texts], word: int = LONGEST_WORD) -> int:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError, some_of
 from sightline.metric_types import Metric, MetricValue, Result
 from sightline.metrics.confusion import CONFUSED
-from sightline.metrics.difference import Before, difference, paired
+from sightline.metrics.difference import Counterpart, difference, mean_of_shared_groups, paired
 from sightline.metrics.scenarios import contains_undecided, if_right, if_wrong
 from sightline.metrics.tally import SCALES, tally
 from sightline.registry import benchmark as find_benchmark
@@ -33,30 +33,30 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         pairs: The judged runs: first the base, then the run that is compared with it.
 
     Returns:
-        The values on both sides over the shared groups, and the differences of the second from the first.
+        The values on both sides and their differences, all as means over the groups with a value in both.
 
     Raises:
         UserError: The runs belong to different benchmarks, or share no group of the same data.
     """
     base, other = zip(*pairs, strict=True)
     _check_benchmarks([run.result for run in (*base, *other)])
-    pairings = [pair_groups(_sent(before), _sent(after)) for before, after in pairs]
+    pairings = [pair_groups(_sent(first), _sent(second)) for first, second in pairs]
     for pair, pairing in zip(pairs, pairings, strict=True):
         _check_shared(pair, pairing)
     numbered = [_numbered(number, pairing.pairs) for number, pairing in enumerate(pairings)]
     every = [pair for several in numbered for pair in several]
     earlier, later = [pair.base for pair in every], [pair.other for pair in every]
-    before = _before(every)
+    before, after = _counterparts(every)
     metrics, not_compared = _shared_metrics(other[0].result, base[0].result)
     changes = [difference(*both, before) for both in metrics]
-    base_values = tally(earlier, [metric for _, metric in metrics])
-    other_values = tally(later, [metric for metric, _ in metrics])
+    base_values = tally(earlier, [mean_of_shared_groups(there, here, after) for here, there in metrics])
+    other_values = tally(later, [mean_of_shared_groups(here, there, before) for here, there in metrics])
 
     def differences(groups: Iterable[Group]) -> list[MetricValue]:
         return _null_without_both(tally(groups, changes), base_values, other_values)
 
     return Comparison(
-        runs=tuple((before.name, after.name) for before, after in pairs),
+        runs=tuple((first.name, second.name) for first, second in pairs),
         sides=(_side(base, earlier, pairings, 0), _side(other, later, pairings, 1)),
         base=base_values,
         other=other_values,
@@ -94,9 +94,11 @@ def _numbered(number: int, pairs: Iterable[GroupPair]) -> list[GroupPair]:
     ]
 
 
-def _before(pairs: Iterable[GroupPair]) -> Before:
+def _counterparts(pairs: Iterable[GroupPair]) -> tuple[Counterpart, Counterpart]:
+    """From a group of the second runs to that of the first, and the reverse."""
     earlier = {pair.other.key: pair.base for pair in pairs}
-    return lambda group: earlier[group.key]
+    later = {pair.base.key: pair.other for pair in pairs}
+    return (lambda group: earlier[group.key]), (lambda group: later[group.key])
 
 
 def _shared_metrics(other: Result, base: Result) -> tuple[list[MetricPair], dict[str, str]]:
@@ -126,7 +128,9 @@ def _null_without_both(
         (value.metric, value.subset): value.reason for side in sides for value in side if value.value is None
     }
     return [
-        replace(change, value=None, n=0, low=None, high=None, interval=None, reason=missing[place])
+        replace(
+            change, value=None, n=0, clusters=0, low=None, high=None, interval=None, reason=missing[place]
+        )
         if change.value is not None and (place := (change.metric, change.subset)) in missing
         else change
         for change in differences
@@ -165,7 +169,8 @@ def _is_same(pair: GroupPair) -> bool:
 
 def _mean_differences(pairs: Sequence[GroupPair], metric: Metric, base: Metric) -> dict[str, float]:
     """The mean difference by subset, in the unit of the difference."""
-    values = paired((pair.other for pair in pairs), metric, base, _before(pairs))
+    before, _ = _counterparts(pairs)
+    values = paired((pair.other for pair in pairs), metric, base, before)
     scale = SCALES[metric.unit]
     return {subset: scale * float((both.after - both.before).mean()) for subset, both in values.items()}
 

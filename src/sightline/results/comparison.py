@@ -49,8 +49,8 @@ class Comparison(Struct, frozen=True):
     Attributes:
         runs: The names of the runs, a pair each.
         sides: The base runs, and those that are compared with them.
-        base: Every metric of the first runs over the shared groups.
-        other: Every metric of the second runs over the shared groups.
+        base: Every metric of the first runs, as the mean over the groups with a value in both runs of a pair.
+        other: Every metric of the second runs over the same groups.
         differences: The second runs minus the first.
         each: The differences of each pair alone; empty for one pair.
         groups: The values of the groups by metric and subset.
