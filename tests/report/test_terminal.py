@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.metric_types import Result
-from sightline.report.report_table import Column, ReportTable, Value
+from sightline.report.report_table import Cell, Column, ReportTable, Value
 from sightline.report.table_text import parts
 from sightline.report.tables import summary
 from sightline.report.terminal import aligned, show
@@ -73,9 +73,9 @@ def test_a_table_of_any_columns_fits_and_may_be_empty(rows: int) -> None:
         *(Column("value", f"/a/long/folder/of/results/{n}\nmini", f"n{n}") for n in range(5)),
         *(Column("count", "clusters", f"c{n}") for n in range(4)),
     )
-    values = [Value(-10.0 - n, -33.3, 44.4) for n in range(5)]
+    row: tuple[Cell, ...] = ("acc", *(Value(-10.0 - n, -33.3, 44.4) for n in range(5)), 1, 2, 3, 4)
     file = io.StringIO()
-    show([ReportTable("title", head, (("acc", *values, 1, 2, 3, 4),) * rows)], file, 80)
+    show([ReportTable("title", head, (row,) * rows)], file, 80)
     assert max(map(len, file.getvalue().splitlines())) <= 80
     assert all(file.getvalue().count(f"-{10 + n}.0") == rows for n in range(5))
 
