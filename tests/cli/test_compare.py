@@ -343,7 +343,7 @@ def test_no_run_is_worse_than_itself_whatever_metrics_its_questions_have(
     assert main(["compare", out, out, "--fail-if", "s_c: worse"]) == 5
     assert "--fail-if s_c: worse: s_c has no difference" in capsys.readouterr().err
     assert main(["compare", out, out, "--metric", "con_by_response"]) == 2
-    assert "con_by_response has no row over all samples; expected --by LABEL" in capsys.readouterr().err
+    assert "values under labels only; expected --by style" in capsys.readouterr().err
 
 
 def test_a_loss_is_told_of_the_subset_that_lost(runs: Runs, capsys: Capture) -> None:
