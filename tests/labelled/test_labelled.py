@@ -1,0 +1,80 @@
+"""The rules on outputs that were written and labelled by hand before anyone measured a rule on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.benchmarks.codis.meaning import same_meaning_by_rules
+from sightline.benchmarks.codis.rules import judge_by_rules
+from sightline.registry import benchmark
+from sightline.scoring.judge_prompts import same_or_different
+from sightline.scoring.scorer import ModelScorer
+
+Line = Mapping[str, Any]
+HERE = Path(__file__).parent
+MOST_WRONG, MOST_UNDECIDED = 0.01, 0.10
+
+
+@pytest.fixture
+def pairs(shared: Path) -> dict[str, Any]:
+    return {pair["id"]: pair for pair in json.loads((shared / "data/codis/data.json").read_text())}
+
+
+def test_the_rules_judge_of_codis_agrees_with_the_labels(pairs: Mapping[str, Any]) -> None:
+    def verdict(line: Line) -> str:
+        pair = pairs[line["pair"]]
+        reference = pair["answer"][line["context"].replace("context", "answer")]
+        return judge_by_rules(pair["question"], reference, line["output"])
+
+    _check("codis_correct.jsonl", verdict)
+
+
+def test_same_meaning_by_rules_agrees_with_the_labels(pairs: Mapping[str, Any]) -> None:
+    def verdict(line: Line) -> str:
+        question = pairs[line["pair"]]["question"]
+        decided = same_meaning_by_rules(question, line["output_1"], line["output_2"])
+        return {"right": "same", "wrong": "different"}.get(decided, decided)
+
+    _check("codis_same_meaning.jsonl", verdict)
+
+
+def test_the_reader_of_judge_replies_agrees_with_the_labels() -> None:
+    """The replies to CODIS's released prompt are read as those to Table 12, not as the released script does."""
+    codis = _judge_model(benchmark("codis"))
+    scorers = {
+        "codis/judge": codis,
+        "codis/judge_released": codis,
+        "contextual/judge": _judge_model(benchmark("contextual")),
+        "scoring/same_meaning": same_or_different("prompt"),
+        "builders/equivalent": same_or_different("prompt"),
+    }
+
+    def verdict(line: Line) -> str:
+        decided = scorers[line["prompt"]].read(line["reply"]).verdict
+        return {"right": "yes", "wrong": "no"}.get(decided, decided)
+
+    _check("judge_replies.jsonl", verdict)
+
+
+def _judge_model(task: Benchmark) -> ModelScorer:
+    options = {**defaults(task, next(iter(task.settings.values()))), "seed": 0}
+    return next(
+        scorer
+        for scorer in task.scorers(options)
+        if isinstance(scorer, ModelScorer) and scorer.question == "correct"
+    )
+
+
+def _check(file: str, decide: Callable[[Line], object]) -> None:
+    lines = [json.loads(line) for line in (HERE / file).read_text().splitlines()]
+    decided = [(line["label"], decide(line)) for line in lines]
+    undecided = sum(verdict in ("undecided", None) and label != verdict for label, verdict in decided)
+    wrong = [pair for pair in decided if pair[1] not in (pair[0], "undecided", None)]
+    assert len(wrong) <= MOST_WRONG * len(lines), wrong
+    assert undecided <= MOST_UNDECIDED * len(lines)
