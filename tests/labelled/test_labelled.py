@@ -45,7 +45,7 @@ def test_same_meaning_by_rules_agrees_with_the_labels(pairs: Mapping[str, Any]) 
 
 
 def test_the_reader_of_judge_replies_agrees_with_the_labels() -> None:
-    """The replies to CODIS's released prompt are read as those to Table 12, not as the released script does."""
+    """Replies to CODIS's released prompt are read like those to Table 12."""
     codis = _judge_model(benchmark("codis"))
     scorers = {
         "codis/judge": codis,

@@ -80,7 +80,7 @@ def test_a_weak_sign_of_an_inability_without_an_answer_is_undecided(sign: str) -
 @pytest.mark.parametrize("inability", INABILITIES)
 @pytest.mark.parametrize("answer", ["The answer is (B).", "It looks like a bus.", "My best guess is a bus."])
 def test_an_answer_that_mentions_an_inability_is_no_refusal(inability: str, answer: str) -> None:
-    assert is_refusal(f"{inability} {answer}") is False
+    assert is_refusal(f"{inability.rstrip('.')}. {answer}") is False
     assert is_refusal(f"{answer} {inability}") is False
 
 

@@ -239,13 +239,18 @@ def is_refusal(response: str) -> bool | None:
         if clause.answers and (clause.turned or place not in explained)
     ]
     polar = _YES_OR_NO.match(text) is not None
-    if not cued or any(clause.guesses for clause in clauses) or (not unable and (polar or answering)):
+    if not cued or (not unable and (polar or answering)):
         return False
-    if any(clauses[place].turned if place > cued[0] else clauses[place].bare for place in answering):
+    if any(clause.guesses for clause in clauses):
         return False
-    if answering and any(clauses[place].concedes for place in unable):
-        return False
-    return True if unable and not answering and not polar else None
+    answered = any(
+        clauses[place].turned if place > cued[0] else clauses[place].bare for place in answering
+    ) or (bool(answering) and any(clauses[place].concedes for place in unable))
+    if answered:
+        # A response that ends with its inability may have described what it does see.
+        return None if clauses[-1].unable and not clauses[-1].concedes else False
+    turned = any(clause.turned for clause in clauses[unable[0] + 1 :]) if unable else False
+    return True if unable and not (answering or polar or turned) else None
 
 
 class _Clause(Struct, frozen=True):
@@ -308,4 +313,9 @@ def _guesses(text: str) -> bool:
     if guess is None:
         return False
     before, after = text[: guess.start()], text[guess.end() :]
-    return not (_INDIRECT.search(before) or _OF_INPUT.search(before) or _FAULT.search(after))
+    return not (
+        before.endswith("not ")
+        or _INDIRECT.search(before)
+        or _OF_INPUT.search(before)
+        or _FAULT.search(after)
+    )

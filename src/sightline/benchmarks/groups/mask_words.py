@@ -220,7 +220,7 @@ def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bo
     if host == "":
         return None if _STRIPED_THINGS & {*before, *after} else True
     concealed = any(map(_CONCEALS.match, (*before, *after))) or before[:2] == ["of", "made"]
-    return host in _HOSTS or (None if drawn and concealed else False)
+    return host in _HOSTS or (None if drawn and (concealed or host not in _STRIPED_THINGS) else False)
 
 
 def _is_of_an_object(word: str, noun: str, described: bool) -> bool:
