@@ -17,6 +17,7 @@ _TELL = (
     r"|distinguish|confirm|verif|assess|interpret|infer|deduc|ascertain|conclud|guess|predict"
     r"|decipher|detect"
     r"|establish|calculat|comput|count|explain|estimat|compar|solve|specif|evaluat|judge|describ|transcrib"
+    r"|nam|list|locat|translat|quot|summari[sz]|label"
     r"|perceiv|understand|understood|be (?:certain|sure))(?:e|es|ed|s|d|ing|n|y|ied|ying)?\b"
 )
 """Verbs of finding something out and of telling it."""

@@ -209,6 +209,8 @@ def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bo
         if noun in _LINES | _LINE or (noun not in _HOSTS and _is_of_an_object(word, noun, described)):
             return False
         after = after[after.index(noun) + 1 :] if noun in _HOSTS else after
+    if after[:1] == ["of"] and after[1:2] and after[1] in _DRAWN:
+        after = after[2:]
     if after[:1] == ["of" if word not in _STRIPED else "with"] and _noun(after[1:]) not in _HOSTS | {""}:
         return False
     after = list(dropwhile(lambda other: other in _REPORTS | AUXILIARIES | {"that", "which"}, after))
