@@ -12,8 +12,10 @@ import pytest
 from sightline.benchmarks.base import Benchmark, defaults
 from sightline.benchmarks.codis.meaning import same_meaning_by_rules
 from sightline.benchmarks.codis.rules import judge_by_rules
+from sightline.benchmarks.groups.mask_words import names_lines
 from sightline.registry import benchmark
 from sightline.scoring.judge_prompts import same_or_different
+from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import ModelScorer
 
 Line = Mapping[str, Any]
@@ -60,6 +62,11 @@ def test_the_reader_of_judge_replies_agrees_with_the_labels() -> None:
         return {"right": "yes", "wrong": "no"}.get(decided, decided)
 
     _check("judge_replies.jsonl", verdict)
+
+
+def test_refusals_and_lines_agree_with_the_labels() -> None:
+    _check("refusals.jsonl", lambda line: is_refusal(line["output"]))
+    _check("mask_lines.jsonl", lambda line: names_lines(line["output"], "3"))
 
 
 def _judge_model(task: Benchmark) -> ModelScorer:
