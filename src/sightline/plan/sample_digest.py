@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sightline.benchmarks.base import Benchmark
-from sightline.images import BadImage
 from sightline.types import ImageFile, Sample
+
+if TYPE_CHECKING:  # `compare --help` loads this module
+    from sightline.benchmarks.base import Benchmark
+    from sightline.images import BadImage
 
 _BETWEEN = "-"
 """Stands between the digest of the texts and that of the images."""
