@@ -105,7 +105,7 @@ async def simulate(kind: Kind, servers: int) -> tuple[Counter[CheckResult], floa
             for one, prompt in zip(requests, prompts, strict=True)
         }
         candidates: list[Candidate] = select_candidates([], requests, cached)
-        again = AskingAgain(now, candidates, Budget(), Counts())
+        again = AskingAgain(now, candidates, Budget(), Counts(), concurrency=8)
         results[(await again.compare())[0]] += 1
         asked += again.asked
     return results, asked / servers

@@ -84,6 +84,16 @@ def test_the_same_model_is_asked_its_three_longest_answers_again_and_nothing_els
     assert results(store) == ["same"]
 
 
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_check_keeps_to_the_concurrency_of_the_run(
+    store: Store, endpoint: Any, run: Any, concurrency: int
+) -> None:
+    run(requests(20), endpoint("A"))
+    again = endpoint("A", seconds=0.01)
+    assert run(requests(20), again, concurrency=concurrency)[0].checks == 3
+    assert again.peak == concurrency
+
+
 def test_another_model_is_refused_before_anything_else_is_sent(store: Store, endpoint: Any, run: Any) -> None:
     run(requests(20), endpoint("A"))
     other = endpoint("B")

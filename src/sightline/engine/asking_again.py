@@ -91,7 +91,14 @@ class AskingAgain:
     `asked` is how many requests it sent.
     """
 
-    def __init__(self, model: Model, candidates: Sequence[Candidate], budget: Budget, counts: Counts) -> None:
+    def __init__(
+        self,
+        model: Model,
+        candidates: Sequence[Candidate],
+        budget: Budget,
+        counts: Counts,
+        concurrency: int,
+    ) -> None:
         """Prepare the requests; nothing is sent.
 
         Args:
@@ -99,8 +106,10 @@ class AskingAgain:
             candidates: The cached answers, as `select_candidates` returned them.
             budget: The budget of the run.
             counts: The counts of the run.
+            concurrency: Maximum number of calls in flight.
         """
         self.asked = 0
+        self._slots = asyncio.Semaphore(concurrency)
         self._model = model
         self._plan = plan_of(candidates)
         self._candidates = candidates[: self._plan.most]
@@ -177,7 +186,8 @@ class AskingAgain:
         try:
             while True:
                 call.attempts += 1
-                result = await self._call(call)
+                async with self._slots:
+                    result = await self._call(call)
                 if isinstance(result, Answer):
                     counts.spending.add(result.usage, self._budget.cost_of(result.usage))
                     return result

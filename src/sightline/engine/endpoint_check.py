@@ -89,7 +89,12 @@ class EndpointCheck:
         self._is_done = False
 
     async def before(
-        self, requests: Iterable[KeyedRequest], opened: OpenModels, budget: Budget, counts: Counts
+        self,
+        requests: Iterable[KeyedRequest],
+        opened: OpenModels,
+        budget: Budget,
+        counts: Counts,
+        concurrency: int,
     ) -> Iterable[KeyedRequest]:
         """Check the endpoints if the store answers some of the requests.
 
@@ -98,6 +103,7 @@ class EndpointCheck:
             opened: Opens the models that are asked.
             budget: The budget of the run; requests of the check are part of it.
             counts: The counts of the run.
+            concurrency: Maximum number of calls in flight at each endpoint.
 
         Returns:
             All requests, in their order.
@@ -113,7 +119,12 @@ class EndpointCheck:
             self._is_done = True
             earlier = await run_in_thread(self._reports_at, ahead.times)
             checks = [
-                self._check(model, earlier, AskingAgain(model, ahead.candidates, budget, counts), opened)
+                self._check(
+                    model,
+                    earlier,
+                    AskingAgain(model, ahead.candidates, budget, counts, concurrency),
+                    opened,
+                )
                 for model in self._models
             ]
             records = await asyncio.gather(*checks)

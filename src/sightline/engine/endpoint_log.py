@@ -52,7 +52,11 @@ class EndpointLog:
         self._clock = clock
 
     def now(self) -> float:
-        """The time of the store's clock, in seconds since 1970."""
+        """The time of the store's clock.
+
+        Returns:
+            Seconds since 1970.
+        """
         return self._clock()
 
     def add(self, record: EndpointRecord) -> None:

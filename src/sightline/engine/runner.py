@@ -97,7 +97,10 @@ class Runner:
         async with AsyncExitStack() as stack:
             opened = opened or OpenModels(stack)
             if check is not None:
-                requests = await check.before(requests, opened, self._options.budget, self._counts)
+                options = self._options
+                requests = await check.before(
+                    requests, opened, options.budget, self._counts, options.concurrency
+                )
             await self._run(requests, opened, check)
 
     async def _run(

@@ -121,16 +121,20 @@ def aggregate(
         *(long_response_notes(totals.summary) if measures.similarity is not None else []),
         *_unmatched_notes(panel.judges),
     ]
-    versions = {
-        "sightline": sightline.__version__,
-        "reported": sorted(totals.summary.model_versions),
-        "judges": sorted(totals.summary.judge_versions),
-        **measures.versions,
-    }
+    versions = {**_versions(totals.summary), **measures.versions}
     digest = totals.digest.hexdigest()
     result = _result(description, totals.summary, data_digest=digest, versions=versions, metrics=values)
     result = replace(result, notes=notes, metric_definitions=_definitions(values, metrics))
     return Aggregate(result=result, unanswered=totals.summary.examples.unanswered)
+
+
+def _versions(summary: Summary) -> dict[str, Any]:
+    """The version of this package, and those that models and judges report."""
+    return {
+        "sightline": sightline.__version__,
+        "reported": sorted(summary.model_versions),
+        "judges": sorted(summary.judge_versions),
+    }
 
 
 def _metrics_by_judge(
