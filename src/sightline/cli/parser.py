@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import sightline
-from sightline.cli.subcommands import sentence
+from sightline.cli.subcommands import add_command
 from sightline.errors import UserError
 
 COMMANDS = {
@@ -82,13 +82,7 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     innermost: argparse.ArgumentParser = parser
     for name, summary in COMMANDS.items():
-        child = commands.add_parser(
-            name,
-            help=summary,
-            description=sentence(summary),
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        child = add_command(commands, name, summary)
         if name == command:
             module = importlib.import_module(f"sightline.cli.{name.replace('-', '_')}_command")
             if hasattr(module, "SUBCOMMANDS"):

@@ -5,8 +5,31 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Mapping
+from typing import TypeVar
 
 from sightline.errors import unknown_name
+
+AnyParser = TypeVar("AnyParser", bound=argparse.ArgumentParser)
+
+
+def add_command(commands: argparse._SubParsersAction[AnyParser], name: str, summary: str) -> AnyParser:
+    """Add a command or a subcommand, still without options.
+
+    Args:
+        commands: What `add_subparsers` of the parser above returned.
+        name: The name.
+        summary: What it does, for the list of commands and as its description.
+
+    Returns:
+        Its parser.
+    """
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=sentence(summary),
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def add_subcommands(
@@ -32,13 +55,7 @@ def add_subcommands(
     below = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     innermost = parser
     for name, summary in summaries.items():
-        child = below.add_parser(
-            name,
-            help=summary,
-            description=sentence(summary),
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        child = add_command(below, name, summary)
         if name == chosen:
             module = importlib.import_module(f"sightline.cli.{command}_{name}")
             child.description = sentence(module.SUMMARY)

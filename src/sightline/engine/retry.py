@@ -31,7 +31,7 @@ def is_settled(previous: Answer | Failure | None, retry_errors: bool) -> bool:
     return previous is not None
 
 
-def is_refusal(failure: Failure) -> bool:
+def is_capacity_refusal(failure: Failure) -> bool:
     """Decide whether a host refused a call for lack of capacity; the call itself is not to blame.
 
     Args:

@@ -23,7 +23,7 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.request_selector import CHUNK, RequestSelector
-from sightline.engine.retry import is_refusal, retry_delay
+from sightline.engine.retry import is_capacity_refusal, retry_delay
 from sightline.engine.store import LEASE_SECONDS, Attempt, Store
 from sightline.errors import UserError
 from sightline.models.base import Model
@@ -227,7 +227,7 @@ class Runner:
             self._settle(call, result)
             return
         counts.last_error = result.message
-        if is_refusal(result):
+        if is_capacity_refusal(result):
             call.refusals += 1
             counts.refused += 1
         delay = retry_delay(call, result, self._jitter)
@@ -273,7 +273,7 @@ class Runner:
 def _report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:
     """Tell the limiter what the results of a batch show about the host."""
     failures = [result for result in results if isinstance(result, Failure)]
-    refusals = [failure.retry_after or 0.0 for failure in failures if is_refusal(failure)]
+    refusals = [failure.retry_after or 0.0 for failure in failures if is_capacity_refusal(failure)]
     if refusals:
         limiter.record_refusal(max(refusals) or None)
     elif len(failures) < len(results) or any(failure.kind != "transient" for failure in failures):

@@ -196,8 +196,9 @@ def _are_of_a_mask(before: Sequence[str], word: str, after: Sequence[str]) -> bo
     """Whether lines are those of a mask by the words before them, last word first, and the words after them.
 
     They are if they hide something, or if they are lines of a shape, of the region, or of nothing named. It
-    is undecided if the response names what has stripes of its own and does not say whose they are, or if it
-    says that something is covered, but not by what.
+    is undecided if the response names what has stripes of its own and does not say whose they are, or if
+    described lines belong to another thing: they may be drawn over it. Described lines of what has stripes of
+    its own are undecided only if the response says that something is covered, but not by what.
     """
     size = _phrase_size(before)
     phrase, before = before[:size], before[size:]
