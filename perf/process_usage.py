@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -25,11 +26,12 @@ class ProcessUsage(NamedTuple):
     memory: float
 
 
-def run_python(arguments: Sequence[str]) -> ProcessUsage:
+def run_python(arguments: Sequence[str], source: Path | None = None) -> ProcessUsage:
     """Run this Python with arguments, and measure the process; its standard output is discarded.
 
     Args:
         arguments: The arguments, such as a script and its options.
+        source: A folder of packages to import before the installed ones.
 
     Returns:
         What the process used.
@@ -37,9 +39,12 @@ def run_python(arguments: Sequence[str]) -> ProcessUsage:
     Raises:
         SystemExit: The process failed; the message holds its standard error.
     """
+    environment = {**os.environ, "PYTHONPATH": str(source)} if source else None
     with tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
-        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=errors, env=environment
+        )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
