@@ -28,6 +28,8 @@ OTHER_OPTIONS = {
     "--cache",
     "--epochs",
     "--short",
+    "--sizes",
+    "--package",
     "--gpu",
     "--people",
     "--max-tokens",
