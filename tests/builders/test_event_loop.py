@@ -13,6 +13,7 @@ import pytest
 from sightline.builders.equivalence import by_judge
 from sightline.builders.reply_retries import ReplyRequests, collect_replies
 from sightline.builders.variant_pairs import VariantPair
+from sightline.engine.answers import Answers
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.store import Store
@@ -52,7 +53,7 @@ def test_hashing_and_look_ups_do_not_run_on_the_event_loop(
         return wrapper
 
     monkeypatch.setattr("sightline.engine.client.with_key", observed(with_key))
-    monkeypatch.setattr(Store, "look_up", observed(Store.look_up))
+    monkeypatch.setattr(Answers, "look_up", observed(Answers.look_up))
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), {})
     with client.store() as store:
         asyncio.run(call(client, store))

@@ -203,7 +203,7 @@ def test_an_open_model_is_closed_if_the_store_fails(
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare_rephrasing(sources, client)
     with client.store() as store:
-        monkeypatch.setattr(store, "add_attempts", broken)
+        monkeypatch.setattr(store.answers, "add", broken)
         with pytest.raises(EnvironmentFailedError, match="the disk is full"):
             asyncio.run(rephrase(job, client, store))
     assert Opened.told == ["opened", "asked", "closed"]

@@ -178,16 +178,16 @@ def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path,
 
 def test_an_unfinished_run_is_not_compared_and_is_reported_as_such(runs: Runs, capsys: Capture) -> None:
     store = Store.open(runs.store[1], create=False)
-    body, _ = store.run(1)
-    begun = str(store.start_run(body))
-    store.add_probes(int(begun), list(enumerate(store.probes(1)))[:2])
+    body, _ = store.runs.get(1)
+    begun = str(store.runs.start(body))
+    store.runs.add_probes(int(begun), list(enumerate(store.runs.probes(1)))[:2])
     for pair in (["1", begun], [begun, "1"]):
         assert runs.compare(*pair, "--fail-if", "worse") == 2
         assert f"run {begun} is not finished" in capsys.readouterr().err
     assert main(["report", begun, "--json", *runs.store]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any(f"run {begun} is not finished" in note for note in notes)
-    store.drop_run(int(begun))
+    store.runs.drop(int(begun))
     store.close()
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
+from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Attempt, Store
+from sightline.engine.store import Store
 from sightline.types import Answer, Failure, Usage
 
 Asking = Callable[..., list[KeyedRequest]]
@@ -109,13 +110,16 @@ def test_of_a_hundred_thousand_requests_only_few_exist_at_any_time(
 class _Forgetting:
     """A store that knows nothing and lets everybody ask everything."""
 
+    def __init__(self) -> None:
+        self.answers = self.claims = self
+
     def look_up(self, keys: list[str]) -> dict[str, Answer]:
         return {}
 
-    def claim(self, keys: list[str]) -> set[str]:
+    def take(self, keys: list[str]) -> set[str]:
         return set(keys)
 
-    def add_attempts(self, entries: list[Attempt]) -> None: ...
+    def add(self, entries: list[Attempt]) -> None: ...
 
     def release(self) -> None: ...
 
@@ -132,15 +136,15 @@ def test_a_store_that_is_slow_holds_up_the_asking(
 ) -> None:
     """What is not yet committed counts as in flight: memory is bounded by the disk, too."""
     model, committed, ahead = scripted(), 0, 0
-    add_attempts = store.add_attempts
+    add = store.answers.add
 
     def slowly(entries: list[Attempt]) -> None:
         nonlocal committed, ahead
         ahead = max(ahead, len(model.asked) - committed)
-        add_attempts(entries)
+        add(entries)
         committed += len(entries)
 
-    monkeypatch.setattr(store, "add_attempts", slowly)
+    monkeypatch.setattr(store.answers, "add", slowly)
     in_no_time(ask(store, asking(*range(2000)), model))
     assert ahead <= 64 + 2 * 8
     assert committed == 2000

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from sightline.engine.answers import Attempt
 from sightline.engine.committer import GROUP, SECONDS, Committer
-from sightline.engine.store import Attempt, Store
+from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.types import Answer
 
@@ -22,9 +23,10 @@ class Listening:
         self.times: list[float] = []
         self.released = False
         self._fails = fails
+        self.answers = self.claims = self
         self.loop = asyncio.get_running_loop()
 
-    def add_attempts(self, entries: list[Attempt]) -> None:
+    def add(self, entries: list[Attempt]) -> None:
         if self._fails:
             raise EnvironmentFailedError("the disk is full")
         self.groups.append([entry.key for entry in entries])
@@ -90,7 +92,7 @@ def test_other_writes_wait_for_those_before_them(tmp_path: Path, in_no_time: Any
         committer = Committer(store, lambda _: None)
         for number in range(GROUP):
             committer.add(_entry(number))
-        assert len(await committer.run(store.look_up, [str(n) for n in range(GROUP)])) == GROUP
+        assert len(await committer.run(store.answers.look_up, [str(n) for n in range(GROUP)])) == GROUP
         await committer.close()
         store.close()
 

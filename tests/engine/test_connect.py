@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from sightline.engine import connect, schema
+from sightline.engine.answers import Attempt
 from sightline.engine.keys import with_key
-from sightline.engine.store import Attempt, Store
+from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Request, user
 
@@ -46,7 +47,7 @@ def test_tables_of_what_can_be_made_anew_may_be_dropped(tmp_path: Path, table: s
     path = _new(tmp_path / "s.db")
     _sql(path, f"DROP TABLE {table}")
     store = Store.open(str(path))
-    assert (store.vectors([b"k"]), store.image_files(["p"])) == ({}, {})
+    assert (store.caches.vectors([b"k"]), store.caches.image_files(["p"])) == ({}, {})
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
     path = tmp_path / "s.db"
     held = Store.open(str(path))
     # Still in the write-ahead log as long as somebody holds the store open: a copy of the file would lack it.
-    held.add_attempts([Attempt("k", b"{}", Answer("kept"))])
+    held.answers.add([Attempt("k", b"{}", Answer("kept"))])
     old = schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 2)
     monkeypatch.setattr(
@@ -71,7 +72,7 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
         {old: ("ALTER TABLE runs ADD COLUMN note TEXT",), old + 1: ("CREATE TABLE more (a INTEGER)",)},
     )
     migrated = Store.open(str(path))
-    assert migrated.look_up(["k"]) == {"k": Answer("kept")}
+    assert migrated.answers.look_up(["k"]) == {"k": Answer("kept")}
     migrated.close()
     held.close()
     with closing(sqlite3.connect(path)) as database:
@@ -86,7 +87,7 @@ def test_the_models_of_a_store_of_version_1_are_known_after_the_migration(tmp_pa
     path = tmp_path / "s.db"
     store = Store.open(str(path))
     asked = [with_key(Request("", (user(text),), {}), text) for text in ("one", "two", 'q"uoted\\')]
-    store.add_attempts([Attempt(one.request.key, one.canonical, Answer("a")) for one in asked])
+    store.answers.add([Attempt(one.request.key, one.canonical, Answer("a")) for one in asked])
     store.close()
     _sql(path, "DROP TABLE models", "DROP TABLE endpoints", "UPDATE meta SET value = '1'")
     migrated = Store.open(str(path))
@@ -198,9 +199,9 @@ def test_a_database_server_that_is_down_is_one_message_with_host_and_remedy() ->
 def _open_and_add(path: str, number: int, times: int) -> None:
     store = Store.open(path)
     for time in range(times):
-        store.add_attempts([Attempt(f"{number}/{time}", b"{}", Answer(str(number)))])
-        store.claim([f"{time}"])
-    store.release()
+        store.answers.add([Attempt(f"{number}/{time}", b"{}", Answer(str(number)))])
+        store.claims.take([f"{time}"])
+    store.claims.release()
     store.close()
 
 
@@ -216,6 +217,6 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
         assert [process.exitcode for process in processes] == [0] * 8
         store = Store.open(path)
         keys = [f"{number}/{time}" for number in range(8) for time in range(20)]
-        assert len(store.look_up(keys)) == len(keys)
-        assert store.claim([str(time) for time in range(20)]) == {str(time) for time in range(20)}
+        assert len(store.answers.look_up(keys)) == len(keys)
+        assert store.claims.take([str(time) for time in range(20)]) == {str(time) for time in range(20)}
         store.close()

@@ -75,12 +75,12 @@ def test_the_same_model_is_asked_its_three_longest_answers_again_and_nothing_els
     store: Store, endpoint: Any, run: Any
 ) -> None:
     run(requests(20), endpoint("A"))
-    before = store.look_up([keyed.request.key for keyed in requests(20)])
+    before = store.answers.look_up([keyed.request.key for keyed in requests(20)])
     again = endpoint("A")
     counts, notes = run(requests(20), again)
     assert sorted(again.asked) == ["17", "18", "19"]
     assert (counts.sent, counts.checks, counts.cached, counts.answered, notes) == (3, 3, 20, 0, [])
-    assert store.look_up([keyed.request.key for keyed in requests(20)]) == before
+    assert store.answers.look_up([keyed.request.key for keyed in requests(20)]) == before
     assert results(store) == ["same"]
 
 
@@ -100,7 +100,7 @@ def test_another_model_is_refused_before_anything_else_is_sent(store: Store, end
     with pytest.raises(UserError, match=r"3 of 3 cached answers differ.*expected --fresh TAG"):
         run(requests(30), other)
     assert set(other.asked) == {"17", "18", "19"}
-    assert len(store.look_up([keyed.request.key for keyed in requests(30)])) == 20
+    assert len(store.answers.look_up([keyed.request.key for keyed in requests(30)])) == 20
     assert results(store) == ["changed"]
     counts, notes = run(requests(30), other, accept=True)
     assert counts.answered == 10

@@ -78,7 +78,7 @@ def test_where_every_host_dies_asking_stops_and_the_next_run_goes_on(
     assert counts.answered == pytest.approx(76, abs=4)
     assert dying.left == 1
     # What was asked in vain is known to have failed for a time, and with what; the rest was not asked.
-    known = store.look_up([keyed.request.key for keyed in requests])
+    known = store.answers.look_up([keyed.request.key for keyed in requests])
     failures = [result for result in known.values() if isinstance(result, Failure)]
     assert (len(known), len(failures)) == (counts.sent, counts.failed)
     assert set(failures) == {Failure("transient", "connection refused")}
@@ -112,7 +112,7 @@ def test_a_batch_waits_neither_for_what_the_budget_holds_back_nor_for_another_pr
     async def run() -> tuple[Counts, Counts]:
         clock = asyncio.get_running_loop().time
         here, there = (Store.open(store.name, clock=clock) for _ in range(2))
-        there.claim([keyed.request.key for keyed in asking(*range(30))])
+        there.claims.take([keyed.request.key for keyed in asking(*range(30))])
         shared = await ask(here, asking(*range(100)), model)
         held = await ask(here, asking(*range(100, 200)), model, budget=Budget(max_requests=50))
         here.close()

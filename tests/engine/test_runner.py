@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from sightline.engine.answers import Attempt
+from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.retry import MAX_FAILURES
-from sightline.engine.store import LEASE_SECONDS, Attempt, Store
+from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure
 
@@ -22,7 +24,7 @@ Ask = Callable[..., Coroutine[Any, Any, Counts]]
 
 def _known(store: Store, requests: Iterable[KeyedRequest]) -> list[Any]:
     keys = [keyed.request.key for keyed in requests]
-    known = store.look_up(keys)
+    known = store.answers.look_up(keys)
     return [known.get(key) for key in keys]
 
 
@@ -36,7 +38,7 @@ def test_every_request_is_asked_once_and_remembered(
     counts = in_no_time(ask(store, requests, model))
     assert sorted(model.asked, key=int) == [str(number) for number in range(200)]
     assert _known(store, requests) == [Answer(f"answer to {number}") for number in range(200)]
-    assert store.request(requests[7].request.key) == requests[7].canonical
+    assert store.answers.request(requests[7].request.key) == requests[7].canonical
     assert (counts.sent, counts.answered, counts.cached, counts.in_flight) == (200, 200, 0, 0)
     assert (model.entered, model.left, model.peak) == (1, 1, 8)
 
@@ -83,7 +85,7 @@ def test_what_failed_before_is_asked_again_only_where_that_may_help(
     ask: Ask,
 ) -> None:
     (request,) = asking("question")
-    store.add_attempts([Attempt(request.request.key, request.canonical, prior)])
+    store.answers.add([Attempt(request.request.key, request.canonical, prior)])
     model = scripted()
     counts = in_no_time(ask(store, [request], model, retry_errors=retry_errors))
     assert bool(model.asked) == asked
@@ -121,7 +123,7 @@ def test_what_a_killed_process_was_asking_is_asked_when_its_claims_have_lapsed(
     async def run() -> Counts:
         clock, path = asyncio.get_running_loop().time, str(tmp_path / "s.db")
         killed, store = Store.open(path, clock=clock), Store.open(path, clock=clock)
-        killed.claim([keyed.request.key for keyed in requests[:30]])
+        killed.claims.take([keyed.request.key for keyed in requests[:30]])
         counts = await ask(store, requests, model)
         killed.close()
         store.close()
@@ -268,14 +270,14 @@ def test_an_error_of_the_user_found_on_the_way_is_raised_as_it_is(
 def test_a_store_that_fails_ends_the_run_at_once(
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:
-    add_attempts = store.add_attempts
+    add = store.answers.add
 
     def fails(entries: list[Attempt]) -> None:
         if any(b"77" in entry.request for entry in entries):
             raise EnvironmentFailedError("the disk is full")
-        add_attempts(entries)
+        add(entries)
 
-    monkeypatch.setattr(store, "add_attempts", fails)
+    monkeypatch.setattr(store.answers, "add", fails)
     model, requests = scripted(seconds=1.0), asking(*range(10_000))
     with pytest.raises(EnvironmentFailedError, match="disk is full"):
         in_no_time(ask(store, requests, model))
@@ -300,7 +302,7 @@ def test_cancelled_it_keeps_everything_answered_so_far(
     assert len([known for known in _known(store, requests) if known]) == 24
     assert (model.left, model.open) == (1, 0)
     other = Store.open(store.name)
-    assert len(other.claim([keyed.request.key for keyed in requests])) == 100
+    assert len(other.claims.take([keyed.request.key for keyed in requests])) == 100
     other.close()
 
 

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from sightline.engine.store import LEASE_SECONDS, Attempt, Store
+from sightline.engine.answers import Attempt
+from sightline.engine.claims import LEASE_SECONDS
+from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure, ImageFile, Usage, Verdict
 
@@ -20,15 +22,15 @@ FINAL = Failure("blocked", "content filter", status=400)
 
 def _add(store: Store, *results: Answer | Failure, key: str = "k") -> None:
     for result in results:
-        store.add_attempts([Attempt(key, b'{"v":1}', result)])
+        store.answers.add([Attempt(key, b'{"v":1}', result)])
 
 
 @pytest.mark.parametrize("result", [ANSWER, PASSING, FINAL])
 def test_what_came_of_a_request_is_found_again_as_it_was(store: Store, result: Answer | Failure) -> None:
     _add(store, result)
-    assert store.look_up(["k", "unheard of"]) == {"k": result}
-    assert store.request("k") == b'{"v":1}'
-    assert store.request("unheard of") is None
+    assert store.answers.look_up(["k", "unheard of"]) == {"k": result}
+    assert store.answers.request("k") == b'{"v":1}'
+    assert store.answers.request("unheard of") is None
 
 
 @given(st.text(), st.text(), st.floats(0, 1e6))
@@ -38,26 +40,26 @@ def test_any_words_survive_the_store(
     store = Store.open(str(tmp_path_factory.mktemp("store") / "s.db"))
     answer = Answer(text, why, latency=s)
     _add(store, answer)
-    assert store.look_up(["k"])["k"] == answer
+    assert store.answers.look_up(["k"])["k"] == answer
     store.close()
 
 
 def test_the_first_answer_of_a_key_counts(store: Store) -> None:
     _add(store, Answer("first"), Answer("second"), PASSING)
-    assert store.look_up(["k"])["k"] == Answer("first")
+    assert store.answers.look_up(["k"])["k"] == Answer("first")
 
 
 def test_a_failure_gives_way_to_a_later_one_and_to_any_answer(store: Store) -> None:
     _add(store, PASSING, FINAL)
-    assert store.look_up(["k"])["k"] == FINAL
+    assert store.answers.look_up(["k"])["k"] == FINAL
     _add(store, Answer("at last"), PASSING)
-    assert store.look_up(["k"])["k"] == Answer("at last")
+    assert store.answers.look_up(["k"])["k"] == Answer("at last")
 
 
 def test_many_keys_are_looked_up_at_once(store: Store) -> None:
     keys = [f"{number:064}" for number in range(1200)]
-    store.add_attempts([Attempt(key, b"{}", Answer(key)) for key in keys])
-    assert store.look_up(keys) == {key: Answer(key) for key in keys}
+    store.answers.add([Attempt(key, b"{}", Answer(key)) for key in keys])
+    assert store.answers.look_up(keys) == {key: Answer(key) for key in keys}
 
 
 def test_attempts_are_added_and_never_replaced(store: Store) -> None:
@@ -71,9 +73,9 @@ def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> N
     path = str(tmp_path / "s.db")
     first = Store.open(path)
     _add(first, ANSWER)
-    run = first.start_run({"a": 1})
-    first.add_probes(run, [(1, b"one"), (0, b"zero")])
-    first.add_verdicts(
+    run = first.runs.start({"a": 1})
+    first.runs.add_probes(run, [(1, b"one"), (0, b"zero")])
+    first.runs.add_verdicts(
         run,
         [
             Verdict(
@@ -81,33 +83,33 @@ def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> N
             )
         ],
     )
-    first.finish_run(run, {"a": 2})
+    first.runs.finish(run, {"a": 2})
     first.close()
     again = Store.open(path, create=False)
-    assert again.look_up(["k"]) == {"k": ANSWER}
-    assert again.run(run) == ({"a": 2}, True)
-    assert list(again.probes(run)) == [b"zero", b"one"]
-    assert [verdict.verdict for verdict in again.verdicts(run)] == ["right"]
+    assert again.answers.look_up(["k"]) == {"k": ANSWER}
+    assert again.runs.get(run) == ({"a": 2}, True)
+    assert list(again.runs.probes(run)) == [b"zero", b"one"]
+    assert [verdict.verdict for verdict in again.runs.verdicts(run)] == ["right"]
     again.close()
 
 
 def test_probes_come_in_their_order_however_many_they_are(store: Store) -> None:
-    run = store.start_run({})
-    store.add_probes(run, [(place, b"%d" % place) for place in reversed(range(5001))])
-    assert list(store.probes(run)) == [b"%d" % place for place in range(5001)]
+    run = store.runs.start({})
+    store.runs.add_probes(run, [(place, b"%d" % place) for place in reversed(range(5001))])
+    assert list(store.runs.probes(run)) == [b"%d" % place for place in range(5001)]
 
 
 def test_a_run_that_is_not_there_is_the_callers_mistake(store: Store) -> None:
     with pytest.raises(UserError, match="no run 7"):
-        store.run(7)
+        store.runs.get(7)
 
 
 def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -> None:
     _add(store, ANSWER)
-    dropped, kept = store.start_run({"n": 1}), store.start_run({"n": 2})
+    dropped, kept = store.runs.start({"n": 1}), store.runs.start({"n": 2})
     for run in (dropped, kept):
-        store.add_probes(run, [(0, b"probe")])
-        store.add_verdicts(
+        store.runs.add_probes(run, [(0, b"probe")])
+        store.runs.add_verdicts(
             run,
             [
                 Verdict(
@@ -120,20 +122,20 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
                 )
             ],
         )
-    store.drop_run(dropped)
-    assert [run for run, *_ in store.runs()] == [kept]
-    assert (list(store.probes(dropped)), list(store.verdicts(dropped))) == ([], [])
-    assert (len(list(store.probes(kept))), len(list(store.verdicts(kept)))) == (1, 1)
-    assert store.look_up(["k"]) == {"k": ANSWER}
-    assert store.run(kept) == ({"n": 2}, False)
+    store.runs.drop(dropped)
+    assert [run for run, *_ in store.runs.all()] == [kept]
+    assert (list(store.runs.probes(dropped)), list(store.runs.verdicts(dropped))) == ([], [])
+    assert (len(list(store.runs.probes(kept))), len(list(store.runs.verdicts(kept)))) == (1, 1)
+    assert store.answers.look_up(["k"]) == {"k": ANSWER}
+    assert store.runs.get(kept) == ({"n": 2}, False)
 
 
 def test_a_image_that_changed_replaces_what_was_seen_of_it(store: Store) -> None:
     old = ImageFile("/a.jpg", "d1", "JPEG", 1, 2, (3, 4))
     new = ImageFile("/a.jpg", "d2", "PNG", 1, 2, (3, 5))
-    store.add_image_files([old])
-    store.add_image_files([new])
-    assert store.image_files(["/a.jpg", "/b.jpg"]) == {"/a.jpg": new}
+    store.caches.add_image_files([old])
+    store.caches.add_image_files([new])
+    assert store.caches.image_files(["/a.jpg", "/b.jpg"]) == {"/a.jpg": new}
 
 
 # Claims: who is asking what
@@ -141,26 +143,26 @@ def test_a_image_that_changed_replaces_what_was_seen_of_it(store: Store) -> None
 
 def test_what_one_process_asks_no_other_may(store: Store) -> None:
     other = Store.open(store.name)
-    assert store.claim(["a", "b"]) == {"a", "b"}
-    assert other.claim(["b", "c"]) == {"c"}
-    assert store.claim(["a", "c"]) == {"a"}
+    assert store.claims.take(["a", "b"]) == {"a", "b"}
+    assert other.claims.take(["b", "c"]) == {"c"}
+    assert store.claims.take(["a", "c"]) == {"a"}
     other.close()
 
 
 def test_an_answer_or_a_failure_ends_the_claim(store: Store) -> None:
     other = Store.open(store.name)
-    store.claim(["a", "b", "c"])
-    store.add_attempts([Attempt("a", b"{}", ANSWER), Attempt("b", b"{}", PASSING)])
-    assert other.claim(["a", "b", "c"]) == {"a", "b"}
+    store.claims.take(["a", "b", "c"])
+    store.answers.add([Attempt("a", b"{}", ANSWER), Attempt("b", b"{}", PASSING)])
+    assert other.claims.take(["a", "b", "c"]) == {"a", "b"}
     other.close()
 
 
 def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) -> None:
     other, third = Store.open(store.name), Store.open(store.name)
-    store.claim(["a"])
-    other.claim(["b"])
-    store.release()
-    assert third.claim(["a", "b"]) == {"a"}
+    store.claims.take(["a"])
+    other.claims.take(["b"])
+    store.claims.release()
+    assert third.claims.take(["a", "b"]) == {"a"}
     other.close()
     third.close()
 
@@ -168,13 +170,13 @@ def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) ->
 def test_the_claims_of_a_killed_process_lapse_and_those_of_a_living_one_do_not(tmp_path: Path) -> None:
     now = 1000.0
     killed, living, third = (Store.open(str(tmp_path / "s.db"), clock=lambda: now) for _ in range(3))
-    killed.claim(["a"])
-    living.claim(["b"])
+    killed.claims.take(["a"])
+    living.claims.take(["b"])
     now += LEASE_SECONDS - 1
-    living.renew()
-    assert third.claim(["a", "b"]) == set()
+    living.claims.renew()
+    assert third.claims.take(["a", "b"]) == set()
     now += 2
-    assert third.claim(["a", "b"]) == {"a"}
+    assert third.claims.take(["a", "b"]) == {"a"}
     for store in (killed, living, third):
         store.close()
 
@@ -195,7 +197,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     def fill() -> None:
         nonlocal kept
         while True:
-            store.add_attempts([Attempt(str(kept), b'{"v":"%s"}' % (b"x" * 2000), ANSWER)])
+            store.answers.add([Attempt(str(kept), b'{"v":"%s"}' % (b"x" * 2000), ANSWER)])
             kept += 1
 
     with pytest.raises(EnvironmentFailedError, match=r"full.*Everything committed before is kept"):
@@ -203,7 +205,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     assert kept > 10
     store.close()
     again = Store.open(str(tmp_path / "s.db"))
-    assert len(again.look_up([str(number) for number in range(1000)])) == kept
+    assert len(again.answers.look_up([str(number) for number in range(1000)])) == kept
     again.close()
 
 
@@ -211,6 +213,6 @@ def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Sto
     with store._database.write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
-        store.add_attempts([Attempt("k", b'{"v":"secret request"}', Answer("secret answer"))])
+        store.answers.add([Attempt("k", b'{"v":"secret request"}', Answer("secret answer"))])
     assert "secret" not in str(failure.value)
     assert "no such table" in str(failure.value)

@@ -37,7 +37,7 @@ def test_a_run_of_an_earlier_version_has_a_judge_without_limits(body: Any) -> No
 def test_the_list_holds_every_option_that_has_no_known_default(tmp_path: Path, body: Any) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     for prompt in ("short", "long"):
-        store.start_run(body(prompt=prompt, repeats=2, limit=None))
+        store.runs.start(body(prompt=prompt, repeats=2, limit=None))
     listed = list_runs(store)
     assert [run.options for run in listed] == [
         {"prompt": "short", "repeats": 2},
@@ -70,7 +70,7 @@ def test_a_run_is_listed_with_the_options_that_differ_from_the_defaults(
     store = Store.open(str(tmp_path / "s.db"))
     options = {**CODIS, "sampling": SAMPLING, **changed}
     for one in ({**CODIS, "sampling": SAMPLING}, options):
-        store.start_run({"description": msgspec.to_builtins(describe(benchmark="codis", options=one))})
+        store.runs.start({"description": msgspec.to_builtins(describe(benchmark="codis", options=one))})
     run = list_runs(store)[1]
     assert run.options == {"split": "test", **listed}
     store.close()
@@ -82,7 +82,7 @@ def test_runs_of_other_data_or_another_model_behind_one_name_are_told_apart(
     store = Store.open(str(tmp_path / "s.db"))
     for digest, identity in (("d1", "weights 1"), ("d2", "weights 1"), ("d2", "weights 2")):
         one = describe(data_digest=digest, identity=identity, options={})
-        store.start_run({"description": msgspec.to_builtins(one)})
+        store.runs.start({"description": msgspec.to_builtins(one)})
     assert [run.options for run in list_runs(store)] == [
         {"data": "d1", "model_identity": "weights 1"},
         {"data": "d2", "model_identity": "weights 1"},
@@ -97,12 +97,12 @@ def test_the_latest_finished_run_is_reported_with_a_note_on_a_later_unfinished_o
     store = Store.open(str(tmp_path / "s.db"))
     with pytest.raises(UserError, match="no run in this store"):
         latest_finished_run(store)
-    first = store.start_run(body())
+    first = store.runs.start(body())
     with pytest.raises(UserError, match=f"`sightline report {first}`"):
         latest_finished_run(store)
-    store.finish_run(first, body())
+    store.runs.finish(first, body())
     assert latest_finished_run(store)[1] == []
-    later = store.start_run(body())
+    later = store.runs.start(body())
     run, (note,) = latest_finished_run(store)
     assert run.number == first
     assert f"run {later} is later and not finished" in note

@@ -157,7 +157,7 @@ async def by_judge(
 
     requests = await run_in_thread(requests_of_cases)
     await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)
-    stored = await run_in_thread(store.look_up, list({keyed.request.key for keyed in requests}))
+    stored = await run_in_thread(store.answers.look_up, list({keyed.request.key for keyed in requests}))
     replies = [stored.get(keyed.request.key) for keyed in requests]
     verdicts = [scorer.read(one.text).verdict if isinstance(one, Answer) else "error" for one in replies]
     decided = [(p, v == "right") for p, v in zip(texts, verdicts, strict=True) if v in ("right", "wrong")]

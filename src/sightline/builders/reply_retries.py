@@ -146,7 +146,7 @@ def _results(
 ) -> dict[str, ReplyResult[T]]:
     """The results of the requests, by what the store holds now; `stopped` is why asking stopped early."""
     keys = {name: keyed.request.key for name, keyed in requests.items()}
-    replies = store.look_up(list(keys.values()))
+    replies = store.answers.look_up(list(keys.values()))
     missing = "the budget is reached" if stopped == "budget" else "not asked"
     return {name: _result(wanted, name, draw, key, replies.get(key) or missing) for name, key in keys.items()}
 

@@ -131,7 +131,7 @@ class Captioner:
         pending, draw = dict(distinct), 0
         while pending:
             requests = {digest: self._keyed(file, draw) for digest, file in pending.items()}
-            stored = store.look_up([keyed.request.key for keyed in requests.values()])
+            stored = store.answers.look_up([keyed.request.key for keyed in requests.values()])
             for digest, keyed in requests.items():
                 current[digest] = _Current(keyed, stored.get(keyed.request.key))
                 if not current[digest].is_empty:

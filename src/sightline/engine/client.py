@@ -215,5 +215,5 @@ class ModelClient:
         Returns:
             The keys of requests with a cached result.
         """
-        stored = store.look_up([keyed.request.key for keyed in requests])
+        stored = store.answers.look_up([keyed.request.key for keyed in requests])
         return {key for key, result in stored.items() if is_settled(result, self._options.retry_errors)}

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from sightline.engine.store import Attempt, Store
+from sightline.engine.answers import Attempt
+from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 
 GROUP = 64
@@ -73,7 +74,7 @@ class Committer:
         if self._writes:
             await asyncio.wait(self._writes)
         try:
-            await self.run(self._store.release)
+            await self.run(self._store.claims.release)
         except EnvironmentFailedError as error:
             self.error = self.error or error
         finally:
@@ -88,7 +89,7 @@ class Committer:
         if not self._buffer:
             return
         group, self._buffer = self._buffer, []
-        write = asyncio.get_running_loop().run_in_executor(self._thread, self._store.add_attempts, group)
+        write = asyncio.get_running_loop().run_in_executor(self._thread, self._store.answers.add, group)
         self._writes.add(write)
         write.add_done_callback(lambda write: self._written(write, len(group)))
 

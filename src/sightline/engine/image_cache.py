@@ -22,7 +22,7 @@ def inspect_images(
     Returns:
         Path -> metadata, or the error of an image that cannot be used.
     """
-    cached = store.image_files(list(images))
+    cached = store.caches.image_files(list(images))
     inspected: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():
         try:
@@ -31,5 +31,5 @@ def inspect_images(
             inspected[path] = error
     if records:
         new = (file for path, file in inspected.items() if file is not cached.get(path))
-        store.add_image_files([file for file in new if isinstance(file, ImageFile)])
+        store.caches.add_image_files([file for file in new if isinstance(file, ImageFile)])
     return inspected

@@ -50,7 +50,7 @@ def read_images(
     for image, words in mapper(partial(_read, reader), unread):
         version = (image.digest, image.transform)
         if not isinstance(words, BadImage):
-            store.add_readings({_key(reader, version): msgspec.json.encode(words)})
+            store.caches.add_readings({_key(reader, version): msgspec.json.encode(words)})
         yield version, words
 
 
@@ -74,7 +74,7 @@ def _cached(
     versions: Iterable[ImageVersion], reader: Reader, store: Store
 ) -> dict[ImageVersion, tuple[Word, ...]]:
     keys = {version: _key(reader, version) for version in versions}
-    bodies = store.readings(list(keys.values()))
+    bodies = store.caches.readings(list(keys.values()))
     return {version: _decoder.decode(bodies[key]) for version, key in keys.items() if key in bodies}
 
 

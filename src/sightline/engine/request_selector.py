@@ -94,12 +94,12 @@ class RequestSelector:
 
     def _claim(self, requests: ByKey) -> tuple[set[str], set[str]]:
         """The keys that this process may send, and those of them that are settled by now."""
-        claimed = self._store.claim(list(requests))
+        claimed = self._store.claims.take(list(requests))
         # Another process may have answered between the first look-up and the claim.
         return claimed, self._settled(claimed)
 
     def _settled(self, keys: Iterable[str]) -> set[str]:
-        stored = self._store.look_up(list(keys))
+        stored = self._store.answers.look_up(list(keys))
         return {key for key, result in stored.items() if is_settled(result, self._retry_errors)}
 
     def _without_cached(self, requests: ByKey, settled: set[str]) -> dict[str, KeyedRequest]:

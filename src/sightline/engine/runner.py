@@ -14,8 +14,10 @@ from contextlib import AsyncExitStack
 from msgspec import Struct, field
 
 from sightline.engine.admission import Admission
+from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
 from sightline.engine.call_queue import Call, CallQueue
+from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import EndpointCheck
@@ -24,7 +26,7 @@ from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.request_selector import CHUNK, RequestSelector
 from sightline.engine.retry import is_capacity_refusal, retry_delay
-from sightline.engine.store import LEASE_SECONDS, Attempt, Store
+from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.types import Answer, Failure
@@ -153,7 +155,7 @@ class Runner:
     async def _renew_claims(self) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 5)
-            await self._committer.run(self._store.renew)
+            await self._committer.run(self._store.claims.renew)
 
     def _parallel_calls(self, model: Model) -> int:
         calls = max(1, self._options.concurrency // model.batch_size)

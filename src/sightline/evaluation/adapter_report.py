@@ -39,7 +39,7 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
     """
     runs = [
         run
-        for number, body, _, finished in store.runs()
+        for number, body, _, finished in store.runs.all()
         if finished is not None and not (run := decode_run(number, body, is_finished=True)).stopped
     ]
     pairs: dict[str, list[tuple[int, int]]] = {}
@@ -79,7 +79,7 @@ def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
 def _answers(store: Store, run: int) -> Iterator[Answer]:
     probes = read_stored_probes(store, run)
     while keys := list(dict.fromkeys(probe.key for probe in islice(probes, CHUNK))):
-        results = store.look_up(keys)
+        results = store.answers.look_up(keys)
         yield from (result for result in results.values() if isinstance(result, Answer))
 
 

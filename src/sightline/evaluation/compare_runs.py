@@ -80,7 +80,7 @@ def judged_run(store: Store | None, name: RunName) -> JudgedRun:
         return read_judged_run(name)
     if store is None:
         raise ValueError(f"run {name} needs a store")
-    _, finished = store.run(name)
+    _, finished = store.runs.get(name)
     if not finished:
         raise UserError(f"run {name} {UNFINISHED}", file=store.name, expected="runs that finished")
     groups: dict[GroupKey, Group] = {}

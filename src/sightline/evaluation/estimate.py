@@ -88,13 +88,13 @@ class _AssumedAnswers:
         self._characters = characters
 
     def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
-        """As `Store.look_up`; an assumed answer has an expected length and is like no other one."""
+        """As `Answers.look_up`; an assumed answer has an expected length and is like no other one."""
         assumed = {
             key: Answer((f"{key} " * self._characters)[: max(len(key), self._characters)])
             for key in keys
             if key in self._to_send
         }
-        return {**self._store.look_up(keys), **assumed}
+        return {**self._store.answers.look_up(keys), **assumed}
 
 
 def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimate:
@@ -188,7 +188,7 @@ def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: set[str])
     planned = _Planned(_tally(prepared, spec.model, models, sampling))
     for chunk in plan.chunks():
         requests = [one.request for one in chunk if one.request is not None]
-        stored = store.look_up([keyed.request.key for keyed in requests])
+        stored = store.answers.look_up([keyed.request.key for keyed in requests])
         planned.tally.add(requests, stored, planned_keys, retry=spec.retry_errors)
         planned.probes += len(chunk)
         planned.broken_images += len(chunk) - len(requests)
@@ -214,7 +214,7 @@ def _judges(
         tally = replace(_tally(prepared, judge.name, models, sampling), attempts=judge.max_attempts)
         requests = replace(panel, judges=[judge]).requests(collected.groups())
         while chunk := list(islice(requests, JUDGED_TOGETHER)):
-            stored = store.look_up([keyed.request.key for keyed in chunk])
+            stored = store.answers.look_up([keyed.request.key for keyed in chunk])
             tally.add(chunk, stored, planned_keys, retry=prepared.spec.retry_errors)
         planned_keys.update(tally.sizes)
         estimates.append(tally.estimate())
@@ -237,11 +237,11 @@ def _lengths_of_other_run(prepared: Prepared, store: Store) -> tuple[AnswerLengt
     """The lengths of answers of the latest run of this model on this benchmark, and the name of the run."""
     lengths = AnswerLengths()
     identity = model_identity(prepared)
-    for number, body, _, ended in reversed(store.runs()):
+    for number, body, _, ended in reversed(store.runs.all()):
         run = decode_run(number, body, is_finished=ended is not None)
         if (run.description.identity, run.description.benchmark) == (identity, prepared.task.benchmark.name):
             probes = islice(read_stored_probes(store, number), OTHER_ANSWERS)
-            for result in store.look_up([probe.key for probe in probes]).values():
+            for result in store.answers.look_up([probe.key for probe in probes]).values():
                 if isinstance(result, Answer):
                     lengths.add(result)
             if lengths.answers:

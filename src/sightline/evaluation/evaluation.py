@@ -135,7 +135,7 @@ def _judge_and_write(
             description,
             collected,
             prepared_panel(prepared),
-            store or collected.answers,
+            collected.answers if store is None else store.answers,
             measures=measures,
             on_group=write,
         )

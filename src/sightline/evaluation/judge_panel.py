@@ -68,7 +68,7 @@ def recorded_panel(benchmark: Benchmark, run: StoredRun, store: Store) -> JudgeP
         if judge_kind(name) == "rules":
             judges.append(RulesJudge(benchmark, options))
         elif judge_kind(name) == "human":
-            verdicts = [verdict for verdict in store.verdicts(run.number) if verdict.scorer == name]
+            verdicts = [verdict for verdict in store.runs.verdicts(run.number) if verdict.scorer == name]
             judges.append(HumanJudge(name, verdicts))
         else:
             repeats = description.judge_repeats

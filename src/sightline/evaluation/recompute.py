@@ -51,9 +51,9 @@ def recompute(
     benchmark = stored.benchmark
     aggregated = aggregate(
         description,
-        CollectedAnswers(probes=lambda: read_stored_probes(store, stored.number), answers=store),
+        CollectedAnswers(probes=lambda: read_stored_probes(store, stored.number), answers=store.answers),
         recorded_panel(benchmark, stored, store),
-        store,
+        store.answers,
         measures=recorded_measures(benchmark, stored, store),
         on_group=on_group,
     )

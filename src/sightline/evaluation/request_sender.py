@@ -113,7 +113,7 @@ class RequestSender:
         async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
             await self._send(name, models, panel.requests(collected.groups()), counts, check)
             for attempt in range(1, 1 if counts.stopped else judge.max_attempts):
-                retries = panel.retry_requests(collected.groups(), self._store, attempt)
+                retries = panel.retry_requests(collected.groups(), self._store.answers, attempt)
                 await self._send(name, models, retries, counts, check)
         self.notes += check.notes if check is not None else []
         return counts

@@ -59,14 +59,14 @@ async def run_evaluation(
     await run_in_thread(check_results_folder, spec, description)
     store = await run_in_thread(Store.open, spec.store)
     try:
-        run = await run_in_thread(store.start_run, _run_body(prepared, description))
+        run = await run_in_thread(store.runs.start, _run_body(prepared, description))
         try:
             return await _evaluate(
                 prepared, description, store, run, began=began, show_progress=show_progress
             )
         except UserError:
             # An evaluation that is refused leaves no run behind, however late it is refused.
-            await run_in_thread(store.drop_run, run)
+            await run_in_thread(store.runs.drop, run)
             raise
     finally:
         await run_in_thread(store.close)
@@ -92,13 +92,13 @@ async def _evaluate(
     counts = await sender.ask_model(requests, await run_in_thread(_request_count, prepared))
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
     await run_in_thread(_store_human_verdicts, prepared, store, run)
-    collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store)
+    collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
     judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *sender.notes])
     evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
-    await run_in_thread(store.finish_run, run, body)
+    await run_in_thread(store.runs.finish, run, body)
     return replace(
         evaluation, run=run, counts=counts, judge_counts=judge_counts, caption_counts=caption_counts
     )
@@ -108,7 +108,9 @@ def _requests(plan: Plan, store: Store, run: int) -> Iterator[KeyedRequest]:
     """The requests of a plan; its probes are written to the store on the way."""
     for chunk in plan.chunks():
         # Before their requests, so that a report of an interrupted run counts the answers it has.
-        store.add_probes(run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk])
+        store.runs.add_probes(
+            run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk]
+        )
         yield from (planned.request for planned in chunk if planned.request is not None)
 
 
@@ -126,7 +128,7 @@ def _store_unasked(requests: Iterator[KeyedRequest], stop: Event) -> None:
 
 def _store_human_verdicts(prepared: Prepared, store: Store, run: int) -> None:
     for name, judge in prepared.judges.humans.items():
-        store.add_verdicts(run, [replace(verdict, scorer=name) for verdict in judge.verdicts])
+        store.runs.add_verdicts(run, [replace(verdict, scorer=name) for verdict in judge.verdicts])
 
 
 def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[str, Any]:

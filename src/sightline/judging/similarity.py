@@ -100,7 +100,7 @@ class Similarity:
             while batch:
                 vectors = model.embed([text for _, text in batch])
                 rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
-                self._store.add_vectors(dict(zip((key for key, _ in batch), rows, strict=True)))
+                self._store.caches.add_vectors(dict(zip((key for key, _ in batch), rows, strict=True)))
                 advance(len(batch))
                 batch = list(islice(texts, TEXTS_PER_COMMIT))
 
@@ -142,7 +142,7 @@ class Similarity:
             keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
             new = {key: text for key, text in keyed.items() if key not in seen}
             seen.update(new)
-            cached = self._store.vectors(list(new))
+            cached = self._store.caches.vectors(list(new))
             yield from ((key, text) for key, text in new.items() if key not in cached)
 
     def _vectors(self, texts: Sequence[Sequence[str]]) -> Iterator[Vectors]:
@@ -150,7 +150,7 @@ class Similarity:
         import numpy as np
 
         keys = {text: self._key(text) for several in texts for text in several}
-        cached = self._store.vectors(list(dict.fromkeys(keys.values())))
+        cached = self._store.caches.vectors(list(dict.fromkeys(keys.values())))
         if not cached:
             return (np.empty((0, 0), dtype="<f4") for _ in texts)
         rows = {key: row for row, key in enumerate(cached)}

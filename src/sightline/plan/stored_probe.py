@@ -172,7 +172,7 @@ def read_stored_probes(store: Store, run: int) -> Iterator[StoredProbe]:
         One record per probe and draw.
     """
     decoder = msgspec.json.Decoder(StoredProbe)
-    return map(decoder.decode, store.probes(run))
+    return map(decoder.decode, store.runs.probes(run))
 
 
 def probe_position(sample: int, number: int) -> int:

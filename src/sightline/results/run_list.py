@@ -56,7 +56,7 @@ def list_runs(store: Store) -> list[RunLine]:
     """
     runs = [
         (decode_run(number, body, is_finished=ended is not None), started)
-        for number, body, started, ended in store.runs()
+        for number, body, started, ended in store.runs.all()
     ]
     options = [_options(run.description) for run, _ in runs]
     differing = _differing_facts([run.description for run, _ in runs], options)

@@ -71,7 +71,7 @@ def read_stored_run(store: Store, number: int) -> StoredRun:
     Raises:
         UserError: There is no such run.
     """
-    body, is_finished = store.run(number)
+    body, is_finished = store.runs.get(number)
     return decode_run(number, body, is_finished=is_finished)
 
 
@@ -87,7 +87,7 @@ def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
     Raises:
         UserError: No run finished.
     """
-    runs = store.runs()
+    runs = store.runs.all()
     if not runs:
         raise UserError("there is no run in this store", file=store.name, expected="`sightline run` first")
     latest = runs[-1][0]

@@ -1,0 +1,93 @@
+"""Caches in the store that may be dropped: image metadata, text vectors, OCR results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy import delete, select
+
+from sightline.engine import schema
+from sightline.engine.database import Database, insert_new, parts
+from sightline.types import ImageFile
+
+
+class Caches:
+    """What Sightline computes again where it is missing. Use it as `store.caches`."""
+
+    def __init__(self, database: Database) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            database: The database of the store.
+        """
+        self._database = database
+
+    def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
+        """Look up metadata of image files.
+
+        Args:
+            paths: Paths of images.
+
+        Returns:
+            Path -> metadata, for the files that were inspected before.
+        """
+        found: dict[str, ImageFile] = {}
+        table = schema.images
+        with self._database.read() as connection:
+            for part in parts(paths):
+                query = select(table.c.path, table.c.body).where(table.c.path.in_(part))
+                for path, body in connection.execute(query):
+                    found[path] = msgspec.json.decode(body, type=ImageFile)
+        return found
+
+    def add_image_files(self, files: Sequence[ImageFile]) -> None:
+        """Store metadata of image files.
+
+        Args:
+            files: The metadata; it replaces older metadata of the same path.
+        """
+        rows = [{"path": file.path, "body": msgspec.json.encode(file)} for file in files]
+        if rows:
+            with self._database.write() as connection:
+                for part in parts(sorted(file.path for file in files)):
+                    connection.execute(delete(schema.images).where(schema.images.c.path.in_(part)))
+                insert_new(connection, schema.images, rows)
+
+    def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Look up text vectors, or the values of text metrics.
+
+        Args:
+            keys: SHA-256 of embedder and text, or of metric and texts.
+
+        Returns:
+            Key -> 32-bit floats of the vector, or one 64-bit float of the metric, little-endian.
+        """
+        return self._database.bodies(schema.vectors, keys)
+
+    def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Store text vectors, or values of text metrics.
+
+        Args:
+            vectors: As `vectors` returns them.
+        """
+        self._database.add_bodies(schema.vectors, vectors)
+
+    def readings(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Look up OCR results.
+
+        Args:
+            keys: SHA-256 of OCR reader and image.
+
+        Returns:
+            Key -> the words as JSON.
+        """
+        return self._database.bodies(schema.readings, keys)
+
+    def add_readings(self, readings: Mapping[bytes, bytes]) -> None:
+        """Store OCR results.
+
+        Args:
+            readings: As `readings` returns them.
+        """
+        self._database.add_bodies(schema.readings, readings)

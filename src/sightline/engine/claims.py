@@ -1,0 +1,77 @@
+"""Claims in the store: while a process sends a request, no other process sends it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql.elements import ColumnElement
+
+from sightline.engine import schema
+from sightline.engine.database import Database, insert_new, parts
+
+LEASE_SECONDS = 5.0
+"""How long a claim holds without renewal. Requests of a killed process become free after this time."""
+
+
+class Claims:
+    """The claims of this process. Use it as `store.claims`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Prepare it; nothing is claimed yet.
+
+        Args:
+            database: The database of the store.
+            clock: Returns the seconds since 1970.
+        """
+        self._database = database
+        self._clock = clock
+        self._owner = uuid.uuid4().hex
+
+    def take(self, keys: Sequence[str]) -> set[str]:
+        """Reserve requests for this process for LEASE_SECONDS.
+
+        Look them up again after the claim: another process may have answered them in between.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            The keys that this process may send; another process is sending the others.
+        """
+        table, now = schema.claims, self._clock()
+        mine: set[str] = set()
+        with self._database.write() as connection:
+            connection.execute(delete(table).where(table.c.until < now))
+            for part in parts(keys):
+                rows = [{"key": key, "owner": self._owner, "until": now + LEASE_SECONDS} for key in part]
+                insert_new(connection, table, rows)
+                mine.update(connection.scalars(select(table.c.key).where(table.c.key.in_(part), self._owned)))
+        return mine
+
+    def renew(self) -> None:
+        """Renew every claim of this process for another LEASE_SECONDS."""
+        until = self._clock() + LEASE_SECONDS
+        with self._database.write() as connection:
+            connection.execute(update(schema.claims).where(self._owned).values(until=until))
+
+    def release(self) -> None:
+        """Give up every claim of this process."""
+        with self._database.write() as connection:
+            connection.execute(delete(schema.claims).where(self._owned))
+
+    def end(self, connection: Connection, keys: Sequence[str]) -> None:
+        """End claims of this process, in the transaction that stores their results.
+
+        Args:
+            connection: The connection of the transaction.
+            keys: Request keys.
+        """
+        for part in parts(keys):
+            connection.execute(delete(schema.claims).where(schema.claims.c.key.in_(part), self._owned))
+
+    @property
+    def _owned(self) -> ColumnElement[bool]:
+        return schema.claims.c.owner == self._owner
