@@ -97,6 +97,19 @@ def test_the_nan_of_python_is_read() -> None:
     assert record["id"] == "1"
 
 
+@pytest.mark.parametrize("number", ["1e999", "1" * 10_000])
+def test_a_number_that_is_too_large_is_read_as_a_text(number: str) -> None:
+    for content in (f'{{"id": "1", "score": {number}}}', f'[{{"id": "1", "score": {number}}}]'):
+        [(_, record)] = json_records(content.encode(), Path("f"))
+        assert record == {"id": "1", "score": number}
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' * 100_000, '{"id": "1"}\n' + "[" * 100_000])
+def test_json_nested_too_deeply_is_refused_with_the_limit(content: str) -> None:
+    with pytest.raises(UserError, match=r"nested too deeply.*1,000 levels"):
+        json_records(content.encode(), Path("f"))
+
+
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

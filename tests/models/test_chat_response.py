@@ -65,15 +65,63 @@ def test_a_filtered_answer_is_blocked_and_a_partly_filtered_one_is_an_answer() -
     ("told", "usage"),
     [
         (None, Usage()),
-        ("free", Usage()),
+        ("free", Usage(invalid=("usage",))),
+        ([1, 2], Usage(invalid=("usage",))),
         ({"prompt_tokens": 3.0, "completion_tokens": None}, Usage(3)),
-        ({"prompt_tokens": -1, "completion_tokens": 2, "completion_tokens_details": None}, Usage(None, 2)),
+        (
+            {"prompt_tokens": -1, "completion_tokens": 2, "completion_tokens_details": None},
+            Usage(None, 2, invalid=("prompt_tokens",)),
+        ),
+        ({"prompt_tokens": True, "completion_tokens": 2}, Usage(None, 2, invalid=("prompt_tokens",))),
+        ({"prompt_tokens": "many", "completion_tokens": 2}, Usage(None, 2, invalid=("prompt_tokens",))),
+        ({"prompt_tokens": {"a": [1]}, "completion_tokens": 2}, Usage(None, 2, invalid=("prompt_tokens",))),
+        (
+            {"completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 10**30}},
+            Usage(None, 2, invalid=("reasoning_tokens",)),
+        ),
     ],
 )
 def test_an_answer_is_not_lost_for_its_bookkeeping(told: Any, usage: Usage) -> None:
     answer = _read({"content": "(B)"}, usage=told)
     assert isinstance(answer, Answer)
     assert answer.usage == usage
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999", "1" * 10_000, "9" * 25 + ".5"])
+def test_a_token_count_that_no_number_holds_is_null_and_named(number: str) -> None:
+    usage = f'{{"prompt_tokens": 7, "completion_tokens": {number}}}'
+    raw = f'{{"choices": [{{"message": {{"content": "\\u00e9 (B)"}}}}], "usage": {usage}}}'
+    answer = read_response(raw.encode(), "host", 0.0)
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.usage) == ("\u00e9 (B)", Usage(7, invalid=("completion_tokens",)))
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", "1" * 10_000])
+def test_a_number_that_no_one_reads_loses_no_answer(number: str) -> None:
+    choice = f'{{"message": {{"content": "(B)"}}, "index": {number}}}'
+    raw = f'{{"created": {number}, "choices": [{choice}]}}'
+    assert isinstance(read_response(raw.encode(), "host", 0.0), Answer)
+
+
+@pytest.mark.parametrize("field", ["usage", "unknown"])
+def test_a_reply_nested_too_deeply_is_a_failure_with_limit_and_remedy(field: str) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    raw = f'{{"choices": [{{"message": {{"content": "(B)"}}}}], "{field}": {deep}}}'
+    failure = read_response(raw.encode(), "host", 0.0)
+    assert isinstance(failure, Failure)
+    assert failure.kind == "permanent"
+    assert "the limit is 1,000 levels" in failure.message
+    assert "--retry-errors" in failure.message
+
+
+def test_a_version_of_a_million_characters_is_kept_in_part() -> None:
+    answer = _read({"content": "(B)"}, model="m" * 10**6, finish_reason="s" * 10**6)
+    assert isinstance(answer, Answer)
+    assert len(answer.version) == len(answer.finish_reason) == 200
+
+
+def test_a_nul_character_is_kept() -> None:
+    assert _text({"content": "(B)\0"}) == ("(B)\0", "")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from PIL import Image
 
 from sightline.errors import UserError
 from sightline.images import ImageLimits, data_url, inspect_image, transform_for
-from sightline.models import chat_request
+from sightline.models import chat_request, reply_body
 from sightline.models.chat_request import INLINE_BYTES
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Request, Text, user
@@ -377,6 +378,79 @@ def test_a_server_that_takes_too_long_is_transient() -> None:
     assert isinstance(failure, Failure)
     assert failure.kind == "transient"
     assert "no answer within 0.1 s" in failure.message
+
+
+def test_a_server_that_sends_a_byte_now_and_then_meets_the_limit_of_the_whole_call() -> None:
+    async def drip(_: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(200):
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+        return response
+
+    (failure,) = ask(drip, timeout=0.2)
+    assert isinstance(failure, Failure)
+    assert failure.kind == "transient"
+    assert "no answer within 0.2 s; --model-arg timeout=SECONDS" in failure.message
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip", "deflate"])
+def test_a_reply_over_the_limit_of_bytes_fails_alone(coding: str) -> None:
+    """64 MB of blanks, which gzip makes 64 kB: they are neither received nor unpacked."""
+    blanks = b" " * 2**20
+    calls = 0
+
+    async def handler(_: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        nonlocal calls
+        calls += 1
+        if calls != 1:
+            return _reply()
+        response = web.StreamResponse()
+        if coding != "identity":
+            response.enable_compression(web.ContentCoding(coding))
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(64):
+                await response.write(blanks)
+        return response
+
+    tracemalloc.start()
+    try:
+        failure, answer = ask(handler, _request(), _request())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(failure, Failure)
+    assert failure.kind == "permanent"
+    assert f"the limit is {reply_body.MAX_BYTES:,} bytes, decompressed" in failure.message
+    assert "--gen max_tokens=N" in failure.message
+    assert isinstance(answer, Answer)
+    assert peak < 3 * reply_body.MAX_BYTES
+
+
+def test_the_body_of_an_error_over_the_limit_is_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_body, "MAX_BYTES", 1000)
+    failure = answers(lambda: web.Response(status=500, text="overloaded " * 10**6))
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.status) == ("transient", 500)
+
+
+@pytest.mark.parametrize(
+    "reply", ["[" * 100_000 + "]" * 100_000, " " * 2000 + '{"data": []}', '{"data": [{"id": "\\ud800"}]}']
+)
+def test_a_list_of_models_over_a_limit_says_nothing(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if reply.startswith(" "):
+        monkeypatch.setattr(reply_body, "MAX_BYTES", 1000)
+
+    async def models(_: dict[str, Any], __: web.Request) -> web.Response:
+        return web.Response(text=reply)
+
+    async def run() -> Any:
+        async with _server(models, models) as address, _model(address) as model:
+            return await model.server_report()
+
+    assert asyncio.run(run()) is None
 
 
 def test_where_nothing_listens_entering_fails_at_once() -> None:

@@ -26,6 +26,7 @@ from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.request_selector import CHUNK, RequestSelector
 from sightline.engine.retry import is_capacity_refusal, retry_delay
+from sightline.engine.storable import storable
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.base import Model
@@ -212,7 +213,7 @@ class Runner:
             async for index, result in model.answer([call.keyed.request for call in calls]):
                 counts.in_flight -= 1
                 results.append(result)
-                self._process(waiting.pop(index), result)
+                self._process(waiting.pop(index), storable(result))
         finally:
             counts.in_flight -= len(waiting)
         for call in waiting.values():

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ import msgspec
 
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.atomic_file import AtomicFile
+from sightline.formats.lenient_json import lenient_json
 
 T = TypeVar("T")
 
@@ -200,23 +202,30 @@ def _whole(content: bytes, path: Path) -> Any:
 def _decode(content: bytes) -> Any:
     try:
         return msgspec.json.decode(content)
+    except msgspec.ValidationError:
+        # A number is too large.
+        return lenient_json(content)
     except ValueError:
         # Python's json module writes a missing cell or an undefined score as NaN, which is not JSON.
         if b"NaN" in content or b"Infinity" in content:
-            return json.loads(content)
+            return lenient_json(content)
         raise
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _broken(content: bytes, path: Path, first: int = 1) -> UserError:
     """The error for content that is not JSON; `first` is the line number of its first line."""
     line, text = first, "holds half of a surrogate pair, which is not a character"
+    expected = "complete JSON (a list, or one object a line); is the file truncated?"
     try:
-        json.loads(content)
+        lenient_json(content)
     except json.JSONDecodeError as error:
         line, text = first + error.lineno - 1, f"is not valid JSON: {error.msg}"
     except UnicodeDecodeError as error:
         line, text = first + content.count(b"\n", 0, error.start), f"is not UTF-8 text: {error.reason}"
-    expected = "complete JSON (a list, or one object a line); is the file truncated?"
+    except RecursionError:
+        text, expected = "is nested too deeply", f"at most {sys.getrecursionlimit():,} levels"
     return UserError(text, file=path, record=f"line {line}", expected=expected)
 
 

@@ -25,7 +25,8 @@ from sightline.formats.prediction import (
     texts,
     variant_of,
 )
-from sightline.types import NOT_SENT, Outcome, Usage
+from sightline.formats.usage import read_usage
+from sightline.types import NOT_SENT, Outcome
 
 _encoder = msgspec.json.Encoder()
 
@@ -235,15 +236,8 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         key=_key(record),
         finish_reason=optional_text(record.get("finish_reason"), "finish_reason", location),
         version=optional_text(record.get("version"), "version", location),
-        usage=_usage(record.get("usage"), location),
+        usage=read_usage(record.get("usage")),
     )
-
-
-def _usage(value: object, location: RecordLocation) -> Usage:
-    try:
-        return msgspec.convert(value or {}, Usage)
-    except msgspec.ValidationError as error:
-        raise location.error(str(error), field="usage", found=value) from None
 
 
 def _image_paths(value: object) -> tuple[str, ...]:

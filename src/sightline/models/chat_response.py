@@ -9,9 +9,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from sightline.types import Answer, Failure, Usage
+from sightline.formats.lenient_json import lenient_json
+from sightline.formats.usage import decode_usage
+from sightline.models.reply_body import too_deep
+from sightline.types import Answer, Failure
 
 # Reasoning before the answer. The opening tag may be in the prompt, the closing tag may be cut off.
 _THOUGHT = re.compile(
@@ -31,6 +34,10 @@ _TOO_LARGE_FOR_QUOTA = "request too large"
 _FILTERED = ("content_filter", "content_policy", "responsibleai", "safety")
 
 
+_MAX_NAME = 200
+"""The most characters of a model's version or of a finish reason that are kept."""
+
+
 class _Message(Struct):
     content: str | list[Any] | None = None
     reasoning_content: Any = None
@@ -47,7 +54,7 @@ class _Reply(Struct):
     choices: list[_Choice]
     model: str | None = None
     system_fingerprint: str | None = None
-    usage: Any = None
+    usage: Raw = Raw()
 
 
 _decoder = msgspec.json.Decoder(_Reply)
@@ -62,13 +69,15 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
         latency: Seconds that the call took.
 
     Returns:
-        The answer; reasoning, in its own field or in <think> tags, is kept apart. A failure if there is no
-        answer.
+        The answer; reasoning, in its own field or in <think> tags, is kept apart, and token counts that are
+        no numbers are None. A failure if there is no answer.
     """
     try:
         reply = _decode(raw)
         choice = reply.choices[0]
-    except (msgspec.DecodeError, ValueError, IndexError, RecursionError) as error:
+    except RecursionError:
+        return too_deep(host)
+    except (msgspec.DecodeError, ValueError, IndexError) as error:
         return Failure("transient", f"{host}: not a chat completion ({error}): {_start(raw)}")
     message = choice.message
     text = message.content or message.refusal or ""
@@ -84,10 +93,10 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     return Answer(
         text=text,
         reasoning=reasoning,
-        finish_reason=choice.finish_reason or "",
-        usage=_usage(reply.usage),
+        finish_reason=(choice.finish_reason or "")[:_MAX_NAME],
+        usage=decode_usage(bytes(reply.usage)),
         latency=round(latency, 4),
-        version=" ".join(part for part in (reply.model, reply.system_fingerprint) if part),
+        version=" ".join(part for part in (reply.model, reply.system_fingerprint) if part)[:_MAX_NAME],
     )
 
 
@@ -139,29 +148,14 @@ def seconds_until(retry_after: str | None) -> float | None:
 
 
 def _decode(raw: bytes) -> _Reply:
-    """Decode a response; text that was cut within a character does not lose the answer."""
+    """Decode a response; text cut within a character, and numbers outside JSON, do not lose the answer."""
     try:
         return _decoder.decode(raw)
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError):
-        body = json.loads(raw.decode("utf-8", "replace"))
+        body = lenient_json(raw.decode("utf-8", "replace"), constant=str)
         return _decoder.decode(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _usage(reported: Any) -> Usage:
-    """Token counts as far as they are valid; invalid ones do not lose the answer."""
-    usage = reported if isinstance(reported, dict) else {}
-    details = usage.get("completion_tokens_details")
-    return Usage(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
-        _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None,
-    )
-
-
-def _count(reported: Any) -> int | None:
-    return int(reported) if isinstance(reported, int | float) and reported >= 0 else None
 
 
 def _start(raw: bytes) -> str:

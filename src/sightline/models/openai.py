@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
@@ -19,6 +18,7 @@ from sightline.images import BadImage, ImageLimits
 from sightline.models.base import Capabilities, Model
 from sightline.models.chat_request import DETAIL, ChatRequestEncoder
 from sightline.models.chat_response import failure_of_status, read_response
+from sightline.models.reply_body import read_body, too_large
 from sightline.models.server_report import ServerReport, read_server_report
 from sightline.types import Answer, Failure, Request
 
@@ -31,6 +31,8 @@ CONNECT_SECONDS = 30
 REACHABLE_SECONDS = 10
 """How long the first connection to a server may take."""
 
+_TIME_REMEDY = "--model-arg timeout=SECONDS changes the limit"
+
 # Reasoning models use another name for the token limit, and take no sampling options.
 _REASONING_MODEL = re.compile(r"(o\d|gpt-5)(-|$)")
 
@@ -39,7 +41,7 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
     """`--model-arg` for endpoints.
 
     Attributes:
-        timeout: Seconds that one call may take.
+        timeout: Seconds that one call may take, until the last byte of the reply.
         max_side: Largest side of an image in pixels, 0 for no limit; larger images are scaled down.
         max_bytes: Largest image file; larger ones are re-encoded.
         detail: OpenAI's `detail` of images, None to omit it.
@@ -154,10 +156,11 @@ class OpenAICompatible(Model):
         timeout = aiohttp.ClientTimeout(total=REACHABLE_SECONDS)
         try:
             async with self._session.get(self._models_url, timeout=timeout, allow_redirects=False) as reply:
-                raw = await reply.read()
-                return read_server_report(raw, self._models_url, self.model) if reply.status == 200 else None
-        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+                raw, is_whole = await read_body(reply)
+        except (aiohttp.ClientError, OSError, TimeoutError):
             return None
+        has_list = reply.status == 200 and is_whole
+        return read_server_report(raw, self._models_url, self.model) if has_list else None
 
     async def _send(self, request: Request) -> Answer | Failure:
         import aiohttp
@@ -171,12 +174,12 @@ class OpenAICompatible(Model):
         try:
             # Redirects are not followed: key and images go to the named address only.
             async with self._session.post(self._url, data=body, allow_redirects=False) as response:
-                raw = await response.read()
+                raw, is_whole = await read_body(response)
                 status, retry_after = response.status, response.headers.get("Retry-After")
         except aiohttp.ConnectionTimeoutError:
             return Failure("transient", f"{self.host}: no connection within {CONNECT_SECONDS} s")
         except TimeoutError:
-            return Failure("transient", f"{self.host}: no answer within {self._timeout:g} s")
+            return Failure("transient", f"{self.host}: no answer within {self._timeout:g} s; {_TIME_REMEDY}")
         except (aiohttp.ClientError, OSError) as error:
             return Failure("transient", f"{self.host}: {type(error).__name__}: {error}")
         if self._key:
@@ -184,6 +187,8 @@ class OpenAICompatible(Model):
         if status != 200:
             return self._redact(self._failure(status, raw, retry_after))
         self._has_answered = True
+        if not is_whole:
+            return too_large(self.host)
         return self._redact(read_response(raw, self.host, time.perf_counter() - began))
 
     def _failure(self, status: int, raw: bytes, retry_after: str | None) -> Failure:

@@ -19,13 +19,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
 from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.models import process_supervisor
 from sightline.models.base import Model
 from sightline.models.openai import OpenAICompatible
+from sightline.models.reply_body import read_body
 from sightline.models.server_command import ServerCommand
 from sightline.models.server_report import read_server_report
 from sightline.paths import cache_folder
@@ -211,7 +211,7 @@ class Server:
         timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
         async with aiohttp.ClientSession(address, timeout=timeout) as session:
             while not self.ended and time.monotonic() < deadline:
-                with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+                with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
                     if await self._answers(session):
                         return True
                 await asyncio.sleep(POLL_SECONDS)
@@ -223,8 +223,9 @@ class Server:
             if reply.status != 200:
                 return False
         async with session.get("/v1/models") as reply:
-            report = read_server_report(await reply.read(), "", self._command.served_name)
-        return report.id is not None
+            raw, is_whole = await read_body(reply)
+        report = read_server_report(raw, "", self._command.served_name) if is_whole else None
+        return report is not None and report.id is not None
 
     def _end_of_log(self) -> str:
         with self.log.open("rb") as log:

@@ -32,7 +32,7 @@ class _ModelList(Struct):
     data: list[_ListedModel]
 
 
-def read_server_report(raw: bytes, address: str, model: str) -> ServerReport:
+def read_server_report(raw: bytes, address: str, model: str) -> ServerReport | None:
     """Read what a server says about a model.
 
     Args:
@@ -41,12 +41,14 @@ def read_server_report(raw: bytes, address: str, model: str) -> ServerReport:
         model: The name of the model.
 
     Returns:
-        The report, without `id` if the server does not list the model.
-
-    Raises:
-        msgspec.MsgspecError: The body is not a list of models.
+        The report, without `id` if the server does not list the model; None if the body is not a list of
+        models.
     """
-    for listed in msgspec.json.decode(raw, type=_ModelList).data:
-        if listed.id == model:
-            return ServerReport(address, listed.id, listed.root, listed.max_model_len)
+    try:
+        listed = msgspec.json.decode(raw, type=_ModelList).data
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for one in listed:
+        if one.id == model:
+            return ServerReport(address, one.id, one.root, one.max_model_len)
     return ServerReport(address)

@@ -31,7 +31,8 @@ class AnswerCounts(Struct):
     `undecided_replies` replies of judge models that hold no verdict, `judge_errors` verdicts that a
     judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file,
     `groups_not_sent` groups of which some probe was not sent, `with_partner` the other groups for which
-    all answers of a partner setting exist, by setting.
+    all answers of a partner setting exist, by setting, `invalid_usage` answers whose token counts are no
+    numbers.
     """
 
     samples: int = 0
@@ -48,6 +49,7 @@ class AnswerCounts(Struct):
     by_file_name: int = 0
     undecided_replies: int = 0
     judge_errors: int = 0
+    invalid_usage: int = 0
 
     @property
     def sent(self) -> int:
@@ -118,6 +120,7 @@ class Summary:
             return
         counts.verdicts[outcome.verdict] += 1
         counts.truncated += outcome.truncated
+        counts.invalid_usage += bool(outcome.usage.invalid)
         # A response has fewer words than characters: most responses need no split.
         counts.long_responses += (
             len(outcome.response) > LONG_RESPONSE and len(outcome.response.split()) > LONG_RESPONSE
@@ -179,6 +182,11 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
         listed = some_of(replies, len(replies), total=counts.undecided_replies)
         notes.append(f"judge replies without a verdict: {listed}")
+    if counts.invalid_usage:
+        notes.append(
+            f"the server reports invalid token counts for {counts.invalid_usage:,} answers; `usage` names "
+            "them, and no budget counts them"
+        )
     if counts.by_file_name:
         notes.append(
             f"the images of {counts.by_file_name} samples cannot be read: their clusters are named after "
