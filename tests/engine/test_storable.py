@@ -43,7 +43,9 @@ def test_a_run_stores_the_answers_of_a_model_whatever_their_text(
     ask: Callable[..., Coroutine[Any, Any, Counts]],
 ) -> None:
     requests = asking(*range(3))
-    counts = in_no_time(ask(store, requests, scripted(lambda asked, _: Answer(text if asked == "1" else "(A)"))))
+    counts = in_no_time(
+        ask(store, requests, scripted(lambda asked, _: Answer(text if asked == "1" else "(A)")))
+    )
     assert counts.answered == 3
     stored = store.answers.look_up([keyed.request.key for keyed in requests])
     assert stored[requests[1].request.key] == storable(Answer(text))

@@ -384,7 +384,7 @@ def test_a_server_that_sends_a_byte_now_and_then_meets_the_limit_of_the_whole_ca
     async def drip(_: dict[str, Any], request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        for _ in range(200):
+        for _chunk in range(200):
             await response.write(b" ")
             await asyncio.sleep(0.02)
         return response
@@ -411,7 +411,7 @@ def test_a_reply_over_the_limit_of_bytes_fails_alone(coding: str) -> None:
             response.enable_compression(web.ContentCoding(coding))
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):
-            for _ in range(64):
+            for _chunk in range(64):
                 await response.write(blanks)
         return response
 
