@@ -1,13 +1,16 @@
-"""Fixtures shared by all tests: the folder of real data."""
+"""Fixtures shared by all tests: the folder of real data, a PostgreSQL server, a store of either kind."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.postgres_server import PostgresServer, find_programs
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("sightline", deadline=None)
@@ -33,3 +36,32 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"no real data at {folder}: set SIGHTLINE_SHARED to the folder that holds data/")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for all tests of this process; it ends with the process, even if that is killed."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed here: apt-get install postgresql")
+    pytest.importorskip("psycopg", reason="PostgreSQL stores need psycopg: pip install 'sightline[postgres]'")
+    server = PostgresServer(programs)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database for this test."""
+    database = postgres.create_database()
+    yield postgres.url(database)
+    postgres.drop_database(database)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store can be created: the test runs once with a file, and once with a PostgreSQL database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "s.db")
+    url: str = request.getfixturevalue("postgres_url")
+    return url
