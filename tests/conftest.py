@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
 from tests.postgres_server import PostgresServer, find_programs
 
 # How long an example takes says how busy the machine is.

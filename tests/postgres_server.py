@@ -76,9 +76,11 @@ class PostgresServer:
         self._create()
 
     def _create(self) -> None:
-        self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        self._run(
+            "initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"
+        )
         (self._data / "pg_hba.conf").write_text(
-            f"local all postgres trust\nhost all {ROLE} 127.0.0.1/32 scram-sha-256\n"
+            "local all postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
         )
         lines = {**SETTINGS, "listen_addresses": "127.0.0.1", "port": self.port}
         lines["unix_socket_directories"] = self.folder

@@ -10,6 +10,7 @@ from sqlalchemy import insert, select
 from sightline.engine import schema
 from sightline.engine.claims import Claims
 from sightline.engine.database import Database, insert_new, parts
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.types import Answer, Failure
 
 
@@ -36,6 +37,7 @@ class Answers:
         self._claims = claims
         self._clock = clock
 
+    @repeat_if_lost
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
         """Look up requests.
 
@@ -63,6 +65,7 @@ class Answers:
                         results[key] = msgspec.json.decode(body, type=Answer)
         return results
 
+    @repeat_if_lost
     def add(self, attempts: Sequence[Attempt]) -> None:
         """Add attempts in one transaction, which also ends the claims on their keys.
 
@@ -92,6 +95,7 @@ class Answers:
             )
             self._claims.end(connection, [attempt.key for attempt in attempts])
 
+    @repeat_if_lost
     def request(self, key: str) -> bytes | None:
         """Look up a request.
 

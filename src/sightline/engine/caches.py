@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 
 from sightline.engine import schema
 from sightline.engine.database import Database, insert_new, parts
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.types import ImageFile
 
 
@@ -23,6 +24,7 @@ class Caches:
         """
         self._database = database
 
+    @repeat_if_lost
     def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
         """Look up metadata of image files.
 
@@ -41,6 +43,7 @@ class Caches:
                     found[path] = msgspec.json.decode(body, type=ImageFile)
         return found
 
+    @repeat_if_lost
     def add_image_files(self, files: Sequence[ImageFile]) -> None:
         """Store metadata of image files.
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, text, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
 from sightline.engine.database import Database, insert_new, parts
+from sightline.engine.database_errors import repeat_if_lost
 
 LEASE_SECONDS = 5.0
 """How long a claim holds without renewal. Requests of a killed process become free after this time."""
+
+_SERVER_TIMES = text(
+    "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
+)
 
 
 class Claims:
@@ -30,6 +35,7 @@ class Claims:
         self._clock = clock
         self._owner = uuid.uuid4().hex
 
+    @repeat_if_lost
     def take(self, keys: Sequence[str]) -> set[str]:
         """Reserve requests for this process for LEASE_SECONDS.
 
@@ -41,22 +47,26 @@ class Claims:
         Returns:
             The keys that this process may send; another process is sending the others.
         """
-        table, now = schema.claims, self._clock()
+        table = schema.claims
         mine: set[str] = set()
         with self._database.write() as connection:
-            connection.execute(delete(table).where(table.c.until < now))
-            for part in parts(keys):
+            now, honoured_since = self._times(connection)
+            if now - honoured_since > LEASE_SECONDS:
+                connection.execute(delete(table).where(table.c.until < now))
+            for part in parts(sorted(keys)):
                 rows = [{"key": key, "owner": self._owner, "until": now + LEASE_SECONDS} for key in part]
                 insert_new(connection, table, rows)
                 mine.update(connection.scalars(select(table.c.key).where(table.c.key.in_(part), self._owned)))
         return mine
 
+    @repeat_if_lost
     def renew(self) -> None:
         """Renew every claim of this process for another LEASE_SECONDS."""
-        until = self._clock() + LEASE_SECONDS
         with self._database.write() as connection:
+            until = self._times(connection)[0] + LEASE_SECONDS
             connection.execute(update(schema.claims).where(self._owned).values(until=until))
 
+    @repeat_if_lost
     def release(self) -> None:
         """Give up every claim of this process."""
         with self._database.write() as connection:
@@ -71,6 +81,17 @@ class Claims:
         """
         for part in parts(keys):
             connection.execute(delete(schema.claims).where(schema.claims.c.key.in_(part), self._owned))
+
+    def _times(self, connection: Connection) -> tuple[float, float]:
+        """The time, and since when claims could be renewed without an interruption (seconds since 1970).
+
+        A server's own clock is the only one that all machines share. While it restarts, no process can renew
+        its claims.
+        """
+        if connection.dialect.name != "postgresql":
+            return self._clock(), 0.0
+        now, started = connection.execute(_SERVER_TIMES).one()
+        return float(now), float(started)
 
     @property
     def _owned(self) -> ColumnElement[bool]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, select, text, update
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError
 
-from sightline.engine import schema
+from sightline.engine import postgres, schema
 from sightline.errors import UserError
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
@@ -20,8 +20,9 @@ NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs
 LOCK_SECONDS = 60
 """How long a writer waits for another one; each holds the lock for milliseconds."""
 
-# An arbitrary number: with it, processes that open a PostgreSQL store at once create its tables in turn.
-_ADVISORY_LOCK = 7_316_448
+
+class NoStoreError(UserError):
+    """There is no store, and none was to be created."""
 
 
 def connect(url: str, *, create: bool) -> Engine:
@@ -35,18 +36,22 @@ def connect(url: str, *, create: bool) -> Engine:
         The engine; nothing is connected yet.
 
     Raises:
-        UserError: There is no store, the path cannot hold one, or the driver is missing.
+        NoStoreError: There is no file, and none is to be created.
+        UserError: The path cannot hold a store, the database is of another kind, or the driver is missing.
     """
     if "://" not in url:
         return _sqlite(Path(url), create=create)
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
         return _sqlite(Path(parsed.database or ""), create=create)
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise UserError(
+            f"a store cannot be in a database of this kind: {display(url)}",
+            expected="a path (SQLite), or postgresql://USER@HOST:PORT/NAME",
+        )
     try:
-        if parsed.drivername in ("postgres", "postgresql"):
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        return create_engine(parsed)
-    except (NoSuchModuleError, ModuleNotFoundError):
+        return postgres.create_postgres(parsed)
+    except ImportError:
         raise UserError(
             f"no driver for the store {display(url)}",
             expected="pip install 'sightline[postgres]' for PostgreSQL",
@@ -70,7 +75,7 @@ def display(url: str) -> str:
     return parsed.render_as_string(hide_password=True)
 
 
-def prepare(engine: Engine, name: str) -> None:
+def prepare(engine: Engine, name: str, *, create: bool) -> None:
     """Create the tables of a new store; check the schema of an existing one and migrate it after a backup.
 
     Everything happens under one lock, because several processes may open a new store at the same time.
@@ -78,15 +83,19 @@ def prepare(engine: Engine, name: str) -> None:
     Args:
         engine: The database engine.
         name: The store's name in messages.
+        create: Whether an empty database becomes a store.
 
     Raises:
+        NoStoreError: The database is empty, and no store is to be created.
         UserError: The database is not a store, or a newer Sightline wrote it.
     """
     with engine.execution_options(writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
+            postgres.wait_for_turn(connection, name)
         tables = set(inspect(connection).get_table_names())
         if not tables:
+            if not create:
+                raise _no_store(name)
             schema.metadata.create_all(connection)
             version = str(schema.SCHEMA_VERSION)
             connection.execute(insert(schema.meta).values(name="schema_version", value=version))
@@ -101,7 +110,7 @@ def prepare(engine: Engine, name: str) -> None:
                 expected=f"at most {schema.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
             )
         if found < schema.SCHEMA_VERSION:
-            _migrate(connection, found)
+            _migrate(connection, found, tables)
         if not tables.issuperset(schema.metadata.tables):
             # Caches that the user dropped.
             schema.metadata.create_all(connection)
@@ -118,6 +127,10 @@ def _parse(url: str) -> URL:
         ) from None
 
 
+def _no_store(name: object) -> NoStoreError:
+    return NoStoreError("there is no store here", file=name, expected="the store of an earlier run (--store)")
+
+
 def _version(connection: Connection, name: str) -> int:
     """The schema version of a database that has tables. Raises UserError if they are not Sightline's."""
     value = None
@@ -131,7 +144,7 @@ def _version(connection: Connection, name: str) -> int:
 
 def _sqlite(path: Path, *, create: bool) -> Engine:
     if not path.exists() and not create:
-        raise UserError("there is no store here", file=path, expected="the store of an earlier run (--store)")
+        raise _no_store(path)
     if path.is_dir():
         raise UserError("this is a folder", file=path, expected="a file for the store")
     folder = path.resolve().parent
@@ -184,10 +197,12 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _migrate(connection: Connection, version: int) -> None:
+def _migrate(connection: Connection, version: int, tables: set[str]) -> None:
     """Migrate an older schema step by step, in the transaction that holds the lock."""
-    if connection.engine.dialect.name == "sqlite":
-        _back_up(str(connection.engine.url.database), version)
+    if connection.dialect.name == "postgresql":
+        postgres.back_up(connection, version, tables)
+    else:
+        _back_up_sqlite(str(connection.engine.url.database), version)
     for step in range(version, schema.SCHEMA_VERSION):
         for change in schema.MIGRATIONS[step]:
             if isinstance(change, str):
@@ -201,7 +216,7 @@ def _migrate(connection: Connection, version: int) -> None:
     )
 
 
-def _back_up(file: str, version: int) -> None:
+def _back_up_sqlite(file: str, version: int) -> None:
     """Write a complete copy next to the store; a copy of the file would lack the write-ahead log."""
     with (
         closing(sqlite3.connect(file)) as source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
@@ -9,14 +10,17 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Table, insert, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import OperationalError
 
-from sightline.errors import EnvironmentFailedError
+from sightline.engine.database_errors import ATTEMPT_SECONDS, database_errors, repeat_if_lost
 
 Name = TypeVar("Name", str, bytes)
 
 LOOKUP = 500
 """Keys in one statement; every database accepts that many parameters."""
+
+RECONNECT_SECONDS = 60.0
+"""How long an open store waits for a database server that restarts."""
 
 
 class Database:
@@ -34,7 +38,7 @@ class Database:
         Yields:
             The connection.
         """
-        with database_errors(self.name), self._engine.connect() as connection:
+        with database_errors(self.name), self._connect(self._engine) as connection:
             yield connection
 
     @contextmanager
@@ -44,9 +48,25 @@ class Database:
         Yields:
             The connection.
         """
-        with database_errors(self.name), self._writer.begin() as connection:
+        with (
+            database_errors(self.name),
+            self._connect(self._writer) as connection,
+            connection.begin(),
+        ):
             yield connection
 
+    def _connect(self, engine: Engine) -> Connection:
+        """Connect; wait for a server that restarts, or that has no free connection."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                return engine.connect()
+            except OperationalError:
+                if engine.dialect.name == "sqlite" or time.monotonic() > deadline:
+                    raise
+            time.sleep(ATTEMPT_SECONDS)
+
+    @repeat_if_lost
     def bodies(self, table: Table, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Look up rows of a cache table.
 
@@ -64,6 +84,7 @@ class Database:
                 found.update((bytes(key), bytes(body)) for key, body in connection.execute(query))
         return found
 
+    @repeat_if_lost
     def add_bodies(self, table: Table, bodies: Mapping[bytes, bytes]) -> None:
         """Add rows to a cache table; existing rows stay.
 
@@ -111,52 +132,3 @@ def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
         Parts of at most LOOKUP keys.
     """
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
-
-
-@contextmanager
-def database_errors(name: str) -> Iterator[None]:
-    """Turn database errors into one message, without the statement and its values.
-
-    Args:
-        name: What the message calls the database.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        EnvironmentFailedError: The database failed.
-    """
-    try:
-        yield
-    except DBAPIError as error:
-        remedy = "when the server runs again" if "://" in name else "make room or repair the disk, then"
-        raise EnvironmentFailedError(
-            f"the store {name} failed: {_reason(error)}. Everything committed before is kept; "
-            f"{remedy} run the same command again"
-        ) from None
-
-
-def check_connection(engine: Engine, name: str) -> None:
-    """Connect to a database server; a file needs no server.
-
-    Args:
-        engine: The database engine.
-        name: What the message calls the database, without a password.
-
-    Raises:
-        EnvironmentFailedError: The server does not answer, or refuses the user or the database.
-    """
-    if engine.dialect.name == "sqlite":
-        return
-    try:
-        engine.connect().close()
-    except DBAPIError as error:
-        raise EnvironmentFailedError(
-            f"the store {name} cannot be opened: {_reason(error)}; expected a server that runs at this host "
-            "and port, this database on it, and a user who may write to it (or --store FILE)"
-        ) from None
-
-
-def _reason(error: DBAPIError) -> str:
-    """The message of the database in one line."""
-    return " ".join(str(error.orig).split()).rstrip(".")

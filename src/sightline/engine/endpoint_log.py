@@ -11,6 +11,7 @@ from sqlalchemy import insert, select
 
 from sightline.engine import schema
 from sightline.engine.database import Database, parts
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.models.server_report import ServerReport
 from sightline.types import Answer
 
@@ -69,6 +70,7 @@ class EndpointLog:
         with self._database.write() as connection:
             connection.execute(insert(schema.endpoints), [row])
 
+    @repeat_if_lost
     def records(self, identity: str | None = None) -> list[tuple[float, EndpointRecord]]:
         """List records in the order in which they were added.
 
@@ -86,6 +88,7 @@ class EndpointLog:
             rows = connection.execute(query).all()
         return [(created, msgspec.json.decode(body, type=EndpointRecord)) for created, body in rows]
 
+    @repeat_if_lost
     def has_requests(self, identity: str) -> bool:
         """Whether the store holds a request to a model.
 
@@ -99,6 +102,7 @@ class EndpointLog:
         with self._database.read() as connection:
             return connection.execute(query).first() is not None
 
+    @repeat_if_lost
     def cached(self, keys: Sequence[str], before: float) -> dict[str, CachedAnswer]:
         """Look up answers that were stored before a time.
 

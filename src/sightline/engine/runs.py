@@ -10,6 +10,7 @@ from sqlalchemy import Table, delete, insert, select, update
 
 from sightline.engine import schema
 from sightline.engine.database import Database
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.errors import UserError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
@@ -28,6 +29,7 @@ class Runs:
         self._database = database
         self._clock = clock
 
+    @repeat_if_lost
     def start(self, body: Mapping[str, Any]) -> int:
         """Register a run.
 
@@ -45,6 +47,7 @@ class Runs:
         assert key is not None
         return int(key[0])
 
+    @repeat_if_lost
     def finish(self, run: int, body: Mapping[str, Any]) -> None:
         """Mark a run as finished.
 
@@ -60,6 +63,7 @@ class Runs:
                 .values(finished=self._clock(), body=msgspec.json.encode(body))
             )
 
+    @repeat_if_lost
     def drop(self, run: int) -> None:
         """Delete a run with its probes and verdicts; its answers stay.
 
@@ -70,6 +74,7 @@ class Runs:
             for column in (schema.probes.c.run, schema.verdicts.c.run, schema.runs.c.id):
                 connection.execute(delete(column.table).where(column == run))
 
+    @repeat_if_lost
     def get(self, run: int) -> tuple[dict[str, Any], bool]:
         """Look up a run.
 
@@ -94,6 +99,7 @@ class Runs:
             )
         return msgspec.json.decode(row[0]), row[1] is not None
 
+    @repeat_if_lost
     def all(self) -> list[tuple[int, dict[str, Any], float, float | None]]:
         """List all runs.
 

@@ -1,6 +1,6 @@
 """The store: the cache of all answers, and the record of runs, probes, verdicts and image metadata.
 
-SQLite by default (write-ahead log, one short transaction per group of writes), or any SQLAlchemy URL.
+SQLite by default (write-ahead log, one short transaction per group of writes), or PostgreSQL by a URL.
 Several processes may use one store at the same time. Each subject has its own module.
 """
 
@@ -15,7 +15,8 @@ from sightline.engine.answers import Answers
 from sightline.engine.caches import Caches
 from sightline.engine.claims import Claims
 from sightline.engine.connect import connect, display, prepare
-from sightline.engine.database import Database, check_connection, database_errors
+from sightline.engine.database import Database
+from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.endpoint_log import EndpointLog
 from sightline.engine.runs import Runs
 
@@ -52,13 +53,15 @@ class Store:
             The store.
 
         Raises:
-            UserError: The path or URL holds no store or a newer schema, or SQLite is on a network file
-                system.
+            NoStoreError: There is no store, and none was to be created.
+            UserError: The path or URL holds another database or a newer schema, or SQLite is on a network
+                file system.
+            EnvironmentFailedError: The database fails.
         """
         engine, name = connect(url, create=create), display(url)
         check_connection(engine, name)
         with database_errors(name):
-            prepare(engine, name)
+            prepare(engine, name, create=create)
         return cls(engine, name, clock)
 
     def close(self) -> None:

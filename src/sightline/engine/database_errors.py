@@ -1,0 +1,126 @@
+"""Errors of the database: one message each, with the remedy; operations that are repeated after an error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from sightline.errors import EnvironmentFailedError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ATTEMPT_SECONDS = 0.25
+"""The time between two attempts to reach a server."""
+REPEATS = 3
+"""How often an operation is repeated that the server ended."""
+
+_REPEATABLE = {"40001", "40P01"}
+"""SQLSTATE of a serialization failure and of a deadlock."""
+
+_REMEDIES = {
+    None: "when the server runs again,",
+    "25006": "name the primary server instead of a replica, then",
+    "3F000": "name a schema that exists (search_path), then",
+    "42501": "let the role own the database (docs/postgresql.md), then",
+    "53100": "make room on the disk of the server, then",
+    "55P03": "end the session that holds the lock (pg_stat_activity lists them), then",
+}
+"""SQLSTATE (PostgreSQL, appendix A) -> what the user can do."""
+
+
+class TransactionLostError(EnvironmentFailedError):
+    """The server ended a transaction that succeeds if it is repeated: it restarted, or found a deadlock."""
+
+
+def repeat_if_lost(operation: Callable[P, T]) -> Callable[P, T]:
+    """Decorate an operation with one transaction, which may take place twice without harm.
+
+    Args:
+        operation: A method that reads, or that writes the same if it is repeated.
+
+    Returns:
+        The method; it is repeated if the server restarts or ends its transaction for another one.
+    """
+
+    @wraps(operation)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(REPEATS):
+            try:
+                return operation(*args, **kwargs)
+            except TransactionLostError:
+                time.sleep(ATTEMPT_SECONDS)
+        return operation(*args, **kwargs)
+
+    return repeated
+
+
+@contextmanager
+def database_errors(name: str) -> Iterator[None]:
+    """Turn database errors into one message, without the statement and its values.
+
+    Args:
+        name: What the message calls the database.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        TransactionLostError: The server ended the transaction; it can be repeated.
+        EnvironmentFailedError: The database failed.
+    """
+    try:
+        yield
+    except PoolTimeoutError:
+        raise EnvironmentFailedError(
+            f"the store {name} is overloaded: all connections of this process have been busy for a minute. "
+            "Everything committed before is kept; run the same command again"
+        ) from None
+    except DBAPIError as error:
+        state = getattr(error.orig, "sqlstate", None)
+        if error.connection_invalidated:
+            state = None
+        if "://" in name:
+            remedy = _REMEDIES.get(state, "correct this, then")
+        else:
+            remedy = "make room or repair the disk, then"
+        lost = error.connection_invalidated or state in _REPEATABLE
+        raise (TransactionLostError if lost else EnvironmentFailedError)(
+            f"the store {name} failed: {_reason(error)}. Everything committed before is kept; "
+            f"{remedy} run the same command again"
+        ) from None
+
+
+def check_connection(engine: Engine, name: str) -> None:
+    """Connect to a database server; a file needs no server.
+
+    Args:
+        engine: The database engine.
+        name: What the message calls the database, without a password.
+
+    Raises:
+        EnvironmentFailedError: The server does not answer, or refuses the user or the database.
+    """
+    if engine.dialect.name == "sqlite":
+        return
+    try:
+        engine.connect().close()
+    except DBAPIError as error:
+        raise EnvironmentFailedError(
+            f"the store {name} cannot be opened: {_reason(error)}; expected a server that runs at this host "
+            "and port, this database on it, and a user who may write to it (or --store FILE)"
+        ) from None
+
+
+def _reason(error: DBAPIError) -> str:
+    """The message of the database in one line, without the part of the statement that PostgreSQL adds."""
+    diagnosis = getattr(error.orig, "diag", None)
+    message = getattr(diagnosis, "message_primary", None) or str(error.orig)
+    return " ".join(message.split()).rstrip(".")

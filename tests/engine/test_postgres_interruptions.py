@@ -1,0 +1,161 @@
+"""A PostgreSQL server that restarts, ends sessions or is locked, while a store is open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from tests.postgres_server import ROLE, PostgresServer
+
+from sightline.engine import database, postgres
+from sightline.engine.answers import Attempt
+from sightline.engine.database_errors import TransactionLostError, repeat_if_lost
+from sightline.engine.keys import with_key
+from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError
+from sightline.types import Answer, Request, user
+
+pytestmark = pytest.mark.postgres
+
+END_SESSIONS = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{ROLE}'"
+
+
+def _attempt(name: str, answer: str = "a") -> Attempt:
+    keyed = with_key(Request("", (user(name),), {}), "model")
+    return Attempt(keyed.request.key, keyed.canonical, Answer(answer))
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[Store]:
+    store = Store.open(postgres_url)
+    yield store
+    store.close()
+
+
+def test_a_connection_that_was_lost_while_idle_is_replaced(postgres: PostgresServer, store: Store) -> None:
+    store.answers.add([_attempt("k")])
+    postgres.admin(END_SESSIONS)
+    assert store.answers.look_up([_attempt("k").key])
+    postgres.admin(END_SESSIONS)
+    store.answers.add([_attempt("l")])
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_an_open_store_waits_while_the_server_restarts_and_keeps_everything(
+    postgres: PostgresServer, store: Store, mode: str
+) -> None:
+    added: list[Attempt] = []
+    done = threading.Event()
+
+    def add() -> None:
+        while not done.is_set():
+            attempt = _attempt(str(len(added)))
+            store.answers.add([attempt])
+            added.append(attempt)
+
+    writer = threading.Thread(target=add)
+    writer.start()
+    for _ in range(3):
+        before = len(added)
+        with postgres.stopped(mode):
+            time.sleep(0.1)
+        while len(added) < before + 20:
+            assert writer.is_alive()
+            time.sleep(0.01)
+    done.set()
+    writer.join()
+    assert store.answers.look_up([attempt.key for attempt in added]).keys() == {a.key for a in added}
+
+
+def test_a_server_that_stays_away_is_reported_after_a_while(
+    postgres: PostgresServer, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "RECONNECT_SECONDS", 0.5)
+    store.answers.add([_attempt("kept")])
+    with postgres.stopped(), pytest.raises(EnvironmentFailedError) as failed:
+        store.answers.add([_attempt("lost")])
+    assert "Everything committed before is kept" in str(failed.value)
+    assert "when the server runs again, run the same command again" in str(failed.value)
+    assert store.answers.look_up([_attempt("kept").key])
+
+
+def test_nobody_takes_the_claims_that_could_not_be_renewed_during_a_restart(
+    postgres: PostgresServer, store: Store, postgres_url: str
+) -> None:
+    other = Store.open(postgres_url)
+    store.claims.take(["k"])
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE claims SET until = until - 100")
+    with postgres.stopped():
+        pass
+    assert other.claims.take(["k"]) == set()
+    store.claims.renew()
+    other.close()
+
+
+def test_claims_are_compared_with_the_clock_of_the_server(store: Store, postgres_url: str) -> None:
+    ahead = Store.open(postgres_url, clock=lambda: time.time() + 3600)
+    assert store.claims.take(["k"]) == {"k"}
+    assert ahead.claims.take(["k"]) == set()
+    ahead.close()
+
+
+def test_a_transaction_that_the_server_ends_leaves_nothing_and_may_be_repeated(
+    postgres: PostgresServer, store: Store
+) -> None:
+    def write() -> None:
+        with store._database.write() as connection:
+            connection.exec_driver_sql("INSERT INTO models VALUES ('half')")
+            postgres.admin(END_SESSIONS)
+            connection.exec_driver_sql("INSERT INTO models VALUES ('whole')")
+
+    with pytest.raises(TransactionLostError):
+        write()
+    assert not store.endpoints.has_requests("half")
+
+
+def test_a_table_that_another_session_locks_is_reported_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
+    store = Store.open(postgres_url)
+    with psycopg.connect(postgres_url) as other:
+        other.execute("LOCK TABLE answers")
+        with pytest.raises(EnvironmentFailedError, match=r"lock timeout.*pg_stat_activity"):
+            store.answers.add([_attempt("k")])
+        threading.Timer(0.3, other.rollback).start()
+        store.answers.add([_attempt("k")])
+    store.close()
+
+
+def test_two_writers_that_block_each_other_both_succeed(postgres_url: str) -> None:
+    """PostgreSQL ends one of the two transactions; it is repeated."""
+    stores = [Store.open(postgres_url) for _ in range(2)]
+    barrier = threading.Barrier(2)
+    first_attempt = [True, True]
+
+    def cross(number: int) -> None:
+        @repeat_if_lost
+        def write() -> None:
+            with stores[number]._database.write() as connection:
+                names = ["one", "two"][:: 1 if number else -1]
+                connection.exec_driver_sql(f"INSERT INTO models VALUES ('{names[0]}') ON CONFLICT DO NOTHING")
+                if first_attempt[number]:
+                    first_attempt[number] = False
+                    barrier.wait()
+                connection.exec_driver_sql(f"INSERT INTO models VALUES ('{names[1]}') ON CONFLICT DO NOTHING")
+
+        write()
+
+    threads = [threading.Thread(target=cross, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert stores[0].endpoints.has_requests("one")
+    assert stores[0].endpoints.has_requests("two")
+    for store in stores:
+        store.close()
