@@ -115,7 +115,7 @@ def test_a_role_without_the_right_to_create_tables_is_told_so(postgres: Postgres
         EnvironmentFailedError, match=r"permission denied.*let the role own the database"
     ) as e:
         Store.open(postgres.url(name))
-    assert "CREATE TABLE" not in str(e.value)
+    assert "CREATE TABLE" not in str(failed.value)
     postgres.admin(f"ALTER DATABASE {name} OWNER TO {ROLE}")
     Store.open(postgres.url(name)).close()
     postgres.drop_database(name)
