@@ -113,7 +113,7 @@ def test_a_role_without_the_right_to_create_tables_is_told_so(postgres: Postgres
     name = postgres.create_database(owner="postgres")
     with pytest.raises(
         EnvironmentFailedError, match=r"permission denied.*let the role own the database"
-    ) as e:
+    ) as failed:
         Store.open(postgres.url(name))
     assert "CREATE TABLE" not in str(failed.value)
     postgres.admin(f"ALTER DATABASE {name} OWNER TO {ROLE}")
