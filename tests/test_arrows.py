@@ -41,13 +41,16 @@ GROUND = (
     "config",
     "contract",
     "errors",
+    "escaping",
     "images",
     "metric_types",
+    "output",
     "paths",
     "plugins",
     "progress",
     "prompts",
     "types",
+    "visible",
 )
 """Single modules below all packages: they import only each other."""
 
@@ -178,3 +181,21 @@ def modules(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
+
+
+PRINTING = {
+    "output.py": "the functions that print",
+    "models/process_supervisor.py": "a script of its own, which writes to the log of a server",
+}
+"""Files that may print by themselves, and why."""
+
+
+def test_one_module_prints_lines() -> None:
+    prints = {
+        str(file.relative_to(ROOT))
+        for file in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("print", "sys.stdout.write", "sys.stderr.write")
+    }
+    assert prints == set(PRINTING)

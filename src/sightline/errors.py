@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
+
+from sightline.visible import visible
 
 MAX_FOUND = 300
 """The number of characters of a found value that a message shows."""
@@ -14,7 +16,8 @@ class UserError(Exception):
     """The input or the call is wrong, and the user can correct it (exit status 2).
 
     Its text is the complete message: where (`file`, `record`, `field`), what is wrong, what was `found`
-    and what is `expected`.
+    and what is `expected`. It is one line without control characters, followed by the lines of another
+    program's log that it quotes.
     """
 
     def __init__(
@@ -26,10 +29,11 @@ class UserError(Exception):
         field: str | None = None,
         found: object = None,
         expected: str | None = None,
+        quoted: Sequence[str] = (),
     ) -> None:
         self.message, self.file, self.record, self.field = message, file, record, field
         self.found, self.expected = found, expected
-        super().__init__(self._text())
+        super().__init__("\n".join(map(visible, (self._text(), *quoted))))
 
     def _text(self) -> str:
         location = [

@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from sightline.output import print_note
+from sightline.visible import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
@@ -65,7 +68,7 @@ def progress(
         yield lambda _: None
     elif sys.stderr.isatty():
         with _unit_bar(unit) as bar:
-            task = bar.add_task(title, total=total, completed=done)
+            task = bar.add_task(visible(title), total=total, completed=done)
             yield lambda more: bar.advance(task, more)
     else:
         yield _line_printer(title, total, unit, done)
@@ -111,9 +114,16 @@ def _unit_bar(unit: Unit) -> Progress:
 
 def _bar(*columns: ProgressColumn) -> Progress:
     from rich.console import Console
-    from rich.progress import Progress, TextColumn
+    from rich.progress import Progress
 
-    return Progress(TextColumn("{task.description}"), *columns, console=Console(stderr=True))
+    return Progress(_text_column("description"), *columns, console=Console(stderr=True))
+
+
+def _text_column(field: str) -> ProgressColumn:
+    """A column of a text about the task, in which brackets are no markup."""
+    from rich.progress import TextColumn
+
+    return TextColumn(f"{{task.{field}}}", markup=False)
 
 
 def _line_printer(title: str, total: int | None, unit: Unit, done: int) -> Advance:
@@ -125,17 +135,17 @@ def _line_printer(title: str, total: int | None, unit: Unit, done: int) -> Advan
         if time.monotonic() - printed >= LINE_SECONDS:
             printed = time.monotonic()
             of = f" of {total:,}" if total else ""
-            _print_line(f"{title}: {done:,}{of} {unit}")
+            print_note(f"{title}: {done:,}{of} {unit}")
 
     return advance
 
 
 async def _display_bar(title: str, counts: RequestCounts) -> None:
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn
 
     began = time.monotonic()
-    with _bar(BarColumn(bar_width=16), MofNCompleteColumn(), TextColumn("{task.fields[status]}")) as bar:
-        task = bar.add_task(title, total=counts.total or None, status="")
+    with _bar(BarColumn(bar_width=16), MofNCompleteColumn(), _text_column("fields[status]")) as bar:
+        task = bar.add_task(visible(title), total=counts.total or None, status="")
         try:
             while True:
                 bar.update(task, completed=counts.done, status=_status(counts, began))
@@ -149,17 +159,13 @@ async def _display_lines(title: str, counts: RequestCounts) -> None:
     while True:
         await asyncio.sleep(LINE_SECONDS)
         total = f"/{counts.total}" if counts.total else ""
-        _print_line(f"{title}: {counts.done}{total} {_status(counts, began)}")
-
-
-def _print_line(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        print_note(f"{title}: {counts.done}{total} {_status(counts, began)}")
 
 
 def _status(counts: RequestCounts, began: float) -> str:
     """Rate, time left, cache hits, failures and tokens: short, because a terminal has 80 columns."""
     if counts.loading:
-        return f"loading {counts.loading}"
+        return visible(f"loading {counts.loading}")
     seconds = max(time.monotonic() - began, 1e-3)
     rate = (counts.answered + counts.failed) / seconds
     left = counts.total - counts.done
@@ -179,7 +185,7 @@ def _status(counts: RequestCounts, began: float) -> str:
         parts.append(f"last error: {counts.last_error[:60]}")
     if counts.cost:
         parts.append(f"cost {counts.cost:.2f}")
-    return ", ".join(parts)
+    return visible(", ".join(parts))
 
 
 def _short(number: int) -> str:

@@ -43,7 +43,7 @@ def test_the_report_holds_all_tables_and_all_effective_options(codis: Make) -> N
         "| model identity | api.openai.com gpt-4o |",
         "| judge | rules |",
         "| data digest | d1 |",
-        '| version of reported | ["gpt-4o-2024-08-06"] |',
+        '| version of reported | \\["gpt-4o-2024-08-06"\\] |',
         "| option limit | null |",
         "| option cot | true |",
         "| option max_tokens | 1024 |",

@@ -29,7 +29,8 @@ from sightline.builders.manifest import (
     indented_json,
 )
 from sightline.builders.source_ids import ids_of
-from sightline.formats.tables import csv_bytes, escape_formula
+from sightline.escaping import escape_formula
+from sightline.formats.tables import csv_bytes
 from sightline.metric_types import MetricValue
 from sightline.metrics.association import NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value

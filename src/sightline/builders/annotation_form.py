@@ -21,8 +21,9 @@ from sightline.builders.manifest import fingerprint
 from sightline.builders.review_lists import AnnotatorNames
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
+from sightline.escaping import escape_formula, unescape_formula
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.tables import csv_bytes, escape_formula, read_table, table_rows, unescape_formula
+from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.scoring.multiple_choice import SIX_LETTERS
 
 SEVERAL = ("image_type", "rhetoric")

@@ -13,6 +13,7 @@ from sightline.builders.image_io import open_upright, save
 from sightline.builders.label_font import LabelFont
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.images import BadImage
+from sightline.visible import visible
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -147,7 +148,7 @@ class _PreviewSheet:
     ) -> None:
         """Write a text in lines of a width in pixels; dots replace what does not fit."""
         left, top = position
-        for number, line in enumerate(_wrapped(text, self.font, width, lines)):
+        for number, line in enumerate(_wrapped(visible(" ".join(text.split())), self.font, width, lines)):
             self.font.draw(self._draw, (left, top + number * LINE), line, colour)
 
 
@@ -182,7 +183,7 @@ def _thumbnail(line: GroupLine, folder: Path, side: int) -> Image | str:
 
 def _wrapped(text: str, font: LabelFont, width: int, most: int) -> list[str]:
     lines: list[str] = []
-    rest = " ".join(text.split())
+    rest = text
     while rest and len(lines) < most:
         length = _fitting(rest, font, width)
         if length < len(rest) and len(lines) == most - 1:

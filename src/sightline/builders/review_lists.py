@@ -15,8 +15,9 @@ from typing import NamedTuple
 from msgspec import UNSET, Struct, UnsetType
 
 from sightline.errors import UserError, did_you_mean
+from sightline.escaping import for_csv_lines
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.tables import csv_bytes, escape_formula, read_table, table_rows
+from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.scoring.majority import majority
 
 COLUMNS = ("mark", "by", "remark", "key")
@@ -101,7 +102,7 @@ def write_list(path: Path, items: Mapping[str, Mapping[str, str]]) -> None:
         items: Key of an item -> column -> cell; all items have the same columns.
     """
     columns = next(iter(items.values()), {})
-    rows = (["", "", "", key, *map(escape_formula, cells.values())] for key, cells in items.items())
+    rows = (["", "", "", key, *map(for_csv_lines, cells.values())] for key, cells in items.items())
     write_atomically(path, [csv_bytes([[*COLUMNS, *columns], *rows])])
 
 

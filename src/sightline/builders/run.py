@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +38,7 @@ from sightline.formats.digests import changed_files, file_digest
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
 from sightline.images import BadImage
+from sightline.output import print_note
 from sightline.progress import progress
 
 
@@ -242,7 +242,7 @@ def _print_estimate(checked: _CheckedSources, done: int) -> None:
     images = f", up to {sources * spec.images_per_source:,} images to make" if spec.images_per_source else ""
     before = f", {done:,} sources done already" if done else ""
     dropped = f", {len(checked.dropped):,} dropped" if checked.dropped else ""
-    print(f"{spec.kind}: {sources:,} sources{dropped}{images}{before}", file=sys.stderr, flush=True)
+    print_note(f"{spec.kind}: {sources:,} sources{dropped}{images}{before}")
 
 
 def _make(task: _SourceTask) -> FinishedSource:

@@ -9,6 +9,7 @@ from typing import Any
 from sightline.cli.adapter_train import adapter_config, add_kind
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
+from sightline.output import print_line
 
 SUMMARY = "describe an adapter, or compute the size of one for a model"
 
@@ -41,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
         print_json(described)
         return 0
     for name, value in described.items():
-        print(f"{name}: {f'{value:,}' if isinstance(value, int) else value}")
+        print_line(f"{name}: {f'{value:,}' if isinstance(value, int) else value}")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sightline.cli.options import ArgumentGroup, add_quiet, pairs
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.adapter.architectures import AdapterConfig
@@ -226,7 +226,7 @@ def _without(words: list[str]) -> dict[str, list[str]]:
 
 def _print_step(step: TrainingStep, validation: Validation | None) -> None:
     if validation is not None:
-        print(f"step {step.number:,}: loss {step.loss:.4f}; {_describe(validation)}", file=sys.stderr)
+        print_note(f"step {step.number:,}: loss {step.loss:.4f}; {_describe(validation)}")
 
 
 def _describe(validation: Validation) -> str:
@@ -239,9 +239,9 @@ def _print(trained: TrainedAdapter, as_json: bool) -> None:
     if as_json:
         print_json(trained)
         return
-    print(f"{trained.folder}: {trained.parameters:,} parameters, trained on {trained.groups:,} groups")
+    print_line(f"{trained.folder}: {trained.parameters:,} parameters, trained on {trained.groups:,} groups")
     if trained.validations:
-        print(f"before: {_describe(trained.validations[0])}")
-        print(f"after:  {_describe(trained.validations[-1])}")
+        print_line(f"before: {_describe(trained.validations[0])}")
+        print_line(f"after:  {_describe(trained.validations[-1])}")
     for note in trained.notes:
-        print(f"note: {note}")
+        print_line(f"note: {note}")

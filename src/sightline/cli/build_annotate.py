@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from sightline.cli.build_options import print_by_reason
 from sightline.cli.build_review_options import add_review_lists, checked_lists, refuse_no_review
 from sightline.cli.printing import print_json
 from sightline.errors import UserError, some_of
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,13 +95,13 @@ def execute(options: argparse.Namespace) -> int:
         refuse_other_contents(out, identify_build(gallery, options.split), force=options.force)
         manifest = write_annotations(images, gallery, options.split, out, force=options.force)
         counts = f"{manifest.probes:,} questions about {manifest.groups:,} images"
-        print(f"{out / options.split}.json: {counts}", file=sys.stderr)
+        print_note(f"{out / options.split}.json: {counts}")
     if options.write:
         remaining = open_form({name: form[name] for name in gallery.files}, images)
         write_form(Path(options.write), folder, remaining)
-        print(f"{options.write}: {len(remaining):,} images for annotators", file=sys.stderr)
+        print_note(f"{options.write}: {len(remaining):,} images for annotators")
     if gallery.broken:
-        print(f"broken images: {len(gallery.broken):,}", file=sys.stderr)
+        print_note(f"broken images: {len(gallery.broken):,}")
         print_by_reason(gallery.broken)
     if lists:
         _print(images, gallery, options)
@@ -117,7 +117,7 @@ def _refuse_faults(lines: Sequence[FormLine], gallery: CheckedImages) -> None:
         raise UserError("no line is filled in", expected=expected)
     faults = find_faults(lines, gallery.files)
     for fault in faults[:-1]:
-        print(fault, file=sys.stderr)
+        print_note(str(fault))
     if faults:
         raise faults[-1]
 

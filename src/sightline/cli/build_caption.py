@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from sightline.cli.build_options import (
     request_exit_status,
 )
 from sightline.cli.options import model_client_options
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.builders.checked_images import CheckedImages
@@ -80,10 +80,10 @@ def execute(options: argparse.Namespace) -> int:
 def _dry_run(gallery: CheckedImages, captioner: Captioner, client: ModelClient) -> int:
     with client.store(only_read=True) as store:
         estimate = captioner.estimate(gallery.files.values(), store)
-    print(f"images                      {len(gallery.files):,}")
+    print_line(f"images                      {len(gallery.files):,}")
     for name, reason in gallery.broken.items():
-        print(f"  broken: {name}: {reason}")
-    print(f"distinct images             {estimate.cached + estimate.to_send:,}")
+        print_line(f"  broken: {name}: {reason}")
+    print_line(f"distinct images             {estimate.cached + estimate.to_send:,}")
     print_request_estimate(estimate)
     return 0
 
@@ -102,10 +102,10 @@ def _ask(
     written = sum(bool(one.text) for one in captions.values())
     if written:
         write_captions(captions, options.model, out)
-        print(f"{out}: {written:,} captions of {len(set(by_digest)):,} distinct images")
+        print_line(f"{out}: {written:,} captions of {len(set(by_digest)):,} distinct images")
     truncated = sum(one.cut for one in captions.values() if one.text)
     if truncated:
-        print(f"{truncated:,} captions are truncated; raise --gen max_tokens=N", file=sys.stderr)
+        print_note(f"{truncated:,} captions are truncated; raise --gen max_tokens=N")
     missing = {**gallery.broken, **{name: one.missing for name, one in captions.items() if one.missing}}
     total = len(captions) + len(gallery.broken)
     return request_exit_status(client, missing, f"{total:,} images", "caption")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from sightline.cli.build_options import (
 from sightline.cli.build_review_options import add_review_lists, checked_lists
 from sightline.cli.options import add_store
 from sightline.cli.printing import print_json
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.builders.curate import CurationOptions
@@ -143,7 +143,7 @@ def _write_list(funnel: Funnel, path: Path) -> None:
 
     items = review_columns(funnel)
     write_list(path, items)
-    print(f"{path}: {len(items):,} images for reviewers; mark: 'keep' or 'drop', by: a name", file=sys.stderr)
+    print_note(f"{path}: {len(items):,} images for reviewers; mark: 'keep' or 'drop', by: a name")
 
 
 def _draw(funnel: Funnel, sheet: Path) -> None:
@@ -152,10 +152,10 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
 
     lines = near_duplicate_lines(funnel, PREVIEW_GROUPS)
     if not lines:
-        print("there are no near-duplicates, so no preview is written", file=sys.stderr)
+        print_note("there are no near-duplicates, so no preview is written")
         return
     print_missing_characters(draw_lines(lines, Path(), sheet, rows=PREVIEW_GROUPS))
-    print(f"preview: {sheet}", file=sys.stderr)
+    print_note(f"preview: {sheet}")
 
 
 def _print(funnel: Funnel, options: argparse.Namespace) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_quiet, add_request_limits, add_store, client_options, pairs
 from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError, some_of
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport
@@ -133,8 +133,8 @@ def _write(options: argparse.Namespace, every: list[VariantPair]) -> None:
     drawn = draw_pairs(every, count, options.seed)
     write_pairs(drawn, Path(options.write))
     few = f"; {count:,} were requested, but each group gives one" if len(drawn) < count else ""
-    print(f"{options.write}: {len(drawn):,} pairs for humans{few}", file=sys.stderr)
-    print("  verdict: 'right' for the same, 'wrong' for different; judge: a name", file=sys.stderr)
+    print_note(f"{options.write}: {len(drawn):,} pairs for humans{few}")
+    print_note("  verdict: 'right' for the same, 'wrong' for different; judge: a name")
 
 
 def _measured(
@@ -180,7 +180,7 @@ def _print(report: EquivalenceReport, as_json: bool) -> None:
     for name, different in report.different.items():
         listed = some_of([f"{group} {variant}" for group, variant in different], PRINTED_PAIRS)
         verdict = "not above 0.7" if name == "similarity" else "different"
-        print(f"{name}: {verdict}: {listed}", file=sys.stderr)
+        print_note(f"{name}: {verdict}: {listed}")
 
 
 def _table(report: EquivalenceReport) -> ReportTable:

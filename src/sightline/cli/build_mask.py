@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.build_options import add_building, make
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.builders.mask_assignment import MaskAssignment
@@ -78,9 +78,9 @@ def execute(options: argparse.Namespace) -> int:
         )
     if assignment is not None:
         counts = f"{len(sources):,} of the {len(assignment.maskings):,} images of the spec"
-        print(f"{counts} are in the instances file; manifest.json lists the others", file=sys.stderr)
+        print_note(f"{counts} are in the instances file; manifest.json lists the others")
     elif not options.quiet:
-        print(f"{len(sources):,} of {len(instances.photos):,} images can be masked", file=sys.stderr)
+        print_note(f"{len(sources):,} of {len(instances.photos):,} images can be masked")
     settings: dict[str, Any] = {
         "instances": _file_digest(path),
         "prompt": prompt(),
@@ -135,7 +135,7 @@ def _assignment(options: argparse.Namespace) -> MaskAssignment | None:
 
 def _print_left_out(assignment: MaskAssignment) -> None:
     if assignment.left_out:
-        print(f"left out of the spec: {', '.join(assignment.left_out)}", file=sys.stderr)
+        print_note(f"left out of the spec: {', '.join(assignment.left_out)}")
 
 
 def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:

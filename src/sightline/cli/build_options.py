@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ from sightline.cli.options import (
 )
 from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
 from sightline.errors import UserError, some_of
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.builders.manifest import BuildManifest
@@ -268,10 +268,7 @@ def make(
         force=options.force,
     )
     if not any(source.references for source in sources):
-        print(
-            f"none of the {len(sources):,} sources has a reference: acc and s_gt will have no value",
-            file=sys.stderr,
-        )
+        print_note(f"none of the {len(sources):,} sources has a reference: acc and s_gt will have no value")
     print_built(manifest, Path(options.out))
     draw_sheet(Path(options.out), sheet, options.seed)
     return 0
@@ -284,16 +281,16 @@ def print_built(manifest: BuildManifest, out: Path) -> None:
         manifest: Its manifest.
         out: The folder.
     """
-    print(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
-    print(f"  images: {manifest.images:,} in {out / 'images'}")
+    print_line(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
+    print_line(f"  images: {manifest.images:,} in {out / 'images'}")
     for other in manifest.apart_from:
-        print(f"  apart from {other.folder}: compared with its {other.images:,} images")
+        print_line(f"  apart from {other.folder}: compared with its {other.images:,} images")
     dropped = list(manifest.dropped.items())
     for name, reason in dropped[:PRINTED_DROPS]:
-        print(f"dropped: {name}: {reason}", file=sys.stderr)
+        print_note(f"dropped: {name}: {reason}")
     if len(dropped) > PRINTED_DROPS:
         more = len(dropped) - PRINTED_DROPS
-        print(f"dropped: and {more:,} more, see {out / 'manifest.json'}", file=sys.stderr)
+        print_note(f"dropped: and {more:,} more, see {out / 'manifest.json'}")
 
 
 def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
@@ -304,10 +301,10 @@ def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
         note: Text behind the number of requests to send.
     """
     most = f" to {estimate.to_send_at_most:,}" if estimate.to_send_at_most > estimate.to_send else ""
-    print(f"cached requests             {estimate.cached:,}")
-    print(f"requests to send            {estimate.to_send:,}{most}{note}")
+    print_line(f"cached requests             {estimate.cached:,}")
+    print_line(f"requests to send            {estimate.to_send:,}{most}{note}")
     if estimate.image_bytes is not None:
-        print(f"bytes of images in them     {estimate.image_bytes:,}")
+        print_line(f"bytes of images in them     {estimate.image_bytes:,}")
 
 
 def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: str = "") -> None:
@@ -330,9 +327,9 @@ def print_requests(client: ModelClient) -> None:
     Args:
         client: The client that sent them.
     """
-    print(requests_summary(client.counts), file=sys.stderr)
+    print_note(requests_summary(client.counts))
     for note in client.notes:
-        print(note, file=sys.stderr)
+        print_note(note)
 
 
 def request_exit_status(client: ModelClient, unanswered: Mapping[str, str], total: str, what: str) -> int:
@@ -350,12 +347,9 @@ def request_exit_status(client: ModelClient, unanswered: Mapping[str, str], tota
     if client.counts.stopped == "budget":
         print_budget_stop("requests to the model")
     if unanswered:
-        print(f"{len(unanswered):,} of {total} have no {what} and are left out:", file=sys.stderr)
+        print_note(f"{len(unanswered):,} of {total} have no {what} and are left out:")
         print_by_reason(unanswered)
-        print(
-            "the same command retries temporary failures; --retry-errors retries all failures",
-            file=sys.stderr,
-        )
+        print_note("the same command retries temporary failures; --retry-errors retries all failures")
     return 4 if client.counts.stopped == "budget" else 1 if unanswered else 0
 
 
@@ -366,7 +360,7 @@ def print_by_reason(left_out: Mapping[str, str]) -> None:
         left_out: Name -> reason.
     """
     for why, names in by_reason(left_out.items()).items():
-        print(f"  {why}: {some_of(names, PRINTED_NAMES)}", file=sys.stderr)
+        print_note(f"  {why}: {some_of(names, PRINTED_NAMES)}")
 
 
 def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
@@ -381,7 +375,7 @@ def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
         from sightline.builders.preview import draw_folder
 
         print_missing_characters(draw_folder(out, sheet, seed=seed))
-        print(f"  preview: {sheet}")
+        print_line(f"  preview: {sheet}")
 
 
 def print_missing_characters(characters: set[str]) -> None:
@@ -393,4 +387,4 @@ def print_missing_characters(characters: set[str]) -> None:
     from sightline.builders.label_font import describe_missing
 
     if characters:
-        print(f"preview: {describe_missing(characters)}", file=sys.stderr)
+        print_note(f"preview: {describe_missing(characters)}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_review_options import add_review_lists, checked_lists
 from sightline.cli.options import add_plugins
 from sightline.errors import UserError
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,9 +91,9 @@ def execute(options: argparse.Namespace) -> int:
     lists = checked_lists(options, files, out_is_file=True)
     if options.write:
         _write_list(options, runs, metadata)
-        print("mark: 'right' or 'wrong', by: a name", file=sys.stderr)
+        print_note("mark: 'right' or 'wrong', by: a name")
         if errors:
-            print(f"errors that may be named: {', '.join(errors)}", file=sys.stderr)
+            print_note(f"errors that may be named: {', '.join(errors)}")
     else:
         _write_verdicts(lists, runs, errors, Path(options.out))
     return 0
@@ -112,7 +112,7 @@ def _write_list(
     items = review_columns(drawn, _images(options.data, runs, metadata), options.seed)
     write_list(path, items)
     kind = "that are wrong" if options.wrong else f"to {len(drawn):,} instances"
-    print(f"{path}: {len(items):,} answers {kind}, for raters", file=sys.stderr)
+    print_note(f"{path}: {len(items):,} answers {kind}, for raters")
 
 
 def _write_verdicts(
@@ -128,10 +128,7 @@ def _write_verdicts(
     write_verdicts(verdicts, out)
     humans = dict.fromkeys(verdict.judge for verdict in verdicts)
     answers = {(verdict.targets, verdict.variant) for verdict in verdicts}
-    print(
-        f"{out}: {len(verdicts):,} verdicts on {len(answers):,} answers, by {', '.join(humans)}",
-        file=sys.stderr,
-    )
+    print_note(f"{out}: {len(verdicts):,} verdicts on {len(answers):,} answers, by {', '.join(humans)}")
 
 
 def _run_metadata(files: Sequence[Path]) -> dict[Path, RunMetadata]:
@@ -172,7 +169,7 @@ def _images(
     except UserError as error:
         if data:
             raise
-        print(f"no paths of images by SIGHTLINE_DATA: {error}", file=sys.stderr)
+        print_note(f"no paths of images by SIGHTLINE_DATA: {error}")
         return dict(sent)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from sightline.cli.build_options import (
 )
 from sightline.cli.options import add_store
 from sightline.errors import UserError
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.builders.checked_images import CheckedImages
@@ -111,13 +111,14 @@ def _print_texts(texts: Mapping[str, OcrResult], form: str) -> None:
     with output_errors():
         for name, words in texts.items():
             if not isinstance(words, BadImage):
-                print(f"== {name}\n{to_text(words)}\n")
+                for line in (f"== {name}", *to_text(words).split("\n"), ""):
+                    print_line(line)
 
 
 def _print_result(gallery: CheckedImages, unread: Mapping[str, str], out: Path | None) -> int:
     """Print on standard error how many images were read, and the reasons for the others."""
     images = len(gallery.files) + len(gallery.broken)
     file = f"{out}: " if out is not None else ""
-    print(f"{file}{images - len(unread):,} of {images:,} images read", file=sys.stderr)
+    print_note(f"{file}{images - len(unread):,} of {images:,} images read")
     print_by_reason(unread)
     return 1 if unread else 0

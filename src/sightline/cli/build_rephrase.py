@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from sightline.cli.build_options import (
     request_exit_status,
 )
 from sightline.cli.options import model_client_options
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.builders.rephrase import RephraseJob
@@ -90,11 +90,11 @@ def execute(options: argparse.Namespace) -> int:
 def _dry_run(job: RephraseJob, client: ModelClient) -> int:
     from sightline.builders.rephrase import rephrasing_requests
 
-    print(f"questions                   {len(job.sources):,}")
+    print_line(f"questions                   {len(job.sources):,}")
     for reason, count in job.passed_over.items():
-        print(f"  passed over: {count:,}, {reason}")
+        print_line(f"  passed over: {count:,}, {reason}")
     for reason, count in Counter(job.dropped.values()).items():
-        print(f"  dropped: {count:,}, {reason}")
+        print_line(f"  dropped: {count:,}, {reason}")
     estimate_requests(rephrasing_requests(job, client), client)
     return 0
 
@@ -105,7 +105,7 @@ def _build(job: RephraseJob, client: ModelClient, options: argparse.Namespace, s
 
     out = Path(options.out)
     if not options.quiet:
-        print(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped", file=sys.stderr)
+        print_note(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped")
     with client.store() as store:
         results = asyncio.run(rephrase(job, client, store, show_progress=not options.quiet))
     unanswered = unanswered_reasons(results)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from sightline.errors import UserError
+from sightline.output import print_line, print_note
 
 SUMMARY = "generate synthetic scenes in the formats of the four benchmarks, for the embedded model `mini`"
 
@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     for name in options.benchmark or BENCHMARKS:
         settings = {"benchmark": name, "count": count, "seed": seed, "for_training": options.for_training}
         built = build_once(out / name, settings, generators[name], force=options.force)
-        print(out / name)
+        print_line(str(out / name))
         if not built:
-            print(f"{out / name}: finished before, left as it is", file=sys.stderr)
+            print_note(f"{out / name}: finished before, left as it is")
     return 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from sightline.cli.build_options import print_by_reason
+from sightline.output import print_line, print_note
 
 SUMMARY = "sample a validation split in proportion to the categories (ConTextual, Appendix C)"
 
@@ -51,10 +51,10 @@ def execute(options: argparse.Namespace) -> int:
     parts = ", ".join(
         f"{split.drawn[category]} of {size} {category}" for category, size in split.sizes.items()
     )
-    print(f"{val}: {len(split.chosen):,} rows ({parts})")
-    print(f"{test}: all {len(split.rows):,} rows, without their responses")
-    print(f"  images: {len(gallery.files):,} in {options.out}")
+    print_line(f"{val}: {len(split.chosen):,} rows ({parts})")
+    print_line(f"{test}: all {len(split.rows):,} rows, without their responses")
+    print_line(f"  images: {len(gallery.files):,} in {options.out}")
     if gallery.broken:
-        print(f"images missing or broken: {len(gallery.broken):,}", file=sys.stderr)
+        print_note(f"images missing or broken: {len(gallery.broken):,}")
         print_by_reason(gallery.broken)
     return 0

@@ -21,6 +21,7 @@ from sightline.cli.build_options import (
     request_exit_status,
 )
 from sightline.cli.options import model_client_options
+from sightline.output import print_line
 
 if TYPE_CHECKING:
     from sightline.builders.synthesize import SynthesisJob
@@ -97,8 +98,8 @@ def execute(options: argparse.Namespace) -> int:
 def _dry_run(job: SynthesisJob, client: ModelClient) -> int:
     from sightline.builders.synthesize import instruction_requests
 
-    print(f"images                      {len(job.images):,}")
-    print(f"  dropped: {len(job.dropped):,}")
+    print_line(f"images                      {len(job.images):,}")
+    print_line(f"  dropped: {len(job.dropped):,}")
     estimate_requests(instruction_requests(job, client), client, ", of three images each")
     return 0
 
@@ -116,10 +117,10 @@ def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, 
     lines = preview_lines(job, results)
     if lines or not unanswered:
         manifest = write_instructions(job, results, out, force=options.force)
-        print(f"{out / TABLE}: {manifest.groups:,} instructions with responses; let humans accept them:")
-        print(f"  sightline build verify {out / TABLE} --write list.csv")
+        print_line(f"{out / TABLE}: {manifest.groups:,} instructions with responses; let humans accept them:")
+        print_line(f"  sightline build verify {out / TABLE} --write list.csv")
         print_by_reason(manifest.dropped)
         if sheet is not None:
             print_missing_characters(draw_lines(lines, out, sheet, seed=0))
-            print(f"  preview: {sheet}")
+            print_line(f"  preview: {sheet}")
     return request_exit_status(client, unanswered, f"{len(job.images):,} images", "instruction")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.build_options import print_by_reason
 from sightline.cli.build_review_options import add_review_lists, checked_lists, refuse_no_review
 from sightline.cli.printing import print_json
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,12 +85,9 @@ def execute(options: argparse.Namespace) -> int:
         table = ACCEPTED if name == REJECTED else name
         refuse_other_contents(out, identify_build(lines, rule), force=options.force)
         manifest = write_accepted(reviewed, rule, table, out, force=options.force)
-        print(
-            f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images next to it",
-            file=sys.stderr,
-        )
+        print_note(f"{out / table}: {manifest.groups:,} lines, {manifest.images:,} images next to it")
         if manifest.missing:
-            print(f"images missing or broken: {len(manifest.missing):,}", file=sys.stderr)
+            print_note(f"images missing or broken: {len(manifest.missing):,}")
             print_by_reason(manifest.missing)
     _print(reviewed, rule, options)
     return 0
@@ -101,9 +98,7 @@ def _write_list(lines: Sequence[TableLine], path: Path) -> None:
     from sightline.builders.verify import review_columns
 
     write_list(path, review_columns(lines))
-    print(
-        f"{path}: {len(lines):,} lines for reviewers; mark: 'right' or 'wrong', by: a name", file=sys.stderr
-    )
+    print_note(f"{path}: {len(lines):,} lines for reviewers; mark: 'right' or 'wrong', by: a name")
 
 
 def _print(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, options: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from argcomplete.completers import BaseCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
 from sightline.errors import UserError
+from sightline.output import print_document
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -52,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.pipe import output_errors
 
     with output_errors():
-        print(shellcode(["sightline"], shell=options.shell))
+        print_document(shellcode(["sightline"], shell=options.shell) + "\n")
     return 0
 
 

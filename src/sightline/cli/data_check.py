@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from sightline.cli.data_options import add_folder, release_of
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.data.check import DataCheck, ImageFault, SplitCheck
@@ -93,11 +93,11 @@ def _list_faults(found: DataCheck) -> None:
             if len(found.unreferenced) > MOST_PRINTED
             else ""
         )
-        print(f"{len(found.unreferenced):,} files without a record: {names}{more}", file=sys.stderr)
+        print_note(f"{len(found.unreferenced):,} files without a record: {names}{more}")
 
 
 def _print_faults(kind: str, faults: list[ImageFault]) -> None:
     for fault in faults[:MOST_PRINTED]:
-        print(f"{kind}: {fault.image} ({', '.join(fault.samples)}): {fault.problem}", file=sys.stderr)
+        print_note(f"{kind}: {fault.image} ({', '.join(fault.samples)}): {fault.problem}")
     if len(faults) > MOST_PRINTED:
-        print(f"{kind}: and {len(faults) - MOST_PRINTED:,} more", file=sys.stderr)
+        print_note(f"{kind}: and {len(faults) - MOST_PRINTED:,} more")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from sightline.cli.options import add_quiet
 from sightline.cli.pipe import output_errors
 from sightline.cli.printing import by_reason, print_json
 from sightline.errors import UserError, unknown_name
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
@@ -83,24 +83,24 @@ def _print_pulled(pulled: PulledData) -> None:
     """Print a downloaded data set, with a table of its missing images."""
     present = "" if pulled.fetched else ", already present"
     with output_errors():
-        print(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
-        print(f"  paper: {pulled.paper}")
-        print(f"  licence: {pulled.licence}")
+        print_line(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
+        print_line(f"  paper: {pulled.paper}")
+        print_line(f"  licence: {pulled.licence}")
         if pulled.images is not None:
             _print_images(pulled.images, pulled.folder)
     for problem in pulled.images.unusable if pulled.images else ():
-        print(f"not usable: {problem}", file=sys.stderr)
+        print_note(f"not usable: {problem}")
 
 
 def _print_images(images: ImageDownload, folder: str) -> None:
     from sightline.report.terminal import show
 
-    print(
+    print_line(
         f"  images: {images.requested:,}; present {images.present:,}, downloaded {images.downloaded:,}, "
         f"missing {len(images.missing):,}"
     )
     if images.missing:
-        print()
+        print_line()
         show([_missing(images, folder)])
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from sightline.cli.options import add_plugins
+from sightline.output import print_note
 from sightline.registry import export_formats
 
 EXAMPLE = """examples:
@@ -64,6 +64,6 @@ def execute(options: argparse.Namespace) -> int:
     refuse_overwriting(out, options.force, read=[answers])
     data = spec_data_folder(Spec(task="", data=options.data))
     for omission in export(answers, layouts[options.layout], out, data, options.model):
-        print(omission, file=sys.stderr)
-    print(f"written: {out}", file=sys.stderr)
+        print_note(omission)
+    print_note(f"written: {out}")
     return 0

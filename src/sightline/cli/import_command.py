@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from sightline.cli.options import add_plugins
+from sightline.output import print_note
 
 EXAMPLE = """examples:
   sightline import model_samples_ii_bench.jsonl --task iibench:none --data data/iibench --out answers.jsonl
@@ -82,12 +82,12 @@ def execute(options: argparse.Namespace) -> int:
     if options.verdicts and not verdicts:
         raise UserError("contains no verdicts", file=file, expected="no --verdicts")
     write_answers([one.outcome for one in found], out)
-    print(f"written: {out} ({len(found):,} answers, not judged)", file=sys.stderr)
+    print_note(f"written: {out} ({len(found):,} answers, not judged)")
     if found and all(one.outcome.response in one.outcome.references for one in found):
-        print("each answer equals its reference: FILE may be the data set itself", file=sys.stderr)
+        print_note("each answer equals its reference: FILE may be the data set itself")
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))
-        print(f"written: {options.verdicts} ({len(verdicts):,} verdicts)", file=sys.stderr)
+        print_note(f"written: {options.verdicts} ({len(verdicts):,} verdicts)")
         for line in contradictions(verdicts):
-            print(f"contradicted: {line}", file=sys.stderr)
+            print_note(f"contradicted: {line}")
     return 0

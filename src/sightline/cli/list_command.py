@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_plugins
+from sightline.output import print_line
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
@@ -102,25 +103,29 @@ def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
 
 
 def _print(one: dict[str, Any], *, full: bool) -> None:
-    print(f"{one['name']}  {one['title']}")
-    print(f"  {one['citation']}")
-    print(f"  splits: {', '.join(one['splits'])}; judged by: {', '.join(one['judged_by'])}")
+    print_line(f"{one['name']}  {one['title']}")
+    print_line(f"  {one['citation']}")
+    print_line(f"  splits: {', '.join(one['splits'])}; judged by: {', '.join(one['judged_by'])}")
     width = max(len(setting["name"]) for setting in one["settings"])
     for setting in one["settings"]:
-        print(f"  {one['name']}:{setting['name']:<{width}}  {setting['summary']} ({setting['reproduces']})")
+        print_line(
+            f"  {one['name']}:{setting['name']:<{width}}  {setting['summary']} ({setting['reproduces']})"
+        )
     if full:
         first = one["settings"][0]
-        print(f"  sampling: {first['sampling']} ({first['sampling_source']})")
+        print_line(f"  sampling: {first['sampling']} ({first['sampling_source']})")
         for name, preset in one["presets"].items():
-            print(f"    --gen {name}: {preset}")
-        print("  options (--set KEY=VALUE):")
+            print_line(f"    --gen {name}: {preset}")
+        print_line("  options (--set KEY=VALUE):")
         for key, option in one["options"].items():
-            print(f"    {key} = {_option_text(option['default'])}: {option['summary']} ({option['allowed']})")
-        print("  metrics:")
+            print_line(
+                f"    {key} = {_option_text(option['default'])}: {option['summary']} ({option['allowed']})"
+            )
+        print_line("  metrics:")
         for name, metric in one["metrics"].items():
-            print(f"    {name}: {metric['meaning']} ({metric['direction']}; {metric['source']})")
-        print(f"  published rows (--against): {', '.join(one['published_rows']) or 'none'}")
-    print()
+            print_line(f"    {name}: {metric['meaning']} ({metric['direction']}; {metric['source']})")
+        print_line(f"  published rows (--against): {', '.join(one['published_rows']) or 'none'}")
+    print_line()
 
 
 def _option_text(default: Any) -> str:

@@ -9,11 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 from typing import NoReturn
 
 from sightline.cli.parser import COMMANDS, build_parser, option_names
 from sightline.cli.pipe import discard_output
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
+from sightline.output import print_note
 
 GC_THRESHOLDS = (100_000, 50, 100)
 """A run makes many small records and few cycles: Python's default thresholds cost a fifth of its time."""
@@ -33,6 +35,7 @@ def entry() -> NoReturn:
         from sightline.cli.completion_command import complete
 
         complete()
+    sys.excepthook = _print_traceback
     status = main()
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _stop_unexpected(error, debug)
     except KeyboardInterrupt as interruption:
         message = str(interruption) or "all answers so far are kept; run the same command to continue"
-        print(f"interrupted; {message}", file=sys.stderr)
+        print_note(f"interrupted; {message}")
         return INTERRUPTED
 
 
@@ -111,8 +114,17 @@ def _stop_unexpected(error: Exception, debug: bool) -> int:
     return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
 
 
+def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print what Python prints of an error that ends the process; its text may come from a model."""
+    from traceback import format_exception
+
+    for line in "".join(format_exception(kind, error, trace)).rstrip("\n").split("\n"):
+        print_note(line)
+
+
 def _stop(error: BaseException, status: int, debug: bool, message: str = "") -> int:
     if debug:
         raise error
-    print(f"sightline: {message or error}", file=sys.stderr)
+    for line in f"sightline: {message or error}".split("\n"):
+        print_note(line)
     return status

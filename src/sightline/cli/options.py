@@ -26,7 +26,7 @@ REQUEST_LIMITS = (
 )
 """The declared options of `run` that builders take too; each is a field of `ClientOptions`."""
 
-FORMATS = ("table", "markdown", "csv", "json")
+FORMATS = ("table", "markdown", "csv", "latex", "html", "json")
 
 
 class ArgumentGroup(Protocol):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from sightline.cli.pipe import output_errors
+from sightline.escaping import for_json
 from sightline.metric_types import Result
+from sightline.output import print_document, print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.engine.counts import Counts
@@ -26,7 +27,8 @@ def print_json(body: object) -> None:
         body: Plain data or structs.
     """
     with output_errors():
-        print(msgspec.json.format(msgspec.json.encode(body), indent=1).decode())
+        document = msgspec.json.format(msgspec.json.encode(body), indent=1).decode()
+        print_document(for_json(document) + "\n")
 
 
 def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -52,7 +54,7 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
 
     Args:
         results: The results.
-        form: Table, markdown, csv (the first table only) or json.
+        form: Table, markdown, csv (the first table only), latex, html or json.
         by: The label whose values get a row each; None for no breakdown.
     """
     if form == "json":
@@ -70,25 +72,28 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
     Args:
         tables: The tables.
-        form: Table (for a terminal), markdown, csv or json.
+        form: Table (for a terminal), markdown, csv, latex, html or json.
     """
+    from sightline.report.html_table import html
+    from sightline.report.latex_table import latex
+    from sightline.report.markdown import markdown
+    from sightline.report.table_text import csv_text, json_text
+    from sightline.report.terminal import show
+
     with output_errors():
-        if form == "json":
-            from sightline.report.table_text import json_text
-
-            print(json_text(tables), end="")
-        elif form == "markdown":
-            from sightline.report.markdown import markdown
-
-            print(markdown(tables))
-        elif form == "csv":
-            from sightline.report.table_text import csv_text
-
-            print("\n".join(map(csv_text, tables)), end="")
-        else:
-            from sightline.report.terminal import show
-
-            show(tables)
+        match form:
+            case "json":
+                print_document(json_text(tables))
+            case "markdown":
+                print_document(f"{markdown(tables)}\n")
+            case "csv":
+                print_document("\n".join(map(csv_text, tables)))
+            case "latex":
+                print_document(latex(tables))
+            case "html":
+                print_document(html(tables))
+            case _:
+                show(tables)
 
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
@@ -96,7 +101,7 @@ def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
 
     Args:
         evaluation: The evaluation.
-        form: Table, markdown, csv or json.
+        form: Table, markdown, csv, latex, html or json.
         by: The label whose values get a row each; None for no breakdown.
 
     Returns:
@@ -112,7 +117,7 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
 
     Args:
         points: The results, with the values of the varied options.
-        form: Table, markdown, csv or json.
+        form: Table, markdown, csv, latex, html or json.
         by: The label whose values get a table each; None for no breakdown.
     """
     from sightline.report.pivot import pivot
@@ -135,15 +140,15 @@ def print_run_summary(evaluation: Evaluation) -> None:
     """
     result, counts = evaluation.result, evaluation.counts
     if evaluation.out:
-        print(f"results: {evaluation.out}", file=sys.stderr)
+        print_note(f"results: {evaluation.out}")
     if evaluation.run is not None:
-        print(f"run {evaluation.run}: {requests_summary(counts)}", file=sys.stderr)
+        print_note(f"run {evaluation.run}: {requests_summary(counts)}")
     captioned, judged = evaluation.caption_counts, evaluation.judge_counts
     for what, asked in (("captions", captioned), ("judges", judged)):
         if asked.sent or asked.cached:
-            print(f"{what}: {requests_summary(asked)}", file=sys.stderr)
+            print_note(f"{what}: {requests_summary(asked)}")
     for reason in counts.unavailable:
-        print(f"not used: {reason}", file=sys.stderr)
+        print_note(f"not used: {reason}")
     stops = (
         (captioned.stopped, "captioning"),
         (counts.stopped, "requests to the model"),
@@ -154,11 +159,11 @@ def print_run_summary(evaluation: Evaluation) -> None:
             print_budget_stop(what)
         elif stopped == "host":
             reason = captioned.last_error or counts.last_error or judged.last_error
-            print(f"{what} stopped: all requests failed ({reason})", file=sys.stderr)
+            print_note(f"{what} stopped: all requests failed ({reason})")
     if result.errors:
         _print_failed(evaluation)
     if result.not_sent:
-        print(f"{result.not_sent:,} of {result.probes:,} probes were not sent", file=sys.stderr)
+        print_note(f"{result.not_sent:,} of {result.probes:,} probes were not sent")
     print_conditions_met(evaluation.conditions_met)
 
 
@@ -168,10 +173,7 @@ def print_budget_stop(what: str) -> None:
     Args:
         what: What stopped, such as "judging".
     """
-    print(
-        f"{what} stopped at the budget; run the same command with a larger budget to continue",
-        file=sys.stderr,
-    )
+    print_note(f"{what} stopped at the budget; run the same command with a larger budget to continue")
 
 
 def print_conditions_met(conditions: Iterable[str]) -> None:
@@ -181,23 +183,22 @@ def print_conditions_met(conditions: Iterable[str]) -> None:
         conditions: The conditions, with the values that meet them.
     """
     for condition in conditions:
-        print(f"--fail-if {condition}", file=sys.stderr)
+        print_note(f"--fail-if {condition}")
 
 
 def _print_failed(evaluation: Evaluation) -> None:
     """Print the probes whose requests failed by reason, and how to retry them."""
     result = evaluation.result
-    print(f"{result.errors} of {result.probes} probes failed:", file=sys.stderr)
+    print_note(f"{result.errors} of {result.probes} probes failed:")
     named = ((f"{sample} {variant}", why) for sample, variant, why in evaluation.unanswered)
     for why, probes in by_reason(named).items():
-        print(f"  {why}: {', '.join(probes)}", file=sys.stderr)
+        print_note(f"  {why}: {', '.join(probes)}")
     if result.errors > len(evaluation.unanswered):
-        print(f"  and {result.errors - len(evaluation.unanswered)} more", file=sys.stderr)
+        print_note(f"  and {result.errors - len(evaluation.unanswered)} more")
     if evaluation.run is not None:
-        print(
+        print_note(
             "run the same command to retry temporary failures and unreadable images; add --retry-errors to"
-            " retry the others too",
-            file=sys.stderr,
+            " retry the others too"
         )
 
 
@@ -232,9 +233,9 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
     for name in estimate.__struct_fields__:
         value = getattr(estimate, name)
         if isinstance(value, int) and not isinstance(value, bool):
-            print(f"{name.replace('_', ' '):<28}{value:,}")
+            print_line(f"{name.replace('_', ' '):<28}{value:,}")
     for judge in estimate.judges:
-        print(
+        print_line(
             f"judge {judge.model}: {judge.requests:,} requests, {judge.cached:,} cached,"
             f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}),"
             f" expected cost {_cost(judge.expected_cost)},"
@@ -245,9 +246,9 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
         costs["expected cost with judges"] = estimate.total_expected_cost
         costs["at full length with judges"] = estimate.total_full_length_cost
     for what, cost in costs.items():
-        print(f"{what:<28}{_cost(cost)}")
+        print_line(f"{what:<28}{_cost(cost)}")
     for note in estimate.notes:
-        print(note, file=sys.stderr)
+        print_note(note)
 
 
 def _cost(cost: float | None) -> str:

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sightline.output import print_note
+
 if TYPE_CHECKING:
     from sightline.metric_types import Result
     from sightline.plan.spec import Spec
@@ -96,7 +98,8 @@ def execute(options: argparse.Namespace) -> int:
     with output_errors():
         show([overview("synthetic scenes", results)])
     _report(f"all results: {folder / 'results'}, with a folder and a report.md for each run")
-    _report(f"next, run your model:\n$ {_command(_next(folder))}")
+    _report("next, run your model:")
+    _report(f"$ {_command(_next(folder))}")
     return status
 
 
@@ -191,4 +194,4 @@ def _program() -> str:
 
 
 def _report(line: str) -> None:
-    print(line, file=sys.stderr)
+    print_note(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
+from sightline.output import print_line
 
 if TYPE_CHECKING:
     from sightline.metric_types import Result
@@ -150,7 +151,7 @@ def _print_runs(runs: Sequence[RunLine], form: str) -> None:
     for run in runs:
         options = f", {options_text(run.options)}" if run.options else ""
         judges = f"judged by {', '.join(run.judges)}{run.state}"
-        print(f"{run.number:>4}  {run.started}  {run.task:<22} {run.model}{options}, {judges}")
+        print_line(f"{run.number:>4}  {run.started}  {run.task:<22} {run.model}{options}, {judges}")
 
 
 def _print_endpoints(endpoints: Sequence[EndpointLine], form: str) -> None:
@@ -159,4 +160,4 @@ def _print_endpoints(endpoints: Sequence[EndpointLine], form: str) -> None:
         return
     for one in endpoints:
         detail = f": {one.detail}" if one.detail else ""
-        print(f"{one.time}  {one.host:<22} {one.identity}, {one.result}, asked {one.asked}{detail}")
+        print_line(f"{one.time}  {one.host:<22} {one.identity}, {one.result}, asked {one.asked}{detail}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_dry_run, add_evaluation, options_of, pairs, preset_apart
 from sightline.errors import UserError
+from sightline.output import print_line, print_note
 from sightline.plan.spec import RequestOptions, SweepOptions, spec_of
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def execute(options: argparse.Namespace) -> int:
         from sightline.report.curves import curves
 
         curves(sweep.results, plot)
-        print(f"curves: {plot}", file=sys.stderr)
+        print_note(f"curves: {plot}")
     for run in sweep.points:
         if run.evaluation is None:
-            print(f"{run.point.name}: {run.error or 'not reached'}", file=sys.stderr)
+            print_note(f"{run.point.name}: {run.error or 'not reached'}")
     if options.out:
-        print(f"results: {options.out}", file=sys.stderr)
+        print_note(f"results: {options.out}")
     return sweep.exit_status
 
 
@@ -166,7 +166,7 @@ def _print_point(run: PointRun) -> None:
 
         print_run_summary(run.evaluation)
     else:
-        print(f"not run: {run.error}", file=sys.stderr)
+        print_note(f"not run: {run.error}")
 
 
 def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
@@ -187,6 +187,8 @@ def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
     for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
         costs = {"expected": one.total_expected_cost, "at full length": one.total_full_length_cost}
         cost = "".join(f", {kind} {cost:.2f}" for kind, cost in costs.items() if cost is not None)
-        print(f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}")
+        print_line(
+            f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}"
+        )
     print_estimate(add_estimates(estimates), form)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
+from sightline.output import print_note
 from sightline.report.varied_options import ResultPoint
 from sightline.results.folder import ResultsFolder
 from sightline.results.same_run import refuse_other_sweep
@@ -146,7 +146,7 @@ async def run_sweep(
     began = time.time()
     for number, point in enumerate(points, 1):
         if show_progress:
-            print(f"[{number}/{len(points)}] {point.name}", file=sys.stderr, flush=True)
+            print_note(f"[{number}/{len(points)}] {point.name}")
         runs.append(await _run_point(point, runs, began, show_progress))
         on_point(runs[-1])
         sweep = Sweep(points[0].spec.task, (*runs, *map(PointRun, points[number:])), out)

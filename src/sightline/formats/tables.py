@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,6 @@ from sightline.formats.files import Records
 
 LONGEST_CELL = 2**31 - 1
 """The default of the csv module, 131,072 characters, is too small for the responses of reasoning models."""
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""The beginning of a formula, with or without apostrophes before it."""
 
 
 class RawTable(NamedTuple):
@@ -92,33 +88,6 @@ def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
         stream.seek(0)
         stream.truncate()
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-def escape_formula(cell: str) -> str:
-    """Protect a cell from being run as a formula: its text may come from a model or from the web.
-
-    Args:
-        cell: The text.
-
-    Returns:
-        The text, with an apostrophe first if a spreadsheet would take it for a formula.
-
-    >>> escape_formula("=1+1"), escape_formula("'tis"), unescape_formula(escape_formula("'=1"))
-    ("'=1+1", "'tis", "'=1")
-    """
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def unescape_formula(cell: str) -> str:
-    """Undo `escape_formula`.
-
-    Args:
-        cell: The cell as read.
-
-    Returns:
-        The text that was escaped.
-    """
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -28,6 +28,7 @@ from sightline.models.openai import OpenAICompatible
 from sightline.models.reply_body import read_body
 from sightline.models.server_command import ServerCommand
 from sightline.models.server_report import read_server_report
+from sightline.output import print_note
 from sightline.paths import cache_folder
 from sightline.types import Answer, Failure, Request
 
@@ -49,7 +50,7 @@ LOG_LINES = 15
 LOG_BYTES = 16 * 1024
 
 _PORT_TAKEN = re.compile(r"address already in use|port \d+ is (already|not available|in use)", re.IGNORECASE)
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_STYLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
@@ -93,11 +94,11 @@ class Served(Model):
         async with AsyncExitStack() as opened:
             self._server = Server(self._command)
             opened.push_async_callback(self._server.stop)
-            print(f"{self.name}: loading; its log: {self._server.log}", file=sys.stderr, flush=True)
+            print_note(f"{self.name}: loading; its log: {self._server.log}")
             try:
                 address = await self._server.start(self._startup)
             except ServerError as error:
-                raise UserError(f"{self.name}: {error}") from None
+                raise UserError(f"{self.name}: {error}", quoted=error.last_lines) from None
             self._client = await opened.enter_async_context(self._connect(f"{address}/v1"))
             self._opened = opened.pop_all()
         return self
@@ -118,7 +119,11 @@ class Served(Model):
 
 
 class ServerError(Exception):
-    """A server did not start; the message says why, with the end of its log."""
+    """A server did not start; the message says why. `last_lines` are the end of its log."""
+
+    def __init__(self, message: str, last_lines: Sequence[str]) -> None:
+        super().__init__(message)
+        self.last_lines = last_lines
 
 
 class Server:
@@ -164,7 +169,7 @@ class Server:
             if self.ended
             else f"the server was not ready within {seconds:g} s (--model-arg startup=SECONDS allows more)"
         )
-        raise ServerError(f"{why}; the end of its log, {self.log}:\n{self._last_lines()}")
+        raise ServerError(f"{why}; the end of its log, {self.log}:", self._last_lines())
 
     @property
     def ended(self) -> str:
@@ -232,11 +237,11 @@ class Server:
             log.seek(max(0, self.log.stat().st_size - LOG_BYTES))
             return log.read().decode("utf-8", "replace")
 
-    def _last_lines(self) -> str:
-        """The last lines of the log without control characters."""
-        lines = _CONTROL.sub("", self._end_of_log()).split("\n")
+    def _last_lines(self) -> list[str]:
+        """The last lines of the log without colours."""
+        lines = _STYLE.sub("", self._end_of_log()).split("\n")
         lines = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
-        return "\n".join(f"  {line}" for line in lines[-LOG_LINES:])
+        return [f"  {line}" for line in lines[-LOG_LINES:]]
 
 
 def _free_port() -> int:

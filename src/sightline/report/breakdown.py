@@ -15,6 +15,7 @@ from sightline.report.report_table import (
     ReportTable,
     build_table,
     clusters_cell,
+    heading,
     n_cell,
     published_cell,
     value_cell,
@@ -45,7 +46,7 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     overall = {metric.metric for metric in result.metrics if metric.subset == "all" and metric.published}
     compared = [first, *(name for name in others if name not in overall)]
     fields: list[Field[_LabelRow]] = [
-        (Column("text", label, label), lambda line: line.label),
+        (Column("text", heading(label), label), lambda line: line.label),
         (Column("count", "n", "n"), lambda line: n_cell(line.metrics.get(first))),
         (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metrics.get(first))),
         *(_value_field(name) for name in shown),

@@ -21,6 +21,7 @@ from sightline.report.report_table import (
     Value,
     build_table,
     clusters_cell,
+    heading,
     n_cell,
     value_cell,
 )
@@ -305,7 +306,7 @@ def _published_fields(comparison: Comparison, rows: Sequence[MetricValue]) -> li
             figure = figures.get((change.metric, change.subset))
             return None if figure is None else PublishedCell(figure.value, None, figure.comparable)
 
-        return Column("published", f"{row}\n{table}", f"{row} ({table})", differences=False), cell
+        return Column("published", heading(row, table), f"{row} ({table})", differences=False), cell
 
     return [field(row, table, figures) for (row, table), figures in _published(comparison, rows).items()]
 
@@ -326,7 +327,7 @@ def _of_side(key: str, side: ComparedSide, metrics: Sequence[MetricValue]) -> Fi
     names = [name.removeprefix("run ") for name in side.runs]
     numbered = all(name.isdecimal() for name in names)
     title = ", ".join(names) if not numbered else f"run{'s' if len(names) > 1 else ''} {', '.join(names)}"
-    title = f"{title}\n{short_names([side.model])[side.model]}"
+    title = heading(title, short_names([side.model])[side.model])
     return Column("value", title, key), lambda change: value_cell(values.get((change.metric, change.subset)))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.escaping import for_plot
 from sightline.formats.files import write_atomically
 from sightline.metric_types import MetricValue
 from sightline.report.leading import leading_metrics
@@ -118,7 +119,7 @@ def _figure(points: Sequence[ResultPoint], along: str) -> Figure:
     rows = figure.subfigures(len(tasks), 1, squeeze=False)[:, 0]
     styles: dict[str, int] = {}
     for row, (task, metrics) in zip(rows, panels.items(), strict=True):
-        row.suptitle(":".join(task), x=0.01, ha="left", fontweight="bold")
+        row.suptitle(for_plot(":".join(task)), x=0.01, ha="left", fontweight="bold")
         own = [point for point in points if task_of(point.result) == task]
         for axes, metric in zip(row.subplots(1, across, squeeze=False)[0], metrics, strict=False):
             lines = _lines(own, along, metric)
@@ -155,7 +156,7 @@ def _draw(axes: Axes, lines: Sequence[_Curve], styles: dict[str, int]) -> None:
             color=colour,
             marker=MARKS[(nth + nth // len(COLOURS)) % len(MARKS)],
             markersize=4,
-            label=line.name,
+            label=for_plot(line.name),
         )
         bounds = [
             (number, metric.low, metric.high)
@@ -173,7 +174,7 @@ def _draw(axes: Axes, lines: Sequence[_Curve], styles: dict[str, int]) -> None:
             color="#444444",
             markerfacecolor="none",
             markersize=7,
-            label=name,
+            label=for_plot(name),
         )
 
 
@@ -191,7 +192,7 @@ def _printed(lines: Sequence[_Curve]) -> dict[str, dict[float, float]]:
 def _label(axes: Axes, lines: Sequence[_Curve], metric: str, along: str) -> None:
     units = {value.unit for line in lines for _, value in line.metrics}
     axes.set_title(f"{metric} (%)" if units == {"percent"} else metric)
-    axes.set_xlabel(along)
+    axes.set_xlabel(for_plot(along))
     numbers = sorted({number for line in lines for number, _ in line.metrics})
     axes.set_xticks(numbers, [f"{number:g}" for number in numbers])
     axes.grid(alpha=0.25, linewidth=0.6)

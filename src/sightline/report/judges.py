@@ -20,6 +20,7 @@ from sightline.report.report_table import (
     Value,
     build_table,
     clusters_cell,
+    heading,
     n_cell,
     value_cell,
 )
@@ -160,7 +161,7 @@ def _parts(report: JudgeReport, label: str) -> ReportTable:
     rows = [row for judge in dict.fromkeys(one.judge for one in held) for row in held if row.judge == judge]
     fields: list[Field[JudgeResult]] = [
         (Column("text", "judge", "judge"), lambda row: row.judge),
-        (Column("text", label, label), lambda row: row.subset.partition("=")[2] or "unknown"),
+        (Column("text", heading(label), label), lambda row: row.subset.partition("=")[2] or "unknown"),
         *_measures(),
         *_counts(),
     ]
@@ -184,7 +185,7 @@ def _ratings(
     fields: list[Field[MetricValue]] = [
         (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
         *more,
-        (Column("value", f"{what}\n95 %", ""), value_cell),
+        (Column("value", heading(what, "95 %"), ""), value_cell),
         (Column("count", "answers", "n"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]

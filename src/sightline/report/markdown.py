@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from sightline.escaping import for_markdown
 from sightline.metric_types import Result
 from sightline.report.notes import compact
 from sightline.report.report_table import ReportTable
-from sightline.report.table_text import parts
+from sightline.report.table_text import cell_text
 from sightline.report.tables import summary
 
 
@@ -24,7 +25,7 @@ def report_markdown(result: Result) -> str:
     """
     whole, *by_label = summary([result])
     sections = [
-        f"# {whole.title}",
+        f"# {for_markdown(whole.title)}",
         markdown([replace(whole, title="Overall"), *by_label]),
         f"## Run\n\n{_run(result)}",
     ]
@@ -44,14 +45,14 @@ def markdown(tables: Iterable[ReportTable]) -> str:
 
 
 def _section(table: ReportTable) -> str:
-    heads = [column.head for column in table.columns]
+    heads = ["<br>".join(map(for_markdown, column.head.split("\n"))) for column in table.columns]
     rows = [
-        [" ".join(parts(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
+        [for_markdown(cell_text(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
     marks = ["---" if column.kind == "text" else "---:" for column in table.columns]
-    notes = "\n".join(f"- {_escaped(note)}" for note in table.notes)
-    blocks = [f"## {_escaped(table.title)}", _grid(heads, marks, rows), notes]
+    notes = "\n".join(f"- {for_markdown(note)}" for note in table.notes)
+    blocks = [f"## {for_markdown(table.title)}", _grid(heads, marks, rows), notes]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -66,15 +67,9 @@ def _run(result: Result) -> str:
         **{f"version of {name}": value for name, value in result.versions.items()},
         **{f"option {name}": value for name, value in result.options.items()},
     }
-    return _grid(["", ""], ["---", "---"], [[name, compact(value)] for name, value in facts.items()])
+    rows = [[for_markdown(name), for_markdown(compact(value))] for name, value in facts.items()]
+    return _grid(["", ""], ["---", "---"], rows)
 
 
 def _grid(heads: Sequence[str], marks: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = [[_escaped(cell).replace("\n", "<br>") for cell in row] for row in (heads, *rows)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], marks, *cells[1:]))
-
-
-def _escaped(text: str) -> str:
-    for character in "\\|*<":
-        text = text.replace(character, f"\\{character}")
-    return text
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, marks, *rows))

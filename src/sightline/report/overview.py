@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sightline.metric_types import MetricValue, Result
 from sightline.report.notes import chance_notes, definition_notes, interval_notes, shared_notes
-from sightline.report.report_table import Column, Field, ReportTable, build_table, n_cell, value_cell
+from sightline.report.report_table import Column, Field, ReportTable, build_table, heading, n_cell, value_cell
 from sightline.report.varied_options import short_names
 
 
@@ -52,7 +52,7 @@ def _lines(results: Sequence[Result]) -> list[_OverviewRow]:
 
 
 def _model_field(model: str, name: str) -> Field[_OverviewRow]:
-    return Column("value", f"{name}\n95 %", model), lambda line: value_cell(line.values.get(model))
+    return Column("value", heading(name, "95 %"), model), lambda line: value_cell(line.values.get(model))
 
 
 def _notes(results: Sequence[Result]) -> list[str]:

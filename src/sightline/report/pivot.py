@@ -24,7 +24,7 @@ from sightline.report.notes import (
     undecided_note,
     value_notes,
 )
-from sightline.report.report_table import Cell, Column, ReportTable, Spread
+from sightline.report.report_table import Cell, Column, ReportTable, Spread, heading
 from sightline.report.varied_options import (
     ResultPoint,
     option_text,
@@ -134,8 +134,8 @@ def _text_columns(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[C
     names = ["model", layout.row_label] if layout.row_label else ["model"]
     varied = [layout.column_label] if layout.column_label else list(points[0].values)
     return [
-        *(Column("text", name, name) for name in names[:-1]),
-        Column("text", "\n".join((*varied, names[-1])), names[-1]),
+        *(Column("text", heading(name), name) for name in names[:-1]),
+        Column("text", heading(*varied, names[-1]), names[-1]),
     ]
 
 
@@ -173,7 +173,7 @@ def _is_switched(values: Mapping[str, Any]) -> bool:
 
 
 def _column(block: _Block, name: str, differences: bool) -> Column:
-    return Column("spread", "\n".join((*block.head, name)), f"{block.key} {name}".strip(), differences)
+    return Column("spread", heading(*block.head, name), f"{block.key} {name}".strip(), differences)
 
 
 _Cells = dict[tuple[_Block, str], Spread]

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.metric_types import IntervalMethod, MetricValue, PublishedValue, Unit
+from sightline.visible import visible, visible_lines
 
 
 class Value(Struct, frozen=True):
@@ -77,6 +79,35 @@ class ReportTable(Struct, frozen=True):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+
+
+def heading(*lines: str) -> str:
+    """A heading of several lines, some of which come from data.
+
+    Args:
+        *lines: The lines.
+
+    Returns:
+        The heading; a line break within a line is shown as an escape.
+    """
+    return "\n".join(map(visible, lines))
+
+
+def visible_table(table: ReportTable) -> ReportTable:
+    """A table for a display: all texts as a reader sees them.
+
+    Args:
+        table: The table.
+
+    Returns:
+        The table.
+    """
+    return ReportTable(
+        visible(table.title),
+        tuple(replace(column, head=visible_lines(column.head)) for column in table.columns),
+        tuple(tuple(visible(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows),
+        tuple(map(visible, table.notes)),
+    )
 
 
 _Record = TypeVar("_Record")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sightline.escaping import for_markdown
 from sightline.report.markdown import markdown
 from sightline.report.pivot import pivot
 from sightline.report.report_table import Column, ReportTable
@@ -31,7 +32,7 @@ def sweep_markdown(task: str, results: Sequence[ResultPoint], points: Sequence[P
         Markdown, with a line break at its end.
     """
     tables = [*(pivot(results) if results else []), points_table(points)]
-    return f"# {task}\n\n{markdown(tables)}\n"
+    return f"# {for_markdown(task)}\n\n{markdown(tables)}\n"
 
 
 def points_table(points: Sequence[PointLine]) -> ReportTable:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from sightline.escaping import for_csv, for_json
 from sightline.metric_types import Unit, is_approximate
 from sightline.report.report_table import Cell, Column, PublishedCell, PValue, ReportTable, Spread, Value
 
@@ -45,6 +46,19 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     return (cell if isinstance(cell, str) else f"{cell:,}",)
 
 
+def cell_text(cell: Cell, column: Column) -> str:
+    """A cell as a reader sees it, in one text.
+
+    Args:
+        cell: The cell.
+        column: The column of the cell.
+
+    Returns:
+        The parts of the cell; '' for an empty cell.
+    """
+    return " ".join(parts(cell, column))
+
+
 def flat(table: ReportTable) -> list[dict[str, Any]]:
     """The rows as plain values under flat names.
 
@@ -67,6 +81,8 @@ def flat(table: ReportTable) -> list[dict[str, Any]]:
 def csv_text(table: ReportTable) -> str:
     """The table as CSV with a header line, without the notes.
 
+    Numbers are not rounded; texts are those of `for_csv`.
+
     Args:
         table: The table.
 
@@ -76,9 +92,9 @@ def csv_text(table: ReportTable) -> str:
     rows = flat(table)
     names = [name for column in table.columns for name in _flat(column, None)]
     file = io.StringIO()
-    writer = csv.DictWriter(file, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(file, lineterminator="\n")
+    for cells in (names, *([row[name] for name in names] for row in rows)):
+        writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])
     return file.getvalue()
 
 
@@ -92,7 +108,7 @@ def json_text(tables: Sequence[ReportTable]) -> str:
         A list of {"title", "rows": [{column: value}], "notes"}.
     """
     plain = [{"title": table.title, "rows": flat(table), "notes": table.notes} for table in tables]
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+    return for_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 
 
 def _value_parts(cell: Value) -> tuple[str, ...]:

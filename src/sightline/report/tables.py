@@ -25,6 +25,7 @@ from sightline.report.report_table import (
     ReportTable,
     build_table,
     clusters_cell,
+    heading,
     n_cell,
     published_cell,
     value_cell,
@@ -109,7 +110,7 @@ def _full(results: Sequence[Result], by: str | None) -> ReportTable:
     lines = _lines(results, names, by)
     fields: list[Field[_MetricRow]] = [
         (Column("text", "metric", "metric"), lambda line: line.metric.metric),
-        *([(Column("text", by, by), lambda line: label_of(line.metric)[1])] if by else []),
+        *([(Column("text", heading(by), by), lambda line: label_of(line.metric)[1])] if by else []),
         *([(Column("text", "run", "run"), lambda line: line.run)] if len(results) > 1 else []),
         (Column("value", "value\n95 %", ""), lambda line: value_cell(line.metric)),
         (Column("count", "n", "n"), lambda line: n_cell(line.metric)),
@@ -170,7 +171,7 @@ def _published_fields(metrics: Iterable[MetricValue]) -> list[Field[_MetricRow]]
 
 
 def _published_field(where: tuple[str, int], tables: str) -> Field[_MetricRow]:
-    column = Column("published", f"{where[0]}\n{tables}", f"{where[0]} ({tables})")
+    column = Column("published", heading(where[0], tables), f"{where[0]} ({tables})")
     return column, lambda line: published_cell(line.metric, _numbered(line.metric).get(where))
 
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.report.report_table import Cell, Column, ReportTable
+from sightline.report.report_table import Cell, Column, ReportTable, visible_table
 from sightline.report.table_text import parts
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
 
     console = Console(file=file, width=width)
     available = console.width
-    for table in (part for whole in tables for part in _within(whole, available)):
+    for table in (part for whole in tables for part in _within(visible_table(whole), available)):
         wide = _layout(table, narrow=False)
         columns = wide if _least(wide) <= available else _layout(table, narrow=True)
         console.print(Text(table.title, style="bold"))

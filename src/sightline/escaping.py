@@ -1,0 +1,183 @@
+"""Escapes text for each format of the output: a text from a model or from data stays text in all of them.
+
+Every function takes any text, shows what a reader would not see (`visible`), and returns one line. Line
+breaks, tables, headings and styles are the business of the writers.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+from sightline.visible import replace_unsafe, visible, visible_lines
+
+_FORMULA = re.compile(r"'*\s*[=+\-@\t\r\n＝＋－＠]")
+"""The beginning of a formula in a spreadsheet (OWASP, CSV Injection), with or without apostrophes."""
+
+_MARKDOWN = re.compile(
+    r"""
+    [\\`*\[\]|~$^{}]                 # emphasis, code, links, images, cells, struck text, formulas
+    | (?<![^\W_])_ | _(?![^\W_])     # emphasis; not within a name such as acc_p
+    | :(?=//) | (?<=www)\. | @       # autolinks of GitHub
+    | ^\# | ^[+:-](?=\s|$)           # headings, list items, definitions
+    | ^[-=](?=[-=\s]*$)              # rules, underlines of headings
+    | ^\d{1,9}[.)](?=\s|$)           # numbered list items
+    | \#(?=\#*$)                     # the closing of a heading
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    '"': r"\char34{}",  # Some languages of babel give the bare character a meaning.
+    "[": "{[}",  # An optional argument, if it follows the end of a row; so would be the star.
+    "]": "{]}",
+    "*": "{*}",
+}
+_LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=,)(?=,)")
+
+
+def for_csv(text: str) -> str:
+    r"""Escape a text for a cell of a CSV file that a reader opens; the csv module adds the quotes.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The text, with an apostrophe first if a spreadsheet would take it for a formula.
+
+    >>> for_csv("=1+1"), for_csv("-5"), for_csv("two\nlines")
+    ("'=1+1", "'-5", 'two\\nlines')
+    """
+    return escape_formula(visible(text))
+
+
+def for_csv_lines(text: str) -> str:
+    """Escape a text of several lines for a cell of a CSV file that a reader opens.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The text as `for_csv` has it, with its line feeds.
+    """
+    return escape_formula(visible_lines(text))
+
+
+def escape_formula(cell: str) -> str:
+    """Protect a cell of a form, which is read back, from being run as a formula.
+
+    Args:
+        cell: The text.
+
+    Returns:
+        The text, with an apostrophe first if a spreadsheet would take it for a formula.
+
+    >>> escape_formula("=1+1"), escape_formula("'tis"), unescape_formula(escape_formula("'=1"))
+    ("'=1+1", "'tis", "'=1")
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Undo `escape_formula`.
+
+    Args:
+        cell: The cell as read.
+
+    Returns:
+        The text that was escaped.
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def for_markdown(text: str) -> str:
+    """Escape a text for Markdown (CommonMark, GitHub, pandoc): in a table, a heading, a list or a paragraph.
+
+    Args:
+        text: The text.
+
+    Returns:
+        Markdown that displays the text, without a link, an image, HTML or any other structure.
+
+    >>> print(for_markdown("![x](http://a.b) | <b> acc_p"))
+    !\\[x\\](http\\://a.b) \\| &lt;b&gt; acc_p
+    """
+    escaped = _MARKDOWN.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", visible(text).strip())
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def for_latex(text: str) -> str:
+    r"""Escape a text for LaTeX in horizontal mode, as in a cell of a table.
+
+    Args:
+        text: The text. Its characters outside ASCII need LuaLaTeX or XeLaTeX and a font that has them.
+
+    Returns:
+        LaTeX that prints the text, without a comment, a formula, a command of the text or a ligature.
+
+    >>> print(for_latex("100 % of \\input{x} -- ^^M"))
+    100 \% of \textbackslash{}input\{x\} -{\kern0pt}- \textasciicircum{}\textasciicircum{}M
+    """
+    return _LIGATURE.sub(r"{\\kern0pt}", "".join(_LATEX.get(sign, sign) for sign in visible(text)))
+
+
+def for_html(text: str) -> str:
+    """Escape a text for HTML: between tags, or in an attribute in quotes that is not an address.
+
+    Args:
+        text: The text.
+
+    Returns:
+        HTML that displays the text.
+
+    >>> for_html("<b title='x'>")
+    '&lt;b title=&#x27;x&#x27;&gt;'
+    """
+    return html.escape(visible(text))
+
+
+def for_json(document: str) -> str:
+    r"""Escape a JSON document for a terminal: its content stays the same.
+
+    Args:
+        document: JSON, whose line feeds are between its values.
+
+    Returns:
+        The document, with the escapes of JSON for characters that are not safe to display.
+
+    >>> print(for_json('["\x7f"]'))
+    ["\u007f"]
+    """
+    return "\n".join(
+        replace_unsafe(line, lambda sign: json.dumps(sign)[1:-1]) for line in document.split("\n")
+    )
+
+
+def for_plot(text: str) -> str:
+    r"""Escape a text for matplotlib, which takes dollar signs for the limits of formulas.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The text that matplotlib draws as it is.
+
+    >>> print(for_plot("$x$"))
+    \$x\$
+    """
+    return visible(text).replace("$", r"\$")

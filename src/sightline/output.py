@@ -1,0 +1,34 @@
+"""Lines on standard output and standard error: no other module prints a text that it has not escaped."""
+
+from __future__ import annotations
+
+import sys
+
+from sightline.visible import visible
+
+
+def print_line(text: str = "") -> None:
+    """Print one line on standard output; a line break within the text is shown as an escape.
+
+    Args:
+        text: The line, which may contain text from models and data.
+    """
+    print(visible(text))
+
+
+def print_note(text: str) -> None:
+    """Print one line on standard error; a line break within the text is shown as an escape.
+
+    Args:
+        text: The line, which may contain text from models and data.
+    """
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def print_document(text: str) -> None:
+    """Print a document on standard output whose writer has escaped the texts in it.
+
+    Args:
+        text: The document, with the line break at its end.
+    """
+    print(text, end="")
