@@ -5,10 +5,13 @@ They are frozen structs. They hold data and small derived properties, and have n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
+
+T = TypeVar("T")
 
 Labels = Mapping[str, str | tuple[str, ...]]
 """Label name -> its value, or its values if a sample has several (II-Bench's rhetoric)."""
@@ -334,7 +337,7 @@ GroupKey = tuple[str, int, str]
 """The identity of a group in a run: the sample, the draw, and the variant whose draws it pools, or ''."""
 
 
-class Group(Struct, frozen=True):
+class Group(Struct, frozen=True, dict=True):
     """The outcomes of one sample in one draw, by variant, and the verdicts on several of them.
 
     A group that pools holds all draws of one variant instead.
@@ -365,6 +368,26 @@ class Group(Struct, frozen=True):
         """The identity of the group: its run has no other group with this key."""
         return self.id, self.draw, self.pooled
 
+    def once(self, key: Hashable, derive: Callable[[Group], T]) -> T:
+        """What a function derives from the group: the group keeps what several metrics share.
+
+        Args:
+            key: What is derived.
+            derive: Derives it; called at the first use of the key.
+
+        Returns:
+            What the first call returned.
+        """
+        kept = self._derived
+        if key not in kept:
+            kept[key] = derive(self)
+        found: T = kept[key]
+        return found
+
+    @cached_property
+    def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
 
@@ -376,7 +399,12 @@ class Group(Struct, frozen=True):
         """Whether every probe was sent. Metrics leave out all other groups."""
         return all(outcome.status != "not_sent" for outcome in self.outcomes)
 
-    @property
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every probe has an answer."""
+        return all(outcome.answered for outcome in self.outcomes)
+
+    @cached_property
     def labels(self) -> Labels:
         """The labels that all outcomes share."""
         first = self.outcomes[0].labels

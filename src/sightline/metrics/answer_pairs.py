@@ -12,7 +12,10 @@ from sightline.metric_types import Term
 from sightline.scoring.containment import normalised
 from sightline.scoring.listed_options import chosen_option
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
-from sightline.types import Group, Outcome, Verdict
+from sightline.types import Group, Labels, Outcome, Verdict
+
+NO_LABELS: Labels = {}
+"""The labels of a term that counts overall only."""
 
 PairPositions = tuple[int, int]
 """The positions of the two answers of a pair in their group."""
@@ -40,7 +43,7 @@ class AnswerPair(Struct, frozen=True):
         return self.verdict.value
 
 
-def pairs(group: Group) -> list[AnswerPair]:
+def pairs(group: Group) -> Sequence[AnswerPair]:
     """The pairs of a group with a similarity.
 
     Args:
@@ -49,6 +52,10 @@ def pairs(group: Group) -> list[AnswerPair]:
     Returns:
         The pairs in the order of the outcomes.
     """
+    return group.once("pairs", _pairs)
+
+
+def _pairs(group: Group) -> list[AnswerPair]:
     verdicts = {verdict.targets: verdict for verdict in group.judgements if verdict.question == SIMILAR}
     found: list[AnswerPair] = []
     for first, second in combinations(range(len(group)), 2):
@@ -91,31 +98,40 @@ def without_empty_answers(group: Group) -> Group:
     Returns:
         The group and its partners without empty answers.
     """
+    return group.once("without empty answers", _without_empty_answers)
+
+
+def _without_empty_answers(group: Group) -> Group:
     partners = {name: tuple(filter(_has_text, outcomes)) for name, outcomes in group.partners.items()}
     return replace(group, outcomes=tuple(filter(_has_text, group.outcomes)), partners=partners)
 
 
-def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> Iterator[Term]:
+def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> list[Term]:
     """The mean of a quantity over pairs.
 
     Args:
         group: The group.
         by_pair: The positions of each pair and its quantity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under the labels of each answer, its mean over the pairs that hold it.
     """
     if not by_pair:
-        return
-    yield Term(sum(amount for _, amount in by_pair), len(by_pair), {})
+        return []
     sums, counts = [0.0] * len(group), [0] * len(group)
-    for positions, amount in by_pair:
-        for position in positions:
-            sums[position] += amount
-            counts[position] += 1
-    for outcome, total, count in zip(group, sums, counts, strict=True):
-        if count and outcome.labels:
-            yield Term(total / count, 1, outcome.labels, overall=False)
+    every: float = 0
+    for (first, second), amount in by_pair:
+        every += amount
+        sums[first] += amount
+        sums[second] += amount
+        counts[first] += 1
+        counts[second] += 1
+    by_answer = [
+        Term(total / count, 1, outcome.labels, False)
+        for outcome, total, count in zip(group.outcomes, sums, counts, strict=True)
+        if count and outcome.labels
+    ]
+    return [Term(every, len(by_pair), NO_LABELS), *by_answer]
 
 
 def pairs_with_text(texts: Sequence[str]) -> Iterator[PairPositions]:
@@ -134,16 +150,24 @@ def _has_text(outcome: Outcome) -> bool:
     return not is_empty(outcome)
 
 
-def normalised_answer(outcome: Outcome) -> str:
-    """An answer for exact comparison: as it was read, or as it was given if only humans judged it.
+def normalised_answers(group: Group) -> Sequence[str]:
+    """The answers of a group for exact comparison: as they were read, or as given if only humans judged them.
 
     Args:
-        outcome: The outcome.
+        group: The outcomes of a group.
 
     Returns:
-        The normalised text; of an answer to a question with options, that of the option, '' if it chooses
+        The normalised texts; of an answer to a question with options, that of the option, '' if it chooses
         none.
     """
+    return group.once("normalised answers", _normalised_answers)
+
+
+def _normalised_answers(group: Group) -> list[str]:
+    return [_normalised_answer(outcome) for outcome in group]
+
+
+def _normalised_answer(outcome: Outcome) -> str:
     if outcome.options:
         return chosen_option(outcome) or ""
     return normalised(outcome.response if outcome.extracted is None else outcome.extracted)

@@ -7,10 +7,12 @@ from itertools import groupby
 
 from sightline.metric_types import Term
 from sightline.metrics.answer_pairs import (
+    NO_LABELS,
     AnswerPair,
+    PairPositions,
     is_empty,
     mean_over_pairs,
-    normalised_answer,
+    normalised_answers,
     pairs,
     pairs_with_text,
     same_options,
@@ -53,32 +55,32 @@ def s_gt(group: Group) -> Iterator[Term]:
             yield Term(outcome.scores["s_gt"] / 100, 1, outcome.labels)
 
 
-def con(group: Group) -> Iterator[Term]:
+def con(group: Group) -> list[Term]:
     """The consistent pairs, of all pairs (3.3).
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    yield from mean_over_pairs(group, [(pair.positions, pair.consistent) for pair in pairs(group)])
+    return mean_over_pairs(group, [(pair.positions, pair.consistent) for pair in pairs(group)])
 
 
-def s_c(group: Group) -> Iterator[Term]:
+def s_c(group: Group) -> list[Term]:
     """The mean similarity of all pairs (3.3).
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
     similarities = [(p.positions, p.similarity) for p in pairs(group) if p.similarity is not None]
-    yield from mean_over_pairs(group, similarities)
+    return mean_over_pairs(group, similarities)
 
 
-def agree(group: Group) -> Iterator[Term]:
+def agree(group: Group) -> list[Term]:
     """1 for a pair of equal answers after normalisation, of 1 pair without empty answers.
 
     Of two questions with options, the chosen options are compared; an answer without one equals no other.
@@ -86,15 +88,15 @@ def agree(group: Group) -> Iterator[Term]:
     Args:
         group: The outcomes of a group.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    texts = [normalised_answer(outcome) for outcome in group]
+    texts = normalised_answers(group)
     equal = {(i, j): texts[i] == texts[j] for i, j in pairs_with_text(texts)}
-    yield from mean_over_pairs(group, sorted((equal | same_options(group)).items()))
+    return mean_over_pairs(group, sorted((equal | same_options(group)).items()))
 
 
-def same_meaning(group: Group) -> Iterator[Term]:
+def same_meaning(group: Group) -> list[Term]:
     """1 for a pair that a judge calls the same in meaning, of 1 decided.
 
     Equal answers need no judge, nor do answers to questions with options.
@@ -102,10 +104,10 @@ def same_meaning(group: Group) -> Iterator[Term]:
     Args:
         group: The outcomes of a group.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    texts = [normalised_answer(outcome) for outcome in group]
+    texts = normalised_answers(group)
     given = {
         frozenset(verdict.targets): verdict.verdict == "right"
         for verdict in group.judgements
@@ -117,20 +119,20 @@ def same_meaning(group: Group) -> Iterator[Term]:
         same = True if texts[first] == texts[second] else given.get(keys)
         if same is not None:
             decided.setdefault((first, second), same)
-    yield from mean_over_pairs(group, sorted(decided.items()))
+    return mean_over_pairs(group, sorted(decided.items()))
 
 
-def contrary_consistent(group: Group) -> Iterator[Term]:
+def contrary_consistent(group: Group) -> list[Term]:
     """1 for a consistent pair that contradicts itself (yes and no), of 1 consistent pair.
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
     consistent_pairs = (pair for pair in pairs(group) if pair.consistent and pair.similarity is not None)
-    yield from mean_over_pairs(group, [(pair.positions, pair.contradicts) for pair in consistent_pairs])
+    return mean_over_pairs(group, [(pair.positions, pair.contradicts) for pair in consistent_pairs])
 
 
 def pairs_left_out(group: Group) -> Iterator[Term]:
@@ -157,52 +159,52 @@ def pairs_left_out_or_empty(group: Group) -> Iterator[Term]:
     yield from _left_out(group, pairs(without_empty_answers(group)))
 
 
-def consistent_right(group: Group) -> Iterator[Term]:
+def consistent_right(group: Group) -> list[Term]:
     """1 for a consistent pair of right answers, of 1 scored pair (A.5).
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    yield from _by_verdict(group, lambda consistent, right: consistent and right == 2)
+    return _by_verdict(group, lambda consistent, right: consistent and right == 2)
 
 
-def consistent_wrong(group: Group) -> Iterator[Term]:
+def consistent_wrong(group: Group) -> list[Term]:
     """1 for a consistent pair of wrong answers, of 1 scored pair (A.5).
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    yield from _by_verdict(group, lambda consistent, right: consistent and right == 0)
+    return _by_verdict(group, lambda consistent, right: consistent and right == 0)
 
 
-def consistent_mixed(group: Group) -> Iterator[Term]:
+def consistent_mixed(group: Group) -> list[Term]:
     """1 for a consistent pair of a right and a wrong answer, of 1 scored pair.
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    yield from _by_verdict(group, lambda consistent, right: consistent and right == 1)
+    return _by_verdict(group, lambda consistent, right: consistent and right == 1)
 
 
-def inconsistent(group: Group) -> Iterator[Term]:
+def inconsistent(group: Group) -> list[Term]:
     """1 for a pair that is not consistent, of 1 scored pair.
 
     Args:
         group: The outcomes of a group, with the verdicts on their similarity.
 
-    Yields:
+    Returns:
         Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
-    yield from _by_verdict(group, lambda consistent, right: not consistent)
+    return _by_verdict(group, lambda consistent, right: not consistent)
 
 
 def failures(group: Group) -> Iterator[Term]:
@@ -215,7 +217,7 @@ def failures(group: Group) -> Iterator[Term]:
         One term overall, and one per answer under its labels.
     """
     if all(outcome.scored for outcome in group):
-        yield Term(_fails(group), 1, {})
+        yield Term(_fails(group), 1, NO_LABELS)
         yield from (Term(_fails(group), 1, outcome.labels, overall=False) for outcome in group)
 
 
@@ -231,7 +233,7 @@ def in_failures(terms: Terms) -> Terms:
 
     def restricted(group: Group) -> Iterator[Term]:
         if _fails(group):
-            yield from terms(group)
+            yield from _shared(group, terms)
 
     return restricted
 
@@ -249,8 +251,8 @@ def complete(terms: Terms) -> Terms:
     """
 
     def restricted(group: Group) -> Iterator[Term]:
-        if all(outcome.answered for outcome in group):
-            yield from terms(group)
+        if group.complete:
+            yield from _shared(group, terms)
 
     return restricted
 
@@ -268,7 +270,7 @@ def without_empty(terms: Terms) -> Terms:
     def restricted(group: Group) -> Iterator[Term]:
         remaining = without_empty_answers(group)
         if remaining.outcomes:
-            yield from terms(remaining)
+            yield from _shared(remaining, terms)
 
     return restricted
 
@@ -284,7 +286,7 @@ def over_pairs(terms: Terms) -> Terms:
     """
 
     def restricted(group: Group) -> Iterator[Term]:
-        yield from (Term(term.sum, term.count) for term in terms(group) if term.overall)
+        yield from (Term(term.sum, term.count) for term in _shared(group, terms) if term.overall)
 
     return restricted
 
@@ -300,7 +302,7 @@ def by_response(terms: Terms) -> Terms:
     """
 
     def restricted(group: Group) -> Iterator[Term]:
-        yield from (term for term in terms(group) if not term.overall)
+        yield from (term for term in _shared(group, terms) if not term.overall)
 
     return restricted
 
@@ -355,19 +357,33 @@ def empty(group: Group) -> Iterator[Term]:
             yield Term(is_empty(outcome), 1, outcome.labels)
 
 
+def _shared(group: Group, terms: Terms) -> Sequence[Term]:
+    """The terms of a metric over a group; several metrics are made of them."""
+    return group.once(terms, lambda group: tuple(terms(group)))
+
+
 def _left_out(group: Group, compared: Sequence[AnswerPair]) -> Iterator[Term]:
     every = len(group) * (len(group) - 1) // 2
     if every:
-        yield Term(every - len(compared), every, {})
+        yield Term(every - len(compared), every, NO_LABELS)
 
 
-def _by_verdict(group: Group, holds: Callable[[bool, int], bool]) -> Iterator[Term]:
-    by_pair = []
-    for pair in pairs(group):
-        first, second = (group.outcomes[position] for position in pair.positions)
-        if first.scored and second.scored:
-            by_pair.append((pair.positions, holds(pair.consistent, first.right + second.right)))
-    yield from mean_over_pairs(group, by_pair)
+def _by_verdict(group: Group, holds: Callable[[bool, int], bool]) -> list[Term]:
+    by_pair = [
+        (positions, holds(consistent, right))
+        for positions, consistent, right in group.once("scored pairs", _scored_pairs)
+    ]
+    return mean_over_pairs(group, by_pair)
+
+
+def _scored_pairs(group: Group) -> list[tuple[PairPositions, bool, int]]:
+    """The pairs whose answers both count: whether they are consistent, and how many of them are right."""
+    right = [outcome.right if outcome.scored else None for outcome in group]
+    return [
+        (pair.positions, pair.consistent, one + other)
+        for pair in pairs(group)
+        if (one := right[pair.positions[0]]) is not None and (other := right[pair.positions[1]]) is not None
+    ]
 
 
 def _of(group: Group, outcomes: tuple[Outcome, ...]) -> Group:

@@ -9,7 +9,8 @@ from msgspec import structs
 from sightline.metric_types import Metric
 from sightline.types import Group, Outcome, VerdictName
 
-ALL_SCENARIOS, AS_JUDGED, DECIDED, IF_RIGHT = range(4)
+SCENARIOS = 4
+ALL_SCENARIOS, AS_JUDGED, DECIDED, IF_RIGHT = range(SCENARIOS)
 """The scenarios: as judged, without undecided verdicts, and as if they were right. The first means all."""
 
 

@@ -64,8 +64,32 @@ class Estimates(NamedTuple):
     clusters: NDArray[np.intp]
 
 
+class Pooled(NamedTuple):
+    """How many clusters each column of sums and counts holds, in total; by default one.
+
+    The clusters of a column have equally many units, and no two of them have sums of opposite signs.
+
+    Attributes:
+        clusters: The number of clusters, shape (k, columns); 0 for a column that is not used.
+        deviations: The squared deviations of their sums from the mean of the column, added up.
+    """
+
+    clusters: Floats | float = 1.0
+    deviations: Floats | float = 0.0
+
+
+ALONE = Pooled()
+"""Each column is one cluster."""
+
+
 def ratio_intervals(
-    sums: Floats, counts: Floats, ranges: Sequence[Range], *, graded: bool = False, level: float = 0.95
+    sums: Floats,
+    counts: Floats,
+    ranges: Sequence[Range],
+    *,
+    pooled: Pooled = ALONE,
+    graded: bool = False,
+    level: float = 0.95,
 ) -> list[Interval | str]:
     """The confidence interval of each of k ratios sum(sums) / sum(counts) of clustered data.
 
@@ -73,18 +97,21 @@ def ratio_intervals(
     unit that is right or wrong, the variance of a share is known, and the interval is Wilson's.
 
     Args:
-        sums: The numerators, shape (k, clusters).
-        counts: The denominators, at least 0, shape (k, clusters). A cluster with 0 does not count.
+        sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
+        counts: The denominators, at least 0, shape (k, columns). A cluster with 0 does not count.
         ranges: The smallest and the largest possible value of each ratio.
+        pooled: How many clusters each column holds.
         graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none.
     """
-    found = ratio_estimates(sums, counts)
+    found = ratio_estimates(sums, counts, pooled)
     shares = np.array([bounds == (0, 1) and not graded for bounds in ranges], dtype=np.bool_)
-    single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=1)
+    number = np.maximum(pooled.clusters, 1)
+    binary = _is_0_or_1(sums / number) & _is_0_or_1(counts / number) & (pooled.deviations == 0)
+    single = shares & binary.all(axis=1)
     known = found.values * (1 - found.values) / np.maximum(found.clusters, 1)
     found = found._replace(
         variances=np.where(single, known, found.variances), freedom=np.where(single, np.inf, found.freedom)
@@ -93,7 +120,13 @@ def ratio_intervals(
 
 
 def difference_intervals(
-    sums: Floats, counts: Floats, ranges: Sequence[Range], *, graded: bool = False, level: float = 0.95
+    sums: Floats,
+    counts: Floats,
+    ranges: Sequence[Range],
+    *,
+    pooled: Pooled = ALONE,
+    graded: bool = False,
+    level: float = 0.95,
 ) -> list[Interval | str]:
     """The confidence interval of each of k mean differences of two runs over clustered units.
 
@@ -103,20 +136,26 @@ def difference_intervals(
     units, and one without bounds, has the t interval.
 
     Args:
-        sums: The summed differences, shape (k, clusters).
-        counts: The numbers of units, at least 0, shape (k, clusters).
+        sums: The summed differences, shape (k, columns). A column is a cluster, or several (see `Pooled`).
+        counts: The numbers of units, at least 0, shape (k, columns).
         ranges: The smallest (below 0) and the largest (above 0) possible value of each difference.
+        pooled: How many clusters each column holds.
         graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none.
     """
-    whole = ratio_estimates(sums, counts)
+    whole = ratio_estimates(sums, counts, pooled)
     plain = _described(whole, _t_bounds(whole, _bounds(ranges), level), "t", ~_is_equal(whole))
     if graded:
         return plain
-    gains, losses = (ratio_estimates(np.maximum(part, 0), counts) for part in (sums, -sums))
+    gains, losses = (
+        ratio_estimates(
+            np.maximum(part, 0), counts, pooled._replace(deviations=np.where(part > 0, pooled.deviations, 0))
+        )
+        for part in (sums, -sums)
+    )
     gained = intervals(gains, [(0, high) for _, high in ranges], level=level)
     lost = intervals(losses, [(0, None if low is None else -low) for low, _ in ranges], level=level)
     covariances = (gains.variances + losses.variances - whole.variances) / 2
@@ -131,7 +170,7 @@ def difference_intervals(
     ]
 
 
-def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
+def ratio_estimates(sums: Floats, counts: Floats, pooled: Pooled = ALONE) -> Estimates:
     """k ratios sum(sums) / sum(counts) of clustered data with their cluster-robust variances.
 
     The variance is CR2 of Bell and McCaffrey (2002), which extends HC2 to clusters, for a regression on a
@@ -139,28 +178,39 @@ def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
     part of all units. The degrees of freedom are Satterthwaite's for independent units of equal variance:
     clusters - 1 if all clusters have the same size, fewer otherwise.
 
+    A residual depends on the units of its cluster and is linear in its sum. So clusters of equally many units
+    can be pooled: the squared residuals of a column are the one of their mean sum, for each cluster, plus the
+    squared deviations from that mean.
+
     Args:
-        sums: The numerators, shape (k, clusters).
-        counts: The denominators, at least 0, shape (k, clusters).
+        sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
+        counts: The denominators, at least 0, shape (k, columns).
+        pooled: How many clusters each column holds.
 
     Returns:
         The ratios; NaN without a unit, with NaN variances if one cluster holds all units.
     """
+    clusters, deviations = pooled
+    number = np.maximum(clusters, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         units = counts.sum(axis=1)
         values = sums.sum(axis=1) / units
-        parts = counts / units[:, None]
+        parts = counts / number / units[:, None]
         outside = 1 - parts
-        residuals = sums / units[:, None]
+        residuals = sums / number / units[:, None]
         residuals -= values[:, None] * parts
         residuals *= residuals
+        residuals *= clusters
+        residuals += deviations / (units * units)[:, None]
         residuals /= outside
         variances = residuals.sum(axis=1)
         np.multiply(parts, parts, out=parts)
-        squares = parts.sum(axis=1)
+        squares = (clusters * parts).sum(axis=1)
         parts /= outside
-        freedom = 1 / (squares + parts.sum(axis=1) ** 2 - np.einsum("kc,kc->k", parts, parts))
-    return Estimates(values, variances, freedom, np.count_nonzero(counts, axis=1))
+        leverages = (clusters * parts).sum(axis=1)
+        freedom = 1 / (squares + leverages**2 - (clusters * parts * parts).sum(axis=1))
+    in_use = np.where(counts > 0, clusters, 0).sum(axis=1).astype(np.intp)
+    return Estimates(values, variances, freedom, in_use)
 
 
 def intervals(
@@ -320,7 +370,7 @@ def _score_bounds(
 ) -> tuple[Floats, Floats]:
     """The score intervals; NaN for values without two bounds or outside of them."""
     least, width = bounds[0], bounds[1] - bounds[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shares = (estimates.values - least) / width
         effective = shares * (1 - shares) * width**2 / estimates.variances
         low, high = wilson(shares, effective, two_sided_quantile(estimates.freedom, level))

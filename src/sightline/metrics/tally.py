@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.metric_types import Metric, MetricValue, Term, Unit
+from sightline.metric_types import Metric, MetricValue, Unit
+from sightline.metrics.cluster_ends import OpenClusters, Stretches
+from sightline.metrics.cluster_pool import (
+    NO_ROWS,
+    CellTable,
+    ClusterPool,
+    Integers,
+    PooledRows,
+    cell_table,
+)
+from sightline.metrics.label_subsets import ALL, LabelSubsets
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.scenarios import (
     ALL_SCENARIOS,
     AS_JUDGED,
     DECIDED,
     IF_RIGHT,
+    SCENARIOS,
     contains_undecided,
     scenarios,
 )
-from sightline.metrics.statistics import Floats, Interval, difference_intervals, ratio_intervals
-from sightline.plugins import wrong_return
-from sightline.types import (
-    Group,
-    Labels,
-    Outcome,
-)
+from sightline.metrics.statistics import Interval, difference_intervals, ratio_intervals
+from sightline.metrics.term_chunk import TermChunk
+from sightline.types import Group
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 """The value of a share of 1 in each unit."""
@@ -35,17 +38,17 @@ SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 NO_ANSWER = "no probe was answered"
 """The reason for a value of probes that all failed: nothing was measured, so the value is not 0."""
 
-MOST_VALUES = 100
-"""A label with more values than this (a file name, say) has no subsets: the table would be too long."""
 
-
-def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValue]:
+def tally(
+    groups: Iterable[Group], metrics: Sequence[Metric], stretches: Stretches | None = None
+) -> list[MetricValue]:
     """Evaluate every metric over all groups and over each subset.
 
-    One pass over `groups`, of which only numbers are kept. A subset holds the groups, or terms, with one
-    value of one label ('category=Attributes'). A metric whose terms all carry labels has the subsets of these
-    labels; any other metric has those of the groups as well. A group without a cluster is its own cluster.
-    A subset without any answer has no value, except for metrics that count failures.
+    One pass over `groups`, of which only numbers are kept: those of each cluster to which later groups may
+    belong, and pooled ones of all others. A subset holds the groups, or terms, with one value of one label
+    ('category=Attributes'). A metric whose terms all carry labels has the subsets of these labels; any other
+    metric has those of the groups as well. A subset without any answer has no value, except for metrics that
+    count failures.
 
     The 95 % CIs follow from the variance between clusters (`metrics/statistics.py`). `value_decided`
     and `value_if_right` exist for metrics judged `correct` once any outcome is undecided.
@@ -53,6 +56,8 @@ def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValu
     Args:
         groups: The judged groups.
         metrics: The metrics.
+        stretches: The stretches of the clusters of these groups, or of more (`cluster_ends.count_stretches`
+            of `group.cluster or group.id`). None keeps the numbers of every cluster until the last group.
 
     Returns:
         The values in the order of the metrics; within one, 'all' first, then the labels in the order of their
@@ -62,258 +67,168 @@ def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValu
     Raises:
         ValueError: A term is not finite.
     """
-    accumulator = _Accumulator(metrics)
+    accumulator = _Accumulator(metrics, stretches)
     for group in groups:
         accumulator.add(group)
-    for metric_rows in accumulator.all_rows:
-        # Without a verdict, the cases that need no judge (equal texts) would stand for all of them.
-        if metric_rows.metric.judged is not None and metric_rows.metric.judged not in accumulator.decided:
-            metric_rows.clear()
-    subsets = accumulator.label_sets.subsets()
-    # One metric at a time limits the memory of a large run.
-    return [value for rows in accumulator.all_rows for value in _values(accumulator, rows, subsets)]
-
-
-class _Subsets(NamedTuple):
-    """The names of all subsets, "all" first, and the label sets that they hold: shape (label sets,
-    subsets)."""
-
-    names: list[str]
-    members: NDArray[np.bool_]
-
-
-class _Table(NamedTuple):
-    """A metric in one scenario: its subsets, whether each holds an answer, and their sums and counts.
-
-    The sums and counts have the shape (subsets, clusters).
-    """
-
-    chosen: NDArray[np.intp]
-    answered: NDArray[np.bool_]
-    sums: Floats
-    counts: Floats
-
-    def values(self, metric: Metric) -> list[float | None]:
-        """The metric in each subset; None without a count."""
-        scale = SCALES[metric.unit]
-        totals = zip(self.sums.sum(axis=1).tolist(), self.counts.sum(axis=1).tolist(), strict=True)
-        return [scale * total / n if n else None for total, n in totals]
-
-    def intervals(self, metric: Metric) -> list[Interval | str]:
-        """The interval in each subset, before scaling; points are differences."""
-        low, high = (None if bound is None else bound / SCALES[metric.unit] for bound in metric.range)
-        find = difference_intervals if metric.unit == "points" else ratio_intervals
-        return find(self.sums, self.counts, [(low, high)] * len(self.chosen), graded=metric.graded)
-
-
-class _LabelSets:
-    """The distinct sets of labels that groups and terms carry, numbered."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[bool, tuple[tuple[str, str | tuple[str, ...]], ...]], int] = {}
-
-    def number(self, labels: Labels, overall: bool = True) -> int:
-        """The number of these labels, for terms that count overall or under their labels alone."""
-        return self._numbers.setdefault((overall, tuple(labels.items())), len(self._numbers))
-
-    def subsets(self) -> _Subsets:
-        """The subset of each value of each label; a label set belongs to every value that it holds.
-
-        A label with more than MOST_VALUES values identifies groups rather than sorting them: it has no
-        subsets.
-        """
-        pairs_by_number = [
-            [(name, value) for name, values in labels for value in _each(values)]
-            for _, labels in self._numbers
-        ]
-        every: set[tuple[str, str]] = set().union(*pairs_by_number)
-        sizes = Counter(name for name, _ in every)
-        names = [
-            name
-            for name in dict.fromkeys(name for pairs in pairs_by_number for name, _ in pairs)
-            if sizes[name] <= MOST_VALUES
-        ]
-        present = (pair for pair in every if pair[0] in names)
-        ordered = sorted(present, key=lambda pair: (names.index(pair[0]), pair[1]))
-        columns = {pair: column for column, pair in enumerate(ordered, start=1)}
-        members = np.zeros((len(pairs_by_number), 1 + len(ordered)), dtype=bool)
-        for number, ((overall, _), pairs) in enumerate(zip(self._numbers, pairs_by_number, strict=True)):
-            members[number, 0] = overall
-            members[number, [columns[pair] for pair in pairs if pair in columns]] = True
-        return _Subsets(["all", *(f"{name}={value}" for name, value in ordered)], members)
-
-
-class _MetricRows:
-    """The rows of one metric by column; `answered` says whether the answers of a row exist."""
-
-    def __init__(self, metric: Metric) -> None:
-        self.metric = metric
-        self.clusters, self.label_sets, self.scenarios = array("q"), array("q"), array("q")
-        self.sums, self.counts = array("d"), array("d")
-        self.answered = array("b")
-        self.uses_group_labels = False
-        self.has_partner = False
-
-    def add(self, group: Group, cluster: int, label_set: int, scenario: int, label_sets: _LabelSets) -> None:
-        """Add the terms of the metric over one group."""
-        complete = all(outcome.answered for outcome in group)
-        for term in self.metric.terms(group):
-            if not isinstance(term, Term):
-                raise wrong_return(self.metric.terms, term, Term)
-            self.answered.append(complete or _is_answered(group, term))
-            if term.labels is None:
-                self.uses_group_labels = True
-                self.label_sets.append(label_set)
-            else:
-                self.label_sets.append(label_sets.number(term.labels, term.overall))
-            if not (math.isfinite(term.sum) and math.isfinite(term.count) and term.count >= 0):
-                raise ValueError(
-                    f"metric {self.metric.name}, group {group.id}: the term {term} is not finite"
-                )
-            self.clusters.append(cluster)
-            self.scenarios.append(scenario)
-            self.sums.append(term.sum)
-            self.counts.append(term.count)
-
-    def clear(self) -> None:
-        """Remove every term."""
-        for column in (self.clusters, self.label_sets, self.scenarios, self.sums, self.counts, self.answered):
-            del column[:]
-
-    @property
-    def reason(self) -> str:
-        """The reason why the metric has no value."""
-        if self.metric.needs and not self.has_partner:
-            how = f" ({self.metric.how_to_run})" if self.metric.how_to_run else ""
-            needed = f"needs a run of setting '{self.metric.needs}'"
-            return f"{needed} with the same model and the same options{how}"
-        return self.metric.absent
+    tables = accumulator.tables()
+    # One metric at a time limits the memory of many subsets.
+    return [value for column in range(len(metrics)) for value in tables.values(column)]
 
 
 class _Accumulator:
-    """The rows of each metric over a stream of groups, and the numbers of clusters and label sets."""
+    """The amounts of each metric over a stream of groups, and what is known of the groups."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.all_rows = [_MetricRows(metric) for metric in metrics]
-        self.label_sets = _LabelSets()
+    def __init__(self, metrics: Sequence[Metric], stretches: Stretches | None) -> None:
+        self.metrics = metrics
         self.has_undecided = False
         self.has_answers = False
-        self._varying: set[str] = set()
+        self.with_partner: set[int] = set()
+        self.varying: set[str] = set()
         self.decided: set[str] = {"correct"}
-        self._clusters: dict[str, int] = {}
-        self._group_label_sets: set[int] = set()
-        self._judges: defaultdict[tuple[str, str | None], set[str]] = defaultdict(set)
-
-    @property
-    def clusters(self) -> int:
-        """The number of clusters."""
-        return len(self._clusters)
+        self.judges: defaultdict[tuple[str, str | None], set[str]] = defaultdict(set)
+        self.label_subsets = LabelSubsets()
+        self.group_subsets: set[int] = set()
+        self.uses_group_labels: set[int] = set()
+        self.answered: Integers = np.empty(0, dtype=np.int64)
+        self._clusters = OpenClusters(stretches)
+        self._pool = ClusterPool(self._clusters)
+        self._chunk = TermChunk(len(metrics), self.label_subsets)
 
     def add(self, group: Group) -> None:
         """Add the terms of every metric over one group."""
-        cluster = self._clusters.setdefault(group.cluster or group.id, len(self._clusters))
-        label_set = self.label_sets.number(group.labels)
-        self._group_label_sets.add(label_set)
+        labels = group.labels
+        self._chunk.enter(labels, self._clusters.number(group.cluster or group.id))
         self._add_judges(group)
-        shared = group.labels
-        self._varying.update(name for one in group.outcomes for name in one.labels.keys() - shared.keys())
+        for outcome in group.outcomes:
+            if outcome.labels is not labels and outcome.labels != labels:
+                self.varying.update(outcome.labels.keys() - labels.keys())
         self.has_answers = self.has_answers or any(outcome.answered for outcome in group)
         has_undecided = contains_undecided(group)
         self.has_undecided = self.has_undecided or has_undecided
-        for metric_rows in self.all_rows:
-            if metric_rows.metric.needs in group.partners:
-                metric_rows.has_partner = True
-            groups = scenarios(group, metric_rows.metric) if has_undecided else ((ALL_SCENARIOS, group),)
-            for scenario, scenario_group in groups:
-                metric_rows.add(scenario_group, cluster, label_set, scenario, self.label_sets)
+        for column, metric in enumerate(self.metrics):
+            if metric.needs in group.partners:
+                self.with_partner.add(column)
+            if not has_undecided:
+                self._chunk.add(metric, column, ALL_SCENARIOS, group)
+                continue
+            for scenario, scenario_group in scenarios(group, metric):
+                self._chunk.add(metric, column, scenario, scenario_group)
+        if self._chunk.is_full:
+            self._end_chunk()
 
-    def table(self, metric_rows: _MetricRows, subsets: _Subsets, scenario: int) -> _Table:
-        """The sums and counts of a metric in one scenario."""
-        label_sets = set(metric_rows.label_sets)
-        if metric_rows.uses_group_labels or not label_sets:
-            label_sets |= self._group_label_sets
-        chosen = np.union1d([0], np.flatnonzero(subsets.members[sorted(label_sets)].any(axis=0)))
-        kept = [self._has_subset(metric_rows.metric, subsets.names[column]) for column in chosen]
-        chosen = chosen[np.array(kept, dtype=bool)]
-        in_scenario = np.isin(np.array(metric_rows.scenarios), (ALL_SCENARIOS, scenario))
-        rows, columns = np.nonzero(subsets.members[np.array(metric_rows.label_sets)[in_scenario]][:, chosen])
-        shape = len(chosen), len(self._clusters)
-        cells = columns * len(self._clusters) + np.array(metric_rows.clusters)[in_scenario][rows]
+    def tables(self) -> _Tables:
+        """End the stream."""
+        self._end_chunk()
+        return _Tables(self, self._pool.pooled())
 
-        def gather(amounts: Sequence[float]) -> Floats:
-            flat = np.bincount(cells, np.array(amounts)[in_scenario][rows], shape[0] * shape[1])
-            return flat.reshape(shape).astype(np.float64, copy=False)
-
-        answered = np.array(metric_rows.answered, dtype=bool)[in_scenario][rows]
-        hold_answers = np.bincount(columns[answered], minlength=len(chosen)) > 0
-        return _Table(chosen, hold_answers, gather(metric_rows.sums), gather(metric_rows.counts))
-
-    def _has_subset(self, metric: Metric, subset: str) -> bool:
-        """Whether a metric has a value for a subset, by whether its label varies within a group."""
-        if metric.labels == "any" or (subset == "all" and metric.labels == "shared"):
-            return True
-        return (subset.partition("=")[0] in self._varying) == (metric.labels == "varying")
-
-    def judges(self, metric: Metric) -> str | None:
-        """The names of the judges whose verdicts a metric uses."""
-        if metric.judged is None:
-            return None
-        names = self._judges[metric.judged, None] | self._judges[metric.judged, metric.needs]
-        return ", ".join(sorted(names)) or None
+    def _end_chunk(self) -> None:
+        rows, answered = self._chunk.rows()
+        self._pool.add(rows)
+        self.answered = np.union1d(self.answered, answered)
+        self.group_subsets |= self._chunk.group_subsets
+        self.uses_group_labels |= self._chunk.uses_group_labels
+        self._chunk = TermChunk(len(self.metrics), self.label_subsets)
 
     def _add_judges(self, group: Group) -> None:
         for setting, outcomes in ((None, group.outcomes), *group.partners.items()):
-            self._judges["correct", setting].update([outcome.judge for outcome in outcomes if outcome.judge])
+            self.judges["correct", setting].update([outcome.judge for outcome in outcomes if outcome.judge])
         for verdict in group.judgements:
-            self._judges[verdict.question, None].add(verdict.judge)
+            self.judges[verdict.question, None].add(verdict.judge)
             if verdict.verdict in ("right", "wrong"):
                 self.decided.add(verdict.question)
 
 
-def _values(accumulator: _Accumulator, metric_rows: _MetricRows, subsets: _Subsets) -> Iterator[MetricValue]:
-    """The values of a metric in all subsets that it has."""
-    table = accumulator.table(metric_rows, subsets, AS_JUDGED)
-    metric, judge = metric_rows.metric, accumulator.judges(metric_rows.metric)
-    scale = SCALES[metric.unit]
-    reason = metric_rows.reason if accumulator.has_answers else NO_ANSWER
-    unknown: list[float | None] = [None] * len(table.chosen)
-    decided, if_right = (
-        accumulator.table(metric_rows, subsets, scenario).values(metric)
-        if accumulator.has_undecided and metric.judged == "correct"
-        else unknown
-        for scenario in (DECIDED, IF_RIGHT)
-    )
-    intervals = table.intervals(metric)
-    for row, value in enumerate(table.values(metric)):
-        n, subset = float(table.counts[row].sum()), subsets.names[table.chosen[row]]
-        if value is not None and not (metric.counts_failures or table.answered[row]):
-            yield MetricValue(metric.name, subset, None, 0, 0, unit=metric.unit, reason=NO_ANSWER)
-            continue
-        metric_value = MetricValue(
-            metric=metric.name,
-            subset=subset,
-            value=value,
-            n=int(n) if n.is_integer() else n,
-            clusters=int(np.count_nonzero(table.counts[row])),
-            unit=metric.unit,
-            reason=reason if value is None else None,
-            value_decided=decided[row],
-            value_if_right=if_right[row],
-            judge=judge,
+class _Tables:
+    """The amounts of all groups, and the subsets of labels in the order of tables."""
+
+    def __init__(self, groups: _Accumulator, pooled: PooledRows) -> None:
+        self._groups = groups
+        self._pooled = pooled
+        self._answered = {
+            cell // SCENARIOS
+            for cell in groups.answered.tolist()
+            if cell % SCENARIOS in (ALL_SCENARIOS, AS_JUDGED)
+        }
+        self._labels = list(groups.label_subsets.ordered())
+
+    def values(self, column: int) -> Iterator[MetricValue]:
+        """The values of a metric in all subsets that it has."""
+        groups, metric = self._groups, self._groups.metrics[column]
+        scale = SCALES[metric.unit]
+        # Without a verdict, the cases that need no judge (equal texts) would stand for all of them.
+        pooled = self._pooled if metric.judged is None or metric.judged in groups.decided else NO_ROWS
+        subsets = self._subsets(column, pooled)
+        cells = np.array([subset * len(groups.metrics) + column for subset, _ in subsets], dtype=np.int64)
+        table = cell_table(pooled, cells, AS_JUDGED)
+        clusters = np.where(table.counts > 0, table.pooled.clusters, 0).sum(axis=1)
+        reason = _reason(metric, has_partner=column in groups.with_partner)
+        unknown: list[float | None] = [None] * len(subsets)
+        decided, if_right = (
+            _values(cell_table(pooled, cells, scenario), metric)
+            if groups.has_undecided and metric.judged == "correct"
+            else unknown
+            for scenario in (DECIDED, IF_RIGHT)
         )
-        yield with_interval(metric_value, intervals[row], scale)
+        rows = zip(subsets, cells, _values(table, metric), _intervals(table, metric), strict=True)
+        for row, ((_, name), cell, value, interval) in enumerate(rows):
+            if value is not None and not (metric.counts_failures or int(cell) in self._answered):
+                yield MetricValue(metric.name, name, None, 0, 0, unit=metric.unit, reason=NO_ANSWER)
+                continue
+            n = float(table.counts[row].sum())
+            metric_value = MetricValue(
+                metric=metric.name,
+                subset=name,
+                value=value,
+                n=int(n) if n.is_integer() else n,
+                clusters=int(clusters[row]),
+                unit=metric.unit,
+                reason=(reason if groups.has_answers else NO_ANSWER) if value is None else None,
+                value_decided=decided[row],
+                value_if_right=if_right[row],
+                judge=self._judges(metric),
+            )
+            yield with_interval(metric_value, interval, scale)
+
+    def _subsets(self, column: int, pooled: PooledRows) -> list[tuple[int, str]]:
+        """The subsets of a metric with their names: those of its terms and, unless all terms have labels of
+        their own, those of the groups."""
+        groups, metric = self._groups, self._groups.metrics[column]
+        used, columns = np.divmod(np.unique(pooled.cells // SCENARIOS), len(groups.metrics))
+        present = set(used[columns == column].tolist())
+        if column in groups.uses_group_labels or not present:
+            present |= groups.group_subsets
+        return [(ALL, "all")] * (metric.labels != "varying") + [
+            (number, f"{name}={value}")
+            for number, name, value in self._labels
+            if number in present
+            and (metric.labels == "any" or (name in groups.varying) == (metric.labels == "varying"))
+        ]
+
+    def _judges(self, metric: Metric) -> str | None:
+        """The names of the judges whose verdicts a metric uses."""
+        if metric.judged is None:
+            return None
+        judges = self._groups.judges
+        return ", ".join(sorted(judges[metric.judged, None] | judges[metric.judged, metric.needs])) or None
 
 
-def _is_answered(group: Group, term: Term) -> bool:
-    """Whether the answers that a term is about exist: those with its labels, otherwise those of the group."""
-    labels = term.labels or {}
-    about = [outcome for outcome in group if all(_has_label(outcome, *label) for label in labels.items())]
-    return any(outcome.answered for outcome in about or group)
+def _values(table: CellTable, metric: Metric) -> list[float | None]:
+    """The metric in each subset; None without a count."""
+    totals = zip(table.sums.sum(axis=1).tolist(), table.counts.sum(axis=1).tolist(), strict=True)
+    return [SCALES[metric.unit] * total / n if n else None for total, n in totals]
 
 
-def _has_label(outcome: Outcome, name: str, values: str | tuple[str, ...]) -> bool:
-    return set(_each(values)) <= set(_each(outcome.labels.get(name, ())))
+def _intervals(table: CellTable, metric: Metric) -> list[Interval | str]:
+    """The interval in each subset, before scaling; points are differences."""
+    low, high = (None if bound is None else bound / SCALES[metric.unit] for bound in metric.range)
+    find = difference_intervals if metric.unit == "points" else ratio_intervals
+    ranges = [(low, high)] * len(table.sums)
+    return find(table.sums, table.counts, ranges, pooled=table.pooled, graded=metric.graded)
 
 
-def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (values,) if isinstance(values, str) else values
+def _reason(metric: Metric, *, has_partner: bool) -> str:
+    """The reason why a metric has no value."""
+    if metric.needs and not has_partner:
+        how = f" ({metric.how_to_run})" if metric.how_to_run else ""
+        return f"needs a run of setting '{metric.needs}' with the same model and the same options{how}"
+    return metric.absent

@@ -23,6 +23,7 @@ from sightline.metric_types import (
     Result,
 )
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
+from sightline.metrics.cluster_ends import Stretches, count_stretches
 from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
@@ -94,6 +95,7 @@ def aggregate(
     metrics = panel.benchmark.metrics(description.benchmark_options)
     totals = _GroupTotals(description.data_digest, panel.judges)
     measures.prepare(collected)
+    stretches = count_stretches(probe.cluster or probe.sample for probe in collected.probes())
 
     def scored() -> Iterator[Group]:
         return with_text_scores(measures.measured(collected), panel.benchmark, description.benchmark_options)
@@ -107,8 +109,8 @@ def aggregate(
                 yield judged.group
 
     values = [
-        *tally(groups(), metrics),
-        *_metrics_by_judge(description, panel, scored, replies),
+        *tally(groups(), metrics, stretches),
+        *_metrics_by_judge(description, panel, scored, replies, stretches),
         *agreements(totals.verdicts, totals.clusters),
     ]
     if measures.similarity is not None:
@@ -142,6 +144,7 @@ def _metrics_by_judge(
     panel: JudgePanel,
     groups: Callable[[], Iterator[Group]],
     replies: AnswerLookup,
+    stretches: Stretches,
 ) -> list[MetricValue]:
     """The judged metrics as each judge alone decides them.
 
@@ -150,6 +153,7 @@ def _metrics_by_judge(
         panel: The judges.
         groups: Starts a new pass over the measured groups.
         replies: The replies of judge models.
+        stretches: The stretches of the clusters of these groups.
 
     Returns:
         The values over all groups, with the subset 'judge=NAME'; empty for a single judge.
@@ -174,7 +178,7 @@ def _metrics_by_judge(
         alone = replace(panel, judges=[judge, *others], decide="first", judged_partners=partners)
         own = [metric for metric in metrics if decides(judge, metric.judged)]
         judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
-        tallied = tally(judged, own)
+        tallied = tally(judged, own, stretches)
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]
     return values
 
