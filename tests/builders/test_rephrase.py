@@ -26,7 +26,7 @@ from sightline.builders.reply_retries import MAX_ATTEMPTS, ReplyResult
 from sightline.builders.sources import SourceItem
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.groups import read_groups
+from sightline.formats.group_file import read_groups
 from sightline.formats.journal import JOURNAL
 from sightline.models.baseline import ChanceBaseline
 from sightline.types import Answer, Failure, Request, Text

@@ -19,7 +19,8 @@ from sightline.builders.sources import SourceItem, folder_sources
 from sightline.builders.style_network import paint, read_weights, shapes
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.formats.groups import GroupLine, read_groups
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import GroupLine
 from sightline.formats.journal import JOURNAL
 
 PROMPT = "Please describe the place in the image in two sentences."

@@ -19,7 +19,8 @@ from sightline.builders.process_pool import Execution
 from sightline.builders.run import BuildSpec, SourceResult, build, image_name
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.groups import GroupLine, read_groups
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import GroupLine
 from sightline.formats.journal import JOURNAL
 from sightline.images import BadImage
 

@@ -40,7 +40,7 @@ from sightline.builders.scenes.styles import STYLES
 from sightline.builders.synthetic import generate_codis, generate_contextual, generate_iibench, generate_mmr3
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.formats.groups import read_groups
+from sightline.formats.group_file import read_groups
 from sightline.images import inspect_image
 from sightline.plan.effective import effective
 from sightline.plan.spec import Spec

@@ -19,7 +19,7 @@ from PIL import Image
 from sightline.builders.manifest import read_manifest
 from sightline.cli.build_command import SUBCOMMANDS
 from sightline.cli.main import main
-from sightline.formats.groups import read_groups
+from sightline.formats.group_file import read_groups
 from sightline.formats.journal import JOURNAL
 
 Capture = pytest.CaptureFixture[str]

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 import sightline
 from sightline.cli.main import main
-from sightline.formats.groups import read_groups
+from sightline.formats.group_file import read_groups
 from sightline.metrics.statistics import TOO_FEW
 from sightline.registry import plug_in
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from sightline.builders.manifest import MANIFEST, read_manifest
 from sightline.errors import UserError
-from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group
 from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile, ImageRef, Request, user
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sightline.builders.built_folder import GROUPS
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError
-from sightline.formats.groups import read_groups
+from sightline.formats.group_file import read_groups
 from sightline.registry import benchmark, benchmark_names
 from sightline.types import ImageRef
 

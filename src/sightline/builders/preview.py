@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from sightline.builders.image_io import open_upright, save
 from sightline.builders.label_font import LabelFont
-from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group
 from sightline.images import BadImage
 from sightline.visible import visible
 

@@ -15,7 +15,8 @@ from sightline.builders.manifest import MANIFEST, fingerprint, read_manifest
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.digests import file_digest
-from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group
 
 QUESTION = "equivalent"
 """The question of verdicts on pairs: `right` means the same, `wrong` means different."""

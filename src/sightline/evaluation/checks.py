@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
 from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
@@ -14,36 +13,10 @@ from sightline.judging.judges import HUMAN_PREFIX
 from sightline.models.base import Model
 from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.plan.spec import Spec
-from sightline.plugins import wrong_return
 from sightline.results.description import EvaluationDescription
 from sightline.results.same_run import refuse_other_run
 from sightline.scoring.scorer import ModelScorer, by_question
-from sightline.types import ImageRef, Probe, Sample
-
-
-def check_samples(samples: Sequence[Sample], benchmark: Benchmark, options: Mapping[str, Any]) -> None:
-    """Check the types of samples and of the first one's probes, and that every sample has its own id.
-
-    Samples with one id would merge into one group.
-
-    Args:
-        samples: The samples of a benchmark.
-        benchmark: The benchmark.
-        options: The effective options of the benchmark.
-
-    Raises:
-        UserError: Two samples have the same id, or a plugin's method returned something else.
-    """
-    ids: set[str] = set()
-    for sample in samples:
-        if not isinstance(sample, Sample):
-            raise wrong_return(benchmark.samples, sample, Sample)
-        if sample.id in ids:
-            raise UserError(f"two samples of {benchmark.name} have the same id", record=sample.id, field="id")
-        ids.add(sample.id)
-    for probe in benchmark.probes(samples[0], options) if samples else ():
-        if not isinstance(probe, Probe):
-            raise wrong_return(benchmark.probes, probe, Probe)
+from sightline.types import ImageRef, Probe
 
 
 def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
@@ -80,8 +53,33 @@ def check_results_folder(spec: Spec, description: EvaluationDescription, scored:
         refuse_other_run(Path(spec.out), description, scored)
 
 
+def probe_check(models: PreparedModels, options: Mapping[str, Any]) -> Callable[[Probe], None] | None:
+    """Make the check of probes.
+
+    Args:
+        models: The model, and the augmentation if images are replaced by text.
+        options: The effective options of the benchmark.
+
+    Returns:
+        Raises UserError for a probe that is empty, or needs a capability that the model lacks; None if no
+        model is called.
+    """
+    if not models.models:
+        return None
+    model, by_likelihood = models.models[0], options.get("answer_by") == "likelihood"
+    sees_images = models.replacement is None
+
+    def check(probe: Probe) -> None:
+        _check_content(probe)
+        _check_capabilities(probe, model, sees_images=sees_images)
+        if by_likelihood and not probe.choices:
+            raise _unfit(probe, "has no options to choose from", "options, or no answer_by=likelihood")
+
+    return check
+
+
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
-    """Check that the model can be asked every probe of a task.
+    """Check that augmentation and likelihood suit the model and the task.
 
     Args:
         spec: The evaluation.
@@ -89,20 +87,13 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
         models: The model, and the augmentation if images are replaced by text.
 
     Raises:
-        UserError: A probe is empty, or the model lacks a capability that it needs.
+        UserError: The augmentation has no effect, or the model does not report likelihoods.
     """
     model, options = models.models[0], task.options.benchmark
-    by_likelihood = options.get("answer_by") == "likelihood"
-    for sample in task.samples:
-        for probe in task.benchmark.probes(sample, options):
-            _check_content(probe)
-            _check_capabilities(probe, model, sees_images=models.replacement is None)
-            if by_likelihood and not probe.choices:
-                raise _unfit(probe, "has no options to choose from", "options, or no answer_by=likelihood")
     if models.replacement is not None:
         images = images_in_probes(task.benchmark, task.samples, [options])
         check_augmentation(models.replacement, model, images)
-    if by_likelihood:
+    if options.get("answer_by") == "likelihood":
         _check_likelihood(spec, model)
 
 
@@ -191,7 +182,7 @@ def _check_content(probe: Probe) -> None:
 def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> None:
     """Raise UserError where the model cannot take the messages of a probe."""
     able = model.capabilities
-    images = sum(isinstance(part, ImageRef) for message in probe.messages for part in message.parts)
+    images = sum([isinstance(part, ImageRef) for message in probe.messages for part in message.parts])
     if sees_images and images and not able.images:
         raise _unfit(probe, f"{model.name} does not accept images", "a setting without images, or --augment")
     if sees_images and images > 1 and not able.several_images:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from sightline.benchmarks.released import foreign_samples
@@ -15,11 +13,9 @@ from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import recorded_notes, replayed
 from sightline.formats.synthetic_marker import is_synthetic
 from sightline.models.base import Model
-from sightline.plan.plan import samples_digest
 from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Sample
 
 
 def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
@@ -43,8 +39,8 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         judge_repeats=spec.judge_repeats,
         benchmark_options=task.options.benchmark,
         options=_effective_options(prepared),
-        data_digest=samples_digest(task.samples),
-        ids_digest=_ids_digest(task.samples),
+        data_digest=task.survey.data_digest,
+        ids_digest=task.survey.ids_digest,
         planned_samples=len(task.samples),
         against=spec.against,
         notes=[
@@ -83,10 +79,6 @@ def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
     """
     options = {**JUDGE_SAMPLING, **spec.judge_gen}
     return model.effective({name: value for name, value in options.items() if value is not None})
-
-
-def _ids_digest(samples: Sequence[Sample]) -> str:
-    return hashlib.sha256(msgspec.json.encode([sample.id for sample in samples])).hexdigest()
 
 
 def _effective_options(prepared: Prepared) -> dict[str, Any]:
@@ -145,8 +137,7 @@ def _training_data_notes(prepared: Prepared) -> list[str]:
     models = prepared.models.models
     if not models:
         return []
-    images = [image for sample in prepared.task.samples for image in sample.images]
-    folders = sorted({image.root for image in images if image.root})
+    folders = prepared.task.survey.folders
     return [note for folder in folders if (note := models[0].training_overlap(Path(folder)))]
 
 
@@ -160,5 +151,5 @@ def _replay_notes(prepared: Prepared) -> list[str]:
 
 def _has_foreign_samples(task: PreparedTask) -> bool:
     """Whether a sample is other than those that the benchmark's paper released."""
-    names = [sample.id for sample in task.samples]
+    names = (sample.id for sample in task.samples)
     return bool(foreign_samples(task.benchmark, names, task.folder, task.split, task.options.benchmark))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
@@ -13,8 +15,8 @@ from sightline.evaluation.checks import (
     check_distinct_judges,
     check_judge_images,
     check_model,
-    check_samples,
     check_sampling_names,
+    probe_check,
 )
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.prepared import (
@@ -23,6 +25,7 @@ from sightline.evaluation.prepared import (
     PreparedModels,
     PreparedTask,
 )
+from sightline.evaluation.survey import Surveyor
 from sightline.judging.judges import (
     HUMAN_PREFIX,
     HumanJudge,
@@ -35,12 +38,11 @@ from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of
-from sightline.plan.plan import select_samples
+from sightline.plan.samples import Samples, SampleSelection
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.fail_if import check_condition_metrics, parse_conditions
 from sightline.results.folder import ResultsFolder
-from sightline.types import Sample
 
 
 def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
@@ -73,14 +75,7 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
     models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()
     judges = _judges(spec, config, keyless)
     check_distinct_judges(spec, judges)
-    task = PreparedTask(
-        benchmark=benchmark,
-        setting=setting.name,
-        options=options,
-        split=split,
-        folder=spec_data_folder(spec),
-        samples=_samples(spec, benchmark, split, options),
-    )
+    task = _task(spec, benchmark, setting.name, split, options, models)
     prepared = Prepared(
         spec=spec,
         config=config,
@@ -115,14 +110,34 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     )
 
 
-def _samples(spec: Spec, benchmark: Benchmark, split: str, options: EffectiveOptions) -> list[Sample]:
+def _task(
+    spec: Spec,
+    benchmark: Benchmark,
+    setting: str,
+    split: str,
+    options: EffectiveOptions,
+    models: PreparedModels,
+) -> PreparedTask:
+    """Read all samples once. Raises UserError where data or probes are wrong."""
     folder = spec_data_folder(spec)
-    samples = list(benchmark.samples(folder, split, options.benchmark))
-    check_samples(samples, benchmark, options.benchmark)
-    selected = select_samples(samples, spec.limit, spec.shuffle, spec.seed)
-    if not selected:
+    surveyor = Surveyor(benchmark, options.benchmark, probe_check(models, options.benchmark))
+    samples = Samples(
+        benchmark,
+        partial(benchmark.samples, folder, split, options.benchmark),
+        SampleSelection(spec.limit, spec.shuffle, spec.seed),
+        surveyor.add,
+    )
+    if not samples:
         raise UserError(f"the {split} split of {benchmark.name} contains no samples", file=folder)
-    return selected
+    return PreparedTask(
+        benchmark=benchmark,
+        setting=setting,
+        options=options,
+        split=split,
+        folder=folder,
+        samples=samples,
+        survey=surveyor.found(),
+    )
 
 
 def _check(prepared: Prepared) -> None:

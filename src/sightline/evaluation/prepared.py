@@ -11,21 +11,22 @@ from msgspec import Struct, field
 from sightline.benchmarks.base import Benchmark
 from sightline.config import Config
 from sightline.evaluation.augment import ImageReplacement
+from sightline.evaluation.survey import Survey
 from sightline.judging.judges import HumanJudge
 from sightline.models.base import Model
 from sightline.models.embedder import Embedder
 from sightline.models.text_metrics import TextMetric
 from sightline.plan.effective import EffectiveOptions
+from sightline.plan.samples import Samples
 from sightline.plan.spec import Spec
 from sightline.results.fail_if import Condition
-from sightline.types import Sample
 
 
 class PreparedTask(Struct, frozen=True, kw_only=True):
     """What is evaluated: a benchmark under one setting, its effective options and the selected samples.
 
     Every path needs it: `run`, `score`, `--dry-run` and the inspect tasks. `folder` is the data folder, None
-    where there is none.
+    where there is none; `survey` is what the first pass over the samples found.
     """
 
     benchmark: Benchmark
@@ -33,7 +34,8 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
     options: EffectiveOptions
     split: str
     folder: Path | None
-    samples: Sequence[Sample]
+    samples: Samples
+    survey: Survey
 
     @property
     def name(self) -> str:

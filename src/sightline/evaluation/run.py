@@ -89,7 +89,7 @@ async def _evaluate(
     sender = RequestSender(prepared, store, caption_counts, began=began, show_progress=show_progress)
     plan = await run_in_thread(make_plan, prepared, store, augmented)
     requests = _requests(plan, store, run)
-    counts = await sender.ask_model(requests, await run_in_thread(_request_count, prepared))
+    counts = await sender.ask_model(requests, prepared.task.survey.probes * prepared.spec.repeats)
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
@@ -112,13 +112,6 @@ def _requests(plan: Plan, store: Store, run: int) -> Iterator[KeyedRequest]:
             run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk]
         )
         yield from (planned.request for planned in chunk if planned.request is not None)
-
-
-def _request_count(prepared: Prepared) -> int:
-    """How many requests the evaluation sends at most, by the number of probes of its first sample."""
-    task = prepared.task
-    per_sample = sum(1 for _ in task.benchmark.probes(task.samples[0], task.options.benchmark))
-    return len(task.samples) * per_sample * prepared.spec.repeats
 
 
 def _store_unasked(requests: Iterator[KeyedRequest], stop: Event) -> None:

@@ -147,10 +147,10 @@ def _predictions(
     # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
     variant = options.get("variant", setting)
     predictions = _read_file(spec, file, task.benchmark, variant)
-    samples = task.samples
+    left_out: set[str] = set()
     if spec.limit is not None:
-        samples = list(task.benchmark.samples(task.folder, task.split, options))
-    left_out = {sample.id for sample in samples} - {sample.id for sample in task.samples}
+        left_out = {sample.id for sample in task.benchmark.samples(task.folder, task.split, options)}
+        left_out -= {sample.id for sample in task.samples}
     expected = [
         (probe.sample, probe.variant)
         for sample in task.samples

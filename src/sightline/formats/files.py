@@ -105,7 +105,36 @@ def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None =
         return msgspec.convert(record if prepare is None else prepare(record), kind)
 
     lines = enumerate(content.splitlines(), 1)
-    return [_decode_line(decode, line, number, path, kind) for number, line in lines if line.strip()]
+    return [decode_line(decode, line, number, path, kind) for number, line in lines if line.strip()]
+
+
+def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
+    """Decode a line of a JSON Lines file.
+
+    Args:
+        decode: Converts a line to a struct.
+        line: The line.
+        number: Its number in the file, from 1.
+        path: The file.
+        kind: The struct.
+
+    Returns:
+        The struct.
+
+    Raises:
+        UserError: The line is not such a struct; it names the line and the field.
+    """
+    try:
+        return decode(line)
+    except msgspec.ValidationError as error:
+        text, _, location = str(error).partition(" - at `$")
+        field = re.sub(r"^\.|`$", "", location) or None
+        if (unknown := _UNKNOWN_FIELD.fullmatch(text)) and field is None:
+            known = [one.encode_name for one in msgspec.structs.fields(kind)]
+            raise unknown_field(unknown[1], known, path, f"line {number}") from None
+        raise UserError(text, file=path, record=f"line {number}", field=field) from None
+    except ValueError:
+        raise _broken(line, path, number) from None
 
 
 def unknown_field(name: str, known: Iterable[str], path: Path, record: str) -> UserError:
@@ -233,17 +262,3 @@ def _object(where: str, entry: Any, path: Path) -> tuple[str, dict[str, Any]]:
     if not isinstance(entry, dict):
         raise UserError("is not a record", file=path, record=where, found=entry, expected="a JSON object")
     return where, entry
-
-
-def _decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
-    try:
-        return decode(line)
-    except msgspec.ValidationError as error:
-        text, _, location = str(error).partition(" - at `$")
-        field = re.sub(r"^\.|`$", "", location) or None
-        if (unknown := _UNKNOWN_FIELD.fullmatch(text)) and field is None:
-            known = [one.encode_name for one in msgspec.structs.fields(kind)]
-            raise unknown_field(unknown[1], known, path, f"line {number}") from None
-        raise UserError(text, file=path, record=f"line {number}", field=field) from None
-    except ValueError:
-        raise _broken(line, path, number) from None

@@ -11,7 +11,6 @@ from msgspec import Struct, field
 
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicLineFile
-from sightline.formats.files import read_lines
 from sightline.scoring.letters import LETTERS
 from sightline.types import Labels
 
@@ -43,37 +42,6 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_groups(path: Path) -> list[GroupLine]:
-    """Read a groups file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The lines in their order.
-
-    Raises:
-        UserError: A line has no group, no variant, neither image nor prompt, an unknown field, an option
-            twice, or a reference that is not an option; or a group has a variant twice.
-    """
-    lines = read_lines(path, GroupLine)
-    if not lines:
-        raise UserError("has no group", file=path, expected="one JSON object a line")
-    seen: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(lines, 1):
-        _check(line, number, path)
-        first = seen.setdefault((line.group, line.variant), number)
-        if first != number:
-            raise UserError(
-                f"group '{line.group}' has variant '{line.variant}' on line {first} already",
-                file=path,
-                record=f"line {number}",
-                field="variant",
-                expected="each variant once in its group",
-            )
-    return lines
-
-
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
     """Write a groups file atomically.
 
@@ -101,7 +69,21 @@ def by_group(lines: Iterable[GroupLine]) -> dict[str, list[GroupLine]]:
     return groups
 
 
-def _check(line: GroupLine, number: int, path: Path) -> None:
+def check_line(line: GroupLine, number: int, path: Path) -> None:
+    """Check a line by itself.
+
+    Args:
+        line: The line.
+        number: Its number in the file, from 1.
+        path: The file.
+
+    Raises:
+        UserError: It has no group, no variant, neither image nor prompt, an option twice, or a reference that
+            is not an option.
+    """
+    if line.group and line.variant and (line.prompt or line.images):
+        _check_options(line, number, path)
+        return
     needed: Sequence[tuple[str, object, str]] = (
         ("group", line.group, "the group's id as text"),
         ("variant", line.variant, "the variant's name as text"),
@@ -110,7 +92,27 @@ def _check(line: GroupLine, number: int, path: Path) -> None:
     for name, value, expected in needed:
         if not value:
             raise UserError("is empty", file=path, record=f"line {number}", field=name, expected=expected)
-    _check_options(line, number, path)
+
+
+def repeated_variant(line: GroupLine, first: int, second: int, path: Path) -> UserError:
+    """Make the error for a variant that a group has twice.
+
+    Args:
+        line: One of its lines.
+        first: The number of the first line.
+        second: The number of the other line.
+        path: The file.
+
+    Returns:
+        The error.
+    """
+    return UserError(
+        f"group '{line.group}' has variant '{line.variant}' on line {first} already",
+        file=path,
+        record=f"line {second}",
+        field="variant",
+        expected="each variant once in its group",
+    )
 
 
 def _check_options(line: GroupLine, number: int, path: Path) -> None:

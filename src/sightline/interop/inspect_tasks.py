@@ -28,7 +28,6 @@ from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspe
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
 from sightline.judging.judges import can_decide, check_judge_kinds, judge_kind
 from sightline.models.inspect import chat_messages, generate_config
-from sightline.plan.plan import samples_digest
 from sightline.plan.sample_digest import sample_digest
 from sightline.plan.spec import Spec, TaskOptions, declared_options, spec_of
 from sightline.plan.stored_probe import judge_images, probe_position, stored_probe
@@ -160,7 +159,7 @@ def _describe(item: PreparedTask, judge: str) -> EvaluationDescription:
         decide="first",
         benchmark_options=item.options.benchmark,
         options={},
-        data_digest=samples_digest(item.samples),
+        data_digest=item.survey.data_digest,
         planned_samples=len(item.samples),
     )
 

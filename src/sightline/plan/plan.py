@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -36,6 +33,9 @@ from sightline.types import ImageFile, ImageRef, Message, Origin, Probe, Request
 CHUNK = 64
 """The number of samples that are planned together."""
 
+WINDOW = 1024
+"""The number of samples, in their order, among which those with the same image become neighbours."""
+
 
 class PlanInputs(Struct, frozen=True, kw_only=True):
     """Everything that determines the requests of an evaluation.
@@ -46,7 +46,7 @@ class PlanInputs(Struct, frozen=True, kw_only=True):
     """
 
     benchmark: Benchmark
-    samples: Sequence[Sample]
+    samples: Iterable[Sample]
     setting: str
     options: EffectiveOptions
     partners: Mapping[str, EffectiveOptions]
@@ -87,17 +87,21 @@ class Plan:
     def chunks(self) -> Iterator[list[PlannedProbe]]:
         """Plan all samples.
 
-        Samples that show the same image are neighbours, so that a server can reuse its prefix cache.
+        Among WINDOW samples, those that show the same image are neighbours, so that a server can reuse its
+        prefix cache.
 
         Yields:
             The probes of up to `CHUNK` samples.
         """
-        samples = self._inputs.samples
-        order = _order_by_image(samples)
-        for first in range(0, len(order), CHUNK):
-            probes = {index: self._probes(samples[index]) for index in order[first : first + CHUNK]}
-            self._inspect(_chunk_images(samples, probes))
-            yield [planned for index, settings in probes.items() for planned in self._sample(index, settings)]
+        numbered = enumerate(self._inputs.samples)
+        while window := list(islice(numbered, WINDOW)):
+            ordered = _order_by_image(window)
+            for first in range(0, len(ordered), CHUNK):
+                chunk = [
+                    (index, sample, self._probes(sample)) for index, sample in ordered[first : first + CHUNK]
+                ]
+                self._inspect(_chunk_images(chunk))
+                yield [planned for member in chunk for planned in self._sample(*member)]
 
     def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
         """The probes of a sample by setting, the evaluated one first."""
@@ -116,8 +120,10 @@ class Plan:
                 )
         return probes
 
-    def _sample(self, index: int, probes: Mapping[str, list[Probe]]) -> Iterator[PlannedProbe]:
-        cluster = cluster_of(self._inputs.samples[index], self._files)
+    def _sample(
+        self, index: int, sample: Sample, probes: Mapping[str, list[Probe]]
+    ) -> Iterator[PlannedProbe]:
+        cluster = cluster_of(sample, self._files)
         requests: dict[str, KeyedRequest] = {}
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
@@ -133,7 +139,7 @@ class Plan:
             sent = probe if replays else replace(probe, messages=keyed.request.messages)
             return stored_probe(sent, draw, keyed.request.key, cluster, evidence=evidence)
 
-        digest = sample_digest(self._inputs.benchmark, self._inputs.samples[index], self._files)
+        digest = sample_digest(self._inputs.benchmark, sample, self._files)
         for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
             record = replace(stored, sample_digest=digest)
             yield PlannedProbe(probe_position(index, number), record, requests.get(stored.key))
@@ -180,62 +186,23 @@ class Plan:
             self._files[path] = file
 
 
-def select_samples(samples: Sequence[Sample], limit: int | None, shuffle: bool, seed: int) -> list[Sample]:
-    """The samples that --limit takes, in their order.
-
-    Args:
-        samples: All samples of a split.
-        limit: How many to take; None takes all.
-        shuffle: Whether to take random ones instead of the first ones.
-        seed: The seed of the random choice.
-
-    Returns:
-        The selected samples.
-    """
-    if limit is None or limit >= len(samples):
-        return list(samples)
-    if not shuffle:
-        return list(samples[:limit])
-    selected = sorted(random.Random(seed).sample(range(len(samples)), limit))
-    return [samples[index] for index in selected]
-
-
-def samples_digest(samples: Sequence[Sample]) -> str:
-    """The digest of samples: questions, options, references, labels and released records.
-
-    Args:
-        samples: The samples.
-
-    Returns:
-        A SHA-256 in hexadecimal; images count by their file names.
-    """
-    digest = hashlib.sha256()
-    for sample in samples:
-        names = [os.path.basename(image.path) for image in sample.images]
-        body = [sample.id, sample.question, names, sample.references, sample.options, sample.labels]
-        digest.update(msgspec.json.encode([*body, sample.record], order="sorted"))
-    return digest.hexdigest()
-
-
-def _order_by_image(samples: Sequence[Sample]) -> list[int]:
-    """The indices of the samples in their order, with samples that share a first image next to each other."""
+def _order_by_image(samples: Sequence[tuple[int, Sample]]) -> list[tuple[int, Sample]]:
+    """Numbered samples in their order, with those that share a first image next to each other."""
     first: dict[str, int] = {}
-    leader = [
-        first.setdefault(sample.images[0].path if sample.images else sample.id, index)
-        for index, sample in enumerate(samples)
-    ]
-    return sorted(range(len(samples)), key=leader.__getitem__)
+    leader = {
+        index: first.setdefault(sample.images[0].path if sample.images else sample.id, index)
+        for index, sample in samples
+    }
+    return sorted(samples, key=lambda one: leader[one[0]])
 
 
-def _chunk_images(
-    samples: Sequence[Sample], probes: Mapping[int, Mapping[str, Sequence[Probe]]]
-) -> list[ImageRef]:
+def _chunk_images(chunk: Sequence[tuple[int, Sample, Mapping[str, Sequence[Probe]]]]) -> list[ImageRef]:
     """The images of a chunk: those of the samples, those of the messages, those that judges see."""
     return [
-        *(image for index in probes for image in samples[index].images),
+        *(image for _, sample, _ in chunk for image in sample.images),
         *(
             image
-            for settings in probes.values()
+            for _, _, settings in chunk
             for several in settings.values()
             for probe in several
             for image in (*_images(probe), *probe.evidence)

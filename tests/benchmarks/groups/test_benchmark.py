@@ -203,7 +203,7 @@ def test_a_label_size_of_one_s_own_is_a_label(tmp_path: Path) -> None:
 
 
 def test_a_folder_stands_for_the_groups_file_in_it(data: Path) -> None:
-    assert len(Groups().samples(None, "test", options(f"groups:{data / 'context'}"))) == 2
+    assert len(list(Groups().samples(None, "test", options(f"groups:{data / 'context'}")))) == 2
 
 
 def test_sampling_at_temperature_0_gets_a_note() -> None:

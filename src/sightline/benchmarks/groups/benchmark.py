@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -104,7 +104,7 @@ class Groups(Benchmark):
         """
         raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
-    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterable[Sample]:
         """The groups of the file, or those that a file of answers is about."""
         if _only_answers(options):
             return answered_samples(Path(options["answers"]), _selection(options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.formats.export import counted
 from sightline.formats.files import json_records, read_bytes
-from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
+from sightline.formats.group_file import GroupFile, open_groups, size_of
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group
 from sightline.formats.jsonl import id_field
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Probe, Sample, user
@@ -40,23 +41,24 @@ class LineSelection(Struct, frozen=True):
     likelihood: bool = False
 
 
-def read_samples(file: Path, selection: LineSelection) -> list[Sample]:
+def read_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
     """Read a groups file.
 
     Args:
-        file: The groups file.
+        file: The groups file, all of which is checked at once.
         selection: Which lines are sent.
 
     Returns:
-        A sample for each group with a selected line; its `record` holds all lines of the group.
+        A sample for each group with a selected line, read when it is needed; its `record` holds all lines of
+        the group.
 
     Raises:
         UserError: The file or a line is wrong, or no line is selected.
     """
-    return _samples(_of_size(read_groups(file), selection, file), file, str(file.parent), selection)
+    return _samples(_groups_of_size(open_groups(file), selection), file, str(file.parent), selection)
 
 
-def answered_samples(file: Path, selection: LineSelection) -> list[Sample]:
+def answered_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
     """Make samples from a file of answers whose lines hold group, variant, references and labels.
 
     Args:
@@ -69,7 +71,10 @@ def answered_samples(file: Path, selection: LineSelection) -> list[Sample]:
     Raises:
         UserError: A line is wrong, or no line is selected.
     """
-    return _samples(_of_size(_answered_lines(file), selection, file), file, "", selection)
+    lines = _answered_lines(file)
+    size = _selected_size(list(dict.fromkeys(map(size_of, lines))), selection, file)
+    groups = by_group(line for line in lines if size is None or size_of(line) == size)
+    return _samples(groups.values(), file, "", selection)
 
 
 def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
@@ -82,20 +87,22 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
     Returns:
         A note on originals that are not sent, and one on groups of which no line is.
     """
-    groups = by_group(_of_size(read_groups(file), selection, file))
-    selected = {name: selected_lines(lines, selection) for name, lines in groups.items()}
+    checked = open_groups(file)
     asks_originals = selection.unchanged and not selection.all_variants
-    originals = sum(line.variant == ORIGINAL for lines in groups.values() for line in lines)
+    if not (checked.originals or asks_originals):
+        return []
+    groups, originals, left_out = 0, 0, 0
+    for lines in _groups_of_size(checked, selection):
+        groups += 1
+        originals += sum(line.variant == ORIGINAL for line in lines)
+        left_out += not selected_lines(lines, selection)
     lack = f"no line of variant '{ORIGINAL}'" if asks_originals else f"no line but '{ORIGINAL}'"
     return counted(
         (
             0 if asks_originals else originals,
             f"lines of variant '{ORIGINAL}', the unchanged input, are not sent and count in no metric",
         ),
-        (
-            sum(not lines for lines in selected.values()),
-            f"of {len(groups):,} groups are left out: they have {lack}",
-        ),
+        (left_out, f"of {groups:,} groups are left out: they have {lack}"),
     )
 
 
@@ -143,30 +150,33 @@ def selected_lines(lines: Sequence[GroupLine], selection: LineSelection) -> list
     return [line for line in lines if (line.variant == ORIGINAL) == original]
 
 
-def _samples(lines: Sequence[GroupLine], file: Path, root: str, selection: LineSelection) -> list[Sample]:
-    groups = by_group(lines)
-    samples = [
-        _sample(name, members, root) for name, members in groups.items() if selected_lines(members, selection)
-    ]
-    if not samples and selection.unchanged and not selection.all_variants:
+def _samples(
+    groups: Iterable[Sequence[GroupLine]], file: Path, root: str, selection: LineSelection
+) -> Iterator[Sample]:
+    has_samples = False
+    for lines in groups:
+        if selected_lines(lines, selection):
+            has_samples = True
+            yield _sample(lines, root)
+    if has_samples:
+        return
+    if selection.unchanged and not selection.all_variants:
         raise UserError(
             f"no group has a line with variant '{ORIGINAL}'",
             file=file,
             expected="the unchanged input as a line of each group",
         )
-    if not samples:
-        raise UserError(
-            "no group has a perturbed line",
-            file=file,
-            expected="lines of other variants, or --set unchanged=on",
-        )
-    return samples
+    raise UserError(
+        "no group has a perturbed line",
+        file=file,
+        expected="lines of other variants, or --set unchanged=on",
+    )
 
 
-def _sample(name: str, lines: Sequence[GroupLine], root: str) -> Sample:
+def _sample(lines: Sequence[GroupLine], root: str) -> Sample:
     first = lines[0]
     return Sample(
-        id=name,
+        id=first.group,
         question=first.question or first.prompt,
         images=tuple(ImageRef(os.path.join(root, image), root) for line in lines for image in line.images),
         references=first.references,
@@ -176,10 +186,18 @@ def _sample(name: str, lines: Sequence[GroupLine], root: str) -> Sample:
     )
 
 
-def _of_size(lines: Sequence[GroupLine], selection: LineSelection, file: Path) -> list[GroupLine]:
+def _groups_of_size(file: GroupFile, selection: LineSelection) -> Iterable[Sequence[GroupLine]]:
+    size = _selected_size(file.sizes, selection, file.path)
+    if size is None:
+        return file.groups()
+    of_size = ([line for line in lines if size_of(line) == size] for lines in file.groups())
+    return filter(None, of_size)
+
+
+def _selected_size(sizes: Sequence[str], selection: LineSelection, file: Path) -> str | None:
+    """The size of the lines that are sent; None for all sizes."""
     if selection.size is None and not selection.one_size:
-        return list(lines)
-    sizes = list(dict.fromkeys(map(_size, lines)))
+        return None
     size = str(selection.size) if selection.size is not None else ORIGINAL if ORIGINAL in sizes else sizes[0]
     several = selection.size is None and ORIGINAL not in sizes and len(sizes) > 1
     if several or size not in sizes:
@@ -189,12 +207,7 @@ def _of_size(lines: Sequence[GroupLine], selection: LineSelection, file: Path) -
             file=file,
             expected=f"--set size=S with S one of {built}" if built else "no --set size: none was built",
         )
-    return [line for line in lines if _size(line) == size]
-
-
-def _size(line: GroupLine) -> str:
-    """The size in which a builder made a line's image."""
-    return str(line.labels.get("size", ORIGINAL))
+    return size
 
 
 def _answered_lines(file: Path) -> list[GroupLine]:

@@ -9,7 +9,8 @@ from typing import Any
 from sightline.benchmarks.groups.benchmark import OPTIONS, SAMPLING, SAMPLING_SOURCE, Groups
 from sightline.benchmarks.mmr3.data import assigned_values, task_file
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
-from sightline.formats.groups import by_group, read_groups
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import by_group
 from sightline.formats.prediction import AnswerFiles
 
 

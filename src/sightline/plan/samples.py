@@ -1,0 +1,137 @@
+"""The samples of an evaluation: few are held, many are read again at each pass."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Struct
+
+from sightline.benchmarks.base import Benchmark
+from sightline.errors import UserError
+from sightline.formats.hashes import repeated_hashes, text_hash
+from sightline.plugins import wrong_return
+from sightline.types import Sample
+
+HELD = 4096
+"""The number of samples that are held at most, where the benchmark itself does not hold them all."""
+
+Read = Callable[[], Iterable[Sample]]
+"""Starts a pass over all samples of a split."""
+
+
+class SampleSelection(Struct, frozen=True):
+    """The samples that are taken: all, the first `limit` ones, or, with `shuffle`, random ones."""
+
+    limit: int | None = None
+    shuffle: bool = False
+    seed: int = 0
+
+    def has(self, position: int) -> bool:
+        """Whether the sample at a position is known to be selected before all samples were counted.
+
+        Args:
+            position: The position.
+
+        Returns:
+            False with `shuffle`.
+        """
+        return not self.shuffle and (self.limit is None or position < self.limit)
+
+    def positions(self, total: int) -> Sequence[int]:
+        """The positions of the selected samples.
+
+        Args:
+            total: The number of all samples.
+
+        Returns:
+            The positions, in ascending order.
+        """
+        if self.limit is None or self.limit >= total:
+            return range(total)
+        if not self.shuffle:
+            return range(self.limit)
+        return array("q", sorted(random.Random(self.seed).sample(range(total), self.limit)))
+
+
+class Samples:
+    """The selected samples of a benchmark, which can be read any number of times.
+
+    If there are more than HELD, each pass reads the data again and checks that it is the same samples. A
+    benchmark that returns a list holds its samples itself.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        read: Read,
+        selection: SampleSelection,
+        visit: Callable[[Sample], None] = lambda sample: None,
+    ) -> None:
+        """Read all samples once, and check that no two have the same id: they would merge into one group.
+
+        Args:
+            benchmark: The benchmark of the samples.
+            read: Starts a pass over all samples of a split.
+            selection: Which of them are taken.
+            visit: Called with each selected sample, in their order.
+
+        Raises:
+            UserError: Two samples have the same id, the data are wrong, or a plugin returned something else.
+        """
+        self._read = read
+        found = read()
+        held: list[Sample] | None = []
+        hashes = array("q")
+        for sample in found:
+            if not isinstance(sample, Sample):
+                raise wrong_return(benchmark.samples, sample, Sample)
+            if selection.has(len(hashes)):
+                visit(sample)
+            hashes.append(text_hash(sample.id))
+            if held is not None:
+                held.append(sample)
+                if len(held) > HELD and not isinstance(found, Sequence):
+                    held = None
+        self._refuse_repeated(repeated_hashes(hashes), benchmark)
+        self._positions = selection.positions(len(hashes))
+        self._held = None if held is None else [held[position] for position in self._positions]
+        self._hashes = hashes if held is None else array("q")
+        if selection.shuffle:
+            for sample in self:
+                visit(sample)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Start a pass. Raises UserError where the data changed since the first pass."""
+        return iter(self._held) if self._held is not None else self._again()
+
+    def _again(self) -> Iterator[Sample]:
+        position = 0
+        samples = iter(self._read())
+        for selected in self._positions:
+            sample = next(islice(samples, selected - position, None), None)
+            position = selected + 1
+            if sample is None or text_hash(sample.id) != self._hashes[selected]:
+                raise UserError(
+                    "the data changed while they were evaluated",
+                    record=f"sample {position}",
+                    found=sample.id if sample is not None else None,
+                    expected="data that stay the same; run the same command again",
+                )
+            yield sample
+
+    def _refuse_repeated(self, hashes: set[int], benchmark: Benchmark) -> None:
+        """Raise UserError where two of the samples with these hashes have the same id."""
+        seen: set[str] = set()
+        for sample in self._read() if hashes else ():
+            if text_hash(sample.id) in hashes:
+                if sample.id in seen:
+                    raise UserError(
+                        f"two samples of {benchmark.name} have the same id", record=sample.id, field="id"
+                    )
+                seen.add(sample.id)

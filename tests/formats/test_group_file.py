@@ -1,0 +1,60 @@
+"""Reading groups files group by group: groups are whole wherever their lines are."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import UserError
+from sightline.formats import group_file
+from sightline.formats.group_file import open_groups
+from sightline.formats.groups import GroupLine, by_group, write_groups
+
+ORDERS = st.permutations([(group, variant) for group in "abcd" for variant in "xyz"])
+
+
+def written(order: list[tuple[str, str]], path: Path) -> list[GroupLine]:
+    lines = [GroupLine(group, variant, prompt=f"{group}{variant}?") for group, variant in order]
+    write_groups(lines, path)
+    return lines
+
+
+@given(ORDERS, st.booleans(), st.booleans())
+def test_groups_are_whole_and_in_the_order_of_their_first_lines(
+    order: list[tuple[str, str]], zipped: bool, hashes_collide: bool
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if hashes_collide:
+            patch.setattr(group_file, "text_hash", lambda text: 1)
+        path = Path(folder) / "groups.jsonl"
+        lines = written(order, path)
+        if zipped:
+            path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
+        file = open_groups(path)
+        assert list(file.lines()) == lines
+        assert list(file.groups()) == list(by_group(lines).values())
+
+
+@given(ORDERS, st.integers(0, 11))
+def test_a_variant_twice_names_both_lines_wherever_they_are(order: list[tuple[str, str]], again: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "groups.jsonl"
+        written([*order, order[again]], path)
+        with pytest.raises(UserError, match=f"line 13.*on line {again + 1} already"):
+            open_groups(path)
+
+
+def test_a_file_that_changed_is_checked_again(tmp_path: Path) -> None:
+    path = tmp_path / "groups.jsonl"
+    written([("a", "x")], path)
+    assert len(list(open_groups(path).groups())) == 1
+    written([("a", "x"), ("b", "x")], path)
+    assert len(list(open_groups(path).groups())) == 2
+    path.write_text("{}")
+    with pytest.raises(UserError, match="line 1"):
+        open_groups(path)
