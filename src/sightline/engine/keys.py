@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from sightline.types import Message, Request, Text
+from sightline.types import ImageFile, Message, Origin, Request, Text
 
 KEY_VERSION = 1
+
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class KeyedRequest(NamedTuple):
@@ -19,6 +20,60 @@ class KeyedRequest(NamedTuple):
 
     request: Request
     canonical: bytes
+
+
+class RequestFrame:
+    """What all requests to one model under the same options share, encoded once: it makes their keys."""
+
+    def __init__(self, identity: str, sampling: Mapping[str, Any], fresh: str = "") -> None:
+        """Encode it.
+
+        Args:
+            identity: Identity of the model that receives the requests.
+            sampling: The effective sampling options.
+            fresh: Tag of `--fresh`; another tag gives other keys. '' adds nothing.
+        """
+        self._sampling = sampling
+        # The names of the fields are sorted: choices, draw, fresh, messages, model, sampling, v.
+        tag = b'"fresh":%b,' % _encode(fresh) if fresh else b""
+        self._before_messages = tag + b'"messages":'
+        self._after_messages = b',"model":%b,"sampling":%b,"v":%d}' % (
+            _encode(identity),
+            _encode(_whole(sampling)),
+            KEY_VERSION,
+        )
+
+    def keyed(
+        self,
+        messages: tuple[Message, ...],
+        images: Mapping[str, ImageFile],
+        draw: int = 0,
+        origin: Origin | None = None,
+        choices: tuple[str, ...] = (),
+    ) -> KeyedRequest:
+        """Make a request with its key.
+
+        Args:
+            messages: What is sent.
+            images: The inspected file of each image in the messages, by path.
+            draw: The number of the repeat.
+            origin: The probe that the request is made from; no part of the key.
+            choices: The answers of which the model takes the most likely one.
+
+        Returns:
+            The request, and its canonical JSON.
+        """
+        start = b'{"choices":%b,' % _encode(choices) if choices else b"{"
+        body = b'%b"draw":%d,%b%b%b' % (
+            start,
+            draw,
+            self._before_messages,
+            _encode([_message(message, images) for message in messages]),
+            self._after_messages,
+        )
+        return KeyedRequest(
+            Request(key_of(body), messages, self._sampling, images, draw, origin, choices), body
+        )
 
 
 def with_key(request: Request, identity: str, fresh: str = "") -> KeyedRequest:
@@ -32,8 +87,8 @@ def with_key(request: Request, identity: str, fresh: str = "") -> KeyedRequest:
     Returns:
         The request with its key, and its canonical JSON.
     """
-    body = canonical_json(request, identity, fresh)
-    return KeyedRequest(replace(request, key=key_of(body)), body)
+    frame = RequestFrame(identity, request.sampling, fresh)
+    return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
 
 
 def canonical_json(request: Request, identity: str, fresh: str = "") -> bytes:
@@ -49,18 +104,7 @@ def canonical_json(request: Request, identity: str, fresh: str = "") -> bytes:
     Returns:
         The JSON, UTF-8.
     """
-    body: dict[str, Any] = {
-        "v": KEY_VERSION,
-        "model": identity,
-        "messages": [_message(message, request) for message in request.messages],
-        "sampling": _whole(request.sampling),
-        "draw": request.draw,
-    }
-    if fresh:
-        body["fresh"] = fresh
-    if request.choices:
-        body["choices"] = request.choices
-    return msgspec.json.encode(body, order="sorted")
+    return with_key(request, identity, fresh).canonical
 
 
 def key_of(canonical: bytes) -> str:
@@ -75,13 +119,13 @@ def key_of(canonical: bytes) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def _message(message: Message, request: Request) -> list[Any]:
+def _message(message: Message, images: Mapping[str, ImageFile]) -> list[Any]:
     parts: list[Any] = []
     for part in message.parts:
         if isinstance(part, Text):
             parts.append(part.text)
         else:
-            image = request.images[part.path]
+            image = images[part.path]
             # Existing stores hold this name; another one would change the key of every image request.
             parts.append({"picture": image.digest, "transform": image.transform})
     return [message.role, parts]

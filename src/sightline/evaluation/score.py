@@ -199,21 +199,22 @@ def _stored_sample(
     files = inspect_sample(sample, probes[task.setting])
     cluster = cluster_of(sample, files)
 
+    digest = sample_digest(task.benchmark, sample, files)
+    names = [(sample.id, probe.variant, draws[0]) for probe in probes[task.setting]]
+    recorded = _recorded_digest(settings[task.setting].predictions, names)
+    digest = with_images_of(digest, recorded) if task.folder is not None else recorded or digest
+
     def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
         prediction = settings[setting].predictions.get((probe.sample, probe.variant, draw))
         if prediction is None:
             key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
             error = "the file contains no answer to this probe"
-            return stored_probe(replace(probe, messages=()), draw, key, cluster, error=error)
+            return stored_probe(replace(probe, messages=()), draw, key, cluster, digest, error=error)
         key = answers.add(task.benchmark.name, setting, prediction)
         asked = as_asked(probe, prediction)
-        return stored_probe(asked, draw, key, cluster, evidence=judge_images(probe, files))
+        return stored_probe(asked, draw, key, cluster, digest, evidence=judge_images(probe, files))
 
-    digest = sample_digest(task.benchmark, sample, files)
-    names = [(sample.id, probe.variant, draws[0]) for probe in probes[task.setting]]
-    recorded = _recorded_digest(settings[task.setting].predictions, names)
-    digest = with_images_of(digest, recorded) if task.folder is not None else recorded or digest
-    return (replace(stored, sample_digest=digest) for stored in stored_groups(probes, draws, store))
+    return stored_groups(probes, draws, store)
 
 
 def _recorded_digest(predictions: PredictionsByProbe, names: Sequence[tuple[str, str, int]]) -> str:

@@ -30,7 +30,9 @@ def prompt_text(messages: Sequence[Message]) -> str:
     [user]
     3 + 3?
     """
-    texts = ["\n".join(part.text for part in message.parts if isinstance(part, Text)) for message in messages]
+    texts = [
+        "\n".join([part.text for part in message.parts if isinstance(part, Text)]) for message in messages
+    ]
     if len(messages) == 1:
         return texts[0]
     return "\n".join(f"[{message.role}]\n{text}" for message, text in zip(messages, texts, strict=True))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.clusters import cluster_of
 from sightline.engine.image_cache import inspect_images
-from sightline.engine.keys import KeyedRequest, key_of, with_key
+from sightline.engine.keys import KeyedRequest, RequestFrame, key_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.asked import as_asked
@@ -28,7 +28,7 @@ from sightline.plan.stored_probe import (
     stored_groups,
     stored_probe,
 )
-from sightline.types import ImageFile, ImageRef, Message, Origin, Probe, Request, Sample, user
+from sightline.types import ImageFile, ImageRef, Message, Origin, Probe, Sample, user
 
 CHUNK = 64
 """The number of samples that are planned together."""
@@ -80,6 +80,10 @@ class Plan:
         """
         self._inputs = inputs
         self._settings = {inputs.setting: inputs.options, **inputs.partners}
+        self._frames = {
+            setting: RequestFrame(inputs.model.identity, options.sampling, inputs.fresh)
+            for setting, options in self._settings.items()
+        }
         self._store = store
         self._read_only = read_only
         self._files: dict[str, ImageFile | BadImage] = {}
@@ -123,37 +127,36 @@ class Plan:
     def _sample(
         self, index: int, sample: Sample, probes: Mapping[str, list[Probe]]
     ) -> Iterator[PlannedProbe]:
+        inputs = self._inputs
         cluster = cluster_of(sample, self._files)
+        digest = sample_digest(inputs.benchmark, sample, self._files)
+        replays = inputs.model.capabilities.replays
         requests: dict[str, KeyedRequest] = {}
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
-            origin = Origin(self._inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
-            probe = as_asked(probe, self._inputs.model.recorded(origin))
+            origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
+            probe = as_asked(probe, inputs.model.recorded(origin))
             keyed = self._request(probe, origin)
             if isinstance(keyed, BadImage):
-                unsent = replace(probe, messages=())
-                return stored_probe(unsent, draw, _unaskable_key(probe, draw), cluster, error=str(keyed))
+                unsent, key = replace(probe, messages=()), _unaskable_key(probe, draw)
+                return stored_probe(unsent, draw, key, cluster, digest, error=str(keyed))
             requests[keyed.request.key] = keyed
+            sent = keyed.request.messages
+            if not replays and sent is not probe.messages:
+                probe = replace(probe, messages=sent)
             evidence = judge_images(probe, self._files)
-            replays = self._inputs.model.capabilities.replays
-            sent = probe if replays else replace(probe, messages=keyed.request.messages)
-            return stored_probe(sent, draw, keyed.request.key, cluster, evidence=evidence)
+            return stored_probe(probe, draw, keyed.request.key, cluster, digest, evidence=evidence)
 
-        digest = sample_digest(self._inputs.benchmark, sample, self._files)
-        for number, stored in enumerate(stored_groups(probes, range(self._inputs.repeats), store)):
-            record = replace(stored, sample_digest=digest)
-            yield PlannedProbe(probe_position(index, number), record, requests.get(stored.key))
+        for number, stored in enumerate(stored_groups(probes, range(inputs.repeats), store)):
+            yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))
 
     def _request(self, probe: Probe, origin: Origin) -> KeyedRequest | BadImage:
         """The request of a probe, or the error of an image that cannot be sent."""
-        inputs = self._inputs
         content = self._content(probe, origin)
         if isinstance(content, BadImage):
             return content
         messages, images = content
-        sampling = self._settings[origin.setting].sampling
-        request = Request("", messages, sampling, images, origin.draw, origin, probe.choices)
-        return with_key(request, inputs.model.identity, inputs.fresh)
+        return self._frames[origin.setting].keyed(messages, images, origin.draw, origin, probe.choices)
 
     def _content(
         self, probe: Probe, origin: Origin

@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # `compare --help` loads this module
     from sightline.benchmarks.base import Benchmark
     from sightline.images import BadImage
 
+_encode = msgspec.json.Encoder(order="sorted").encode
+
 _BETWEEN = "-"
 """Stands between the digest of the texts and that of the images."""
 
@@ -33,9 +35,11 @@ def sample_digest(
         a hyphen and as many digits for their contents follow.
     """
     texts = _digest([sample.id, benchmark.sample_content(sample)])
+    if not sample.images:
+        return texts
     images = [(files or {}).get(image.path) for image in sample.images]
     contents = [file.digest for file in images if isinstance(file, ImageFile)]
-    return texts + _BETWEEN + _digest(contents) if images and len(contents) == len(images) else texts
+    return texts + _BETWEEN + _digest(contents) if len(contents) == len(images) else texts
 
 
 def with_images_of(digest: str, recorded: str) -> str:
@@ -69,4 +73,4 @@ def may_be_equal(first: str, second: str) -> bool:
 
 
 def _digest(content: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+    return hashlib.sha256(_encode(content)).hexdigest()[:16]

@@ -52,6 +52,7 @@ def stored_probe(
     draw: int,
     key: str,
     cluster: str,
+    sample_digest: str = "",
     *,
     error: str | None = None,
     evidence: tuple[ImageFile, ...] = (),
@@ -63,6 +64,7 @@ def stored_probe(
         draw: The number of the repeat, from 0.
         key: The key of its answer.
         cluster: The cluster of its sample.
+        sample_digest: The digest of its sample.
         error: Why the probe cannot be asked; None if it can.
         evidence: The images that a judge of its answer sees.
 
@@ -85,6 +87,7 @@ def stored_probe(
         context=probe.context,
         images=image_paths(probe.messages),
         prompt=prompt_text(probe.messages),
+        sample_digest=sample_digest,
     )
 
 
@@ -98,6 +101,8 @@ def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tup
     Returns:
         The readable images, untransformed.
     """
+    if not probe.evidence:
+        return ()
     images = (files.get(image.path) for image in probe.evidence)
     return tuple(replace(file, transform="") for file in images if isinstance(file, ImageFile))
 
@@ -123,12 +128,12 @@ def stored_groups(
         linked = {
             # Metrics read the answers of partners, and nobody reads what they were asked.
             setting: tuple(
-                replace(store(setting, probe, draw), context="", images=(), prompt="")
+                replace(store(setting, probe, draw), context="", images=(), prompt="", sample_digest="")
                 for probe, draw in partner_draws(probes[setting], first.draw)
             )
             for setting in partners
         }
-        yield replace(first, partners=linked)
+        yield replace(first, partners=linked) if linked else first
         yield from rest
 
 
